@@ -1,0 +1,65 @@
+# Everything here needs only Python 3.11 or newer and make. The first run of a target creates .venv and
+# installs what that target needs; later runs reinstall only when pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SITE   := build/site
+PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo regret test test-all checks lint types docs doctest clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
+		printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+demo: $(VENV)/.demo ## learn ad clicks privately, round by round, and show what it cost
+	$(BIN)/python experiments/ad_clicks.py
+
+regret: $(VENV)/.demo ## measure the regret of private implicit gradient descent
+	$(BIN)/python experiments/pigd_regret.py
+
+test: checks ## every check, then the tests (slow ones left out)
+	$(BIN)/python -m pytest tests -n 2
+
+test-all: checks ## every check, then all tests
+	$(BIN)/python -m pytest tests -n 2 -m ""
+
+checks: lint types docs doctest
+
+lint: $(VENV)/.dev ## style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## static types of the package, strictly
+	$(BIN)/mypy
+
+docs: $(VENV)/.dev ## build the documentation into build/site; a page may fetch nothing from elsewhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(SITE)
+	@if grep -rnoE '<(script|link|img|iframe|source)[^>]*(src|href)="?(https?:)?//[^ >]*' $(SITE) --include='*.html'; then \
+		echo 'A page of the documentation loads something from another host: see the lines above.'; exit 1; fi
+
+doctest: $(VENV)/.dev ## the examples in the docstrings
+	$(BIN)/python -m pytest --doctest-modules src
+
+clean: ## remove what the targets leave behind, the virtual environment excepted
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# ---- the environment ------------------------------------------------------------------------------
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "tacit needs Python 3.11 or newer, and '$(PYTHON)' is not: name one, as in make PYTHON=python3.12."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PINNED) -e ".[cli,plot]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PINNED) -e ".[all,docs,dev]"
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,66 @@
+"""tacit: differentially private online learning.
+
+It learns from a live stream of sensitive examples and publishes a model as it goes; the whole published sequence is
+(epsilon, delta)-differentially private, and the software can show that it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Absolute": "problem.losses",
+    "Box": "problem.sets",
+    "BudgetExhausted": "errors",
+    "Certificate": "contracts",
+    "ConvexSet": "problem.sets",
+    "GIGA": "learners.giga",
+    "Gaussian": "mechanisms.gaussian",
+    "GaussianEvent": "accounting.events",
+    "Guarantee": "accounting.guarantee",
+    "HalfSpace": "problem.sets",
+    "Hinge": "problem.losses",
+    "Huber": "problem.losses",
+    "IGD": "learners.igd",
+    "InvalidInput": "errors",
+    "L1Ball": "problem.sets",
+    "L2Ball": "problem.sets",
+    "Ledger": "accounting.ledger",
+    "Linear": "problem.losses",
+    "Logistic": "problem.losses",
+    "Privacy": "accounting.exact",
+    "Private": "core",
+    "Problem": "problem.problem",
+    "Quantile": "problem.losses",
+    "Release": "core",
+    "ScalarLoss": "problem.scalar",
+    "Simplex": "problem.sets",
+    "Squared": "problem.losses",
+    "State": "state",
+    "StateConflict": "errors",
+    "TacitError": "errors",
+    "Unprovable": "errors",
+    "WholeSpace": "problem.sets",
+    "at": "schedule",
+    "every": "schedule",
+    "geometric": "schedule",
+    "pgiga": "algorithms",
+    "pigd": "algorithms",
+    "pocp": "algorithms",
+}
+
+__all__ = list(_HOME)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tacit.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

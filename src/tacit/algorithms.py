@@ -1,0 +1,85 @@
+"""The paper's algorithms by name; each is one expression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.accounting.exact import Privacy
+from tacit.contracts import Learner
+from tacit.core import Calibration, Private
+from tacit.learners.giga import GIGA, Step
+from tacit.learners.igd import IGD
+from tacit.mechanisms.gaussian import Gaussian, Shape
+from tacit.problem.problem import Problem
+from tacit.schedule import Schedule, every
+
+
+def pocp(
+    learner: Learner,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    schedule: Schedule | None = None,
+    shape: Shape = "S^(2/3)",
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """Private online convex programming (Algorithm 1): any learner with a tail certificate, made private.
+
+    Parameters
+    ----------
+    learner : Learner
+        Certifies how far one example moves its iterates.
+    privacy : Privacy
+        The total budget of everything published.
+    horizon : int, optional
+        Number of examples; without it the stream may go on for ever, with somewhat more noise.
+    schedule : Schedule
+        When to publish: `every(1)`, the paper's, by default. Fewer releases need less noise: `geometric(1.1)`.
+    shape : {"S^(2/3)", "S", "S^(1/2)"}
+        How the budget is spread over the releases (`tacit.Gaussian`); with the paper's calibrations it has no effect.
+    calibration, allow_broken, seed
+        As in `tacit.Private`.
+
+    Examples
+    --------
+    >>> from tacit import IGD, L2Ball, Logistic, Privacy, Problem, pocp
+    >>> private = pocp(IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)), Privacy(1, 1e-6), horizon=1000)
+    >>> print(private.guarantee)  # doctest: +ELLIPSIS
+    The whole published sequence is (1, 1e-06)-differentially private: ...
+    """
+    return Private(learner, Gaussian(shape), schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+
+
+def pigd(problem: Problem, privacy: Privacy, horizon: int | None = None, **settings: Any) -> Private:
+    """Private implicit gradient descent (Algorithm 2); settings as for `pocp`.
+
+    >>> from tacit import Hinge, L2Ball, Privacy, Problem, pigd
+    >>> problem = Problem(Hinge(), L2Ball(1.0), dimension=1, ridge=0.5)
+    >>> pigd(problem, Privacy(1, 1e-6), horizon=1000).learner.certificate
+    l2/tail, 4/(t+1)
+    """
+    return pocp(IGD(problem), privacy, horizon, **settings)
+
+
+def pgiga(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    step: Step | None = None,
+    **settings: Any,
+) -> Private:
+    """Private GIGA (Algorithm 3), for smooth losses; settings as for `pocp`.
+
+    The step contracts from the first round; with the paper's calibrations it is the printed one, unless you say
+    otherwise.
+
+    >>> from tacit import L2Ball, Logistic, Privacy, Problem, pgiga
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
+    >>> pgiga(problem, Privacy(1, 1e-6), horizon=1000).learner.certificate
+    l2/tail, 10.991/(t+1.25)
+    """
+    default: Step = "contracting" if settings.get("calibration", "exact") == "exact" else "printed"
+    return pocp(GIGA(problem, step or default), privacy, horizon, **settings)

@@ -1,0 +1,86 @@
+"""Everything `tacit` refuses, in one tree. Each message says what came, and what to do instead.
+
+TacitError
+├── InvalidInput       a setting or an example that cannot be used (also a ValueError)
+├── Unprovable         a guarantee was asked for that nothing proves
+├── BudgetExhausted    the privacy budget, or the horizon it was planned for, is used up
+└── StateConflict      a state of other settings, already used, or copied
+"""
+
+import math
+
+
+class TacitError(Exception):
+    """Base of every error of this package.
+
+    >>> issubclass(BudgetExhausted, TacitError)
+    True
+    """
+
+
+class InvalidInput(TacitError, ValueError):
+    """A setting or an example that cannot be used; nothing has changed.
+
+    >>> from tacit import L2Ball
+    >>> L2Ball(-1.0)
+    Traceback (most recent call last):
+    ...
+    tacit.errors.InvalidInput: radius must be positive and finite, got -1.0.
+    """
+
+
+class Unprovable(TacitError):
+    """A guarantee was asked for that nothing proves.
+
+    >>> from tacit import IGD, L2Ball, Logistic, Problem
+    >>> IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.0))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    tacit.errors.Unprovable: IGD certifies strongly convex losses only, and ridge is 0.0. ...
+    """
+
+
+class BudgetExhausted(TacitError):
+    """The privacy budget, or the horizon it was planned for, is used up.
+
+    >>> raise BudgetExhausted("round 11 lies past the horizon of 10.")
+    Traceback (most recent call last):
+    ...
+    tacit.errors.BudgetExhausted: round 11 lies past the horizon of 10.
+    """
+
+
+class StateConflict(TacitError):
+    """A state of other settings, already used, or copied.
+
+    >>> raise StateConflict("generation 3 of this stream was used already.")
+    Traceback (most recent call last):
+    ...
+    tacit.errors.StateConflict: generation 3 of this stream was used already.
+    """
+
+
+def positive(name: str, value: float, remedy: str = "") -> float:
+    """Return `value` if it is positive and finite, else refuse it by name.
+
+    >>> positive("radius", 2)
+    2.0
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0.0 < number < math.inf:
+        raise InvalidInput(f"{name} must be positive and finite, got {value!r}. {remedy}".rstrip())
+    return number
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `allowed`, else refuse it and list them.
+
+    >>> one_of("neighbours", "replace", ("replace", "zero-out"))
+    'replace'
+    """
+    if value not in allowed:
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+    return value

@@ -1,0 +1,93 @@
+"""What learners that hand over their iterate have in common, and how rounding errors enter a certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.accounting import paper
+from tacit.accounting.exact import Privacy
+from tacit.contracts import Certificate
+from tacit.errors import Unprovable
+from tacit.problem.problem import Problem
+from tacit.problem.scalar import Array
+from tacit.state import Arrays
+
+UNIT = 2.0**-53
+MOVED_BY = "one example moves every later iterate"
+
+
+@dataclass(frozen=True)
+class IterateLearner:
+    """A learner whose row is its iterate `x` and whose decision is to project the noisy row."""
+
+    problem: Problem
+
+    def __post_init__(self) -> None:
+        if not self.problem.ridge > 0.0:
+            raise Unprovable(
+                f"{type(self).__name__} certifies strongly convex losses only, and ridge is {self.problem.ridge}. "
+                "Give the problem a ridge, e.g. 0.01."
+            )
+        if not math.isfinite(self.problem.gradient_diameter):
+            raise Unprovable(
+                f"the gradients of {type(self.problem.loss).__name__} over {self.problem.domain} have no bound, so one "
+                "example could move the iterate anywhere. Bound the domain, e.g. L2Ball(1.0)."
+            )
+
+    @property
+    def certificate(self) -> Certificate:
+        """Defined, and proven, by each learner."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Entries of an iterate."""
+        return self.problem.size
+
+    @property
+    def longest_iterate(self) -> float:
+        """Bound on `‖x‖`: the domain's, or `G/alpha` from the first point `x_1`, whichever is less.
+
+        The ridge alone leaves `x_1 = Proj(0)` where it is, and a step contracts by a factor `1 - lam` while the data
+        moves it by at most `lam·G/alpha`; so the distance to `x_1` never exceeds `G/alpha`.
+        """
+        pull = self.problem.lipschitz / self.problem.ridge
+        return min(self.problem.radius, pull + float(np.linalg.norm(self.problem.start)))
+
+    def start(self) -> Arrays:
+        """The data-free first point."""
+        return {"x": self.problem.start}
+
+    def hand_over(self, exact: Arrays) -> tuple[Arrays, Array]:
+        """The iterate itself."""
+        return exact, exact["x"]
+
+    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+        """The point of the domain nearest to the noisy iterate."""
+        return self.problem.domain.project(noisy)
+
+    def paper_noise(self, reading: paper.Reading, privacy: Privacy, horizon: int, rounds: Array) -> Array:
+        """`beta/t`, with the sensitivity that the paper's lemma states for this learner."""
+        return self.paper_sensitivity(reading, horizon) * (paper.noise_multiplier(privacy, horizon, reading) / rounds)
+
+    def paper_sensitivity(self, reading: paper.Reading, horizon: int) -> float:
+        """`lam` with `S(t) ≤ lam/t`; for a learner the paper does not name, the least true one up to the horizon."""
+        t = np.arange(1.0, horizon + 1.0)
+        return float(np.max(t * self.certificate.at(t)))
+
+    def rounding(self, t: Array, delay: float = 1.0) -> Array:
+        """What rounding errors of all steps up to t can add between two neighbouring runs.
+
+        A step computes inner products, a multiple of the example, a sum and a projection, each with a relative error
+        of at most a few `(size + 8)·2⁻⁵³`; the numbers involved are at most `‖x‖ ≤ B` and, where the step is long,
+        `G/(alpha·(i + delay))`. So step i errs by at most `u·(B + G/(alpha·(i + delay)))`, `u = 16·(size + 8)·2⁻⁵³`,
+        in each of the two runs, and later steps shrink that by `(i + delay)/(t + delay)`. Summing over i ≤ t, twice:
+
+            u·(B·(t + 2·delay + 1) + 2G/alpha).
+        """
+        unit = 16.0 * (self.size + 8) * UNIT
+        reach = self.problem.lipschitz / self.problem.ridge
+        return unit * (self.longest_iterate * (t + 2.0 * delay + 1.0) + 2.0 * reach)

@@ -1,0 +1,1 @@
+"""Ways of hiding rows: each knows certificates, noise and lattices, and nothing of learners."""

@@ -1,0 +1,194 @@
+"""Independent Gaussian noise on every release: the mechanism of POCP (Algorithm 1 of the paper).
+
+Release k hides a row that one example moves by at most `S_k` under noise of deviation `sigma_k`; the sequence is
+mu-GDP with `mu² = Σ S_k²/sigma_k²` (`tacit.accounting.exact`). How the budget is spread is the *shape*:
+
+    sigma_k = S_k^p·sqrt(Σ_j S_j^(2-2p))/mu
+
+with p = 1 (the paper's: every release costs the same), p = 2/3 (least sum of deviations, hence least regret
+by the Lipschitz argument of the paper's Theorem 4) or p = 1/2 (least sum of variances). Without a
+horizon, `sigma_k² = S_k²/(mu²·w_k)` with `w_k = 1/l(k) - 1/l(k+1)`, `l(k) = 1 + ln k`, whose sum over all k is 1.
+
+**Lattice.** The row is rounded to multiples of a power of two `g_k` and integer noise is added. Rounding moves each of
+the two neighbouring rows by at most `g_k/2` an entry, so `S_k` grows by `sqrt(size)·g_k`; that is what is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tacit.accounting.events import FREE, GaussianEvent
+from tacit.contracts import Calibrated, Certificate, Integers
+from tacit.errors import InvalidInput, Unprovable, one_of
+from tacit.mechanisms.sampling import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    lattice_normal,
+    seeded_bits,
+)
+from tacit.problem.scalar import Array
+from tacit.schedule import Timetable
+from tacit.state import Arrays
+
+Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
+_POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
+_SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
+_FINE = 2.0**-20  # rounding may add this share to the sensitivity
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent Gaussian noise on a lattice, one cost per release.
+
+    Examples
+    --------
+    >>> from tacit import IGD, Gaussian, L2Ball, Logistic, Privacy, Problem, pocp
+    >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1))
+    >>> even, best = (pocp(learner, Privacy(1, 1e-6), horizon=1000, shape=p) for p in ("S", "S^(2/3)"))
+    >>> best.calibrated.noise_sd.sum() < even.calibrated.noise_sd.sum()
+    np.True_
+    """
+
+    shape: Shape = "S^(2/3)"
+
+    @property
+    def accepts(self) -> str:
+        """Rows of which one example moves every later one."""
+        return "l2/tail"
+
+    @property
+    def instead(self) -> str:
+        """For learners that hand over sums."""
+        return "a learner that hands over its iterates (IGD, GIGA)"
+
+    def __post_init__(self) -> None:
+        one_of("shape", self.shape, tuple(_POWERS))
+
+    def calibrate(self, certificate: Certificate, timetable: Timetable, size: int, mu: float) -> Calibrated:
+        """Scales for which everything published is mu-GDP."""
+        if timetable.horizon is None:
+            return _Endless(certificate, timetable, size, mu)
+        sensitivity = certificate.at(timetable.rounds)
+        draft = self._spread(sensitivity, mu)
+        step = _lattice_step(sensitivity, draft, size, certificate.magnitude)
+        noise = self._spread(_on_lattice(sensitivity, step, size), mu)
+        return _Finite(sensitivity, noise, step, size)
+
+    def with_noise(self, certificate: Certificate, timetable: Timetable, size: int, noise: Array) -> Calibrated:
+        """Given deviations, whatever they deliver."""
+        sensitivity = certificate.at(timetable.rounds)
+        step = _lattice_step(sensitivity, noise, size, certificate.magnitude)
+        return _Finite(sensitivity, noise, step, size)
+
+    def _spread(self, sensitivity: Array, mu: float) -> Array:
+        """Deviations in this shape whose costs add up to mu²."""
+        p = _POWERS[self.shape]
+        felt = sensitivity > 0.0
+        total = math.fsum(sensitivity[felt] ** (2.0 - 2.0 * p))
+        return np.where(felt, sensitivity**p, 0.0) * math.sqrt(total) / (mu * _SAFE)
+
+
+class _Lattice:
+    """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
+
+    size: int
+
+    def levels(self, k: int) -> tuple[float, float]:
+        """The deviation and the lattice step of release k."""
+        raise NotImplementedError
+
+    def start(self) -> tuple[Arrays, Arrays]:
+        """Independent noise needs no memory on either side."""
+        return {}, {}
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
+        """The nearest lattice point."""
+        return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
+
+    def noise(self, seed: int | None, k: int, count: int) -> Integers:
+        """Integers of each release's deviation."""
+        levels = np.array([self.levels(j) for j in range(k, k + count)])
+        scales = levels[:, :1] / levels[:, 1:]
+        if seed is None:
+            return lattice_normal(scales, (count, self.size))
+        rows = [lattice_normal(scale, (self.size,), seeded_bits(seed, j)) for j, scale in enumerate(scales, start=k)]
+        return np.array(rows, dtype=np.int64)
+
+    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
+        """Integers times the step, which is a power of two."""
+        sd, step = self.levels(k)
+        return public, np.asarray(noisy * step, dtype=np.float64), sd
+
+
+class _Finite(_Lattice):
+    """Noise for a known list of releases."""
+
+    def __init__(self, sensitivity: Array, noise: Array, step: Array, size: int) -> None:
+        self.size, self.noise_sd, self.step = size, noise, step
+        felt = _on_lattice(sensitivity, step, size)
+        hidden = np.where(felt > 0.0, noise, 1.0)
+        with np.errstate(divide="ignore"):
+            self._spent = np.cumsum((felt / hidden) ** 2) * (1.0 + (len(felt) + 8) * 2.0**-52)
+
+    def levels(self, k: int) -> tuple[float, float]:
+        return float(self.noise_sd[k - 1]), float(self.step[k - 1])
+
+    def event(self, k: int | None) -> GaussianEvent:
+        """The costs of the first k releases, added up once and rounded up."""
+        if k == 0:
+            return FREE
+        return GaussianEvent(float(self._spent[-1 if k is None else k - 1]))
+
+
+class _Endless(_Lattice):
+    """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
+
+    def __init__(self, certificate: Certificate, timetable: Timetable, size: int, mu: float) -> None:
+        self.certificate, self.timetable, self.size, self.mu = certificate, timetable, size, mu
+
+    def levels(self, k: int) -> tuple[float, float]:
+        share = 1.0 / _slow(k) - 1.0 / _slow(k + 1)
+        per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(share))
+        sensitivity = self.certificate.at([self.timetable.due(k) or 1])
+        step = _lattice_step(sensitivity, sensitivity * per_unit, self.size, self.certificate.magnitude)
+        noise = _on_lattice(sensitivity, step, self.size) * per_unit
+        return float(noise[0]), float(step[0])
+
+    def event(self, k: int | None) -> GaussianEvent:
+        """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares."""
+        spent = 1.0 if k is None else 1.0 - 1.0 / _slow(k + 1)
+        return FREE if k == 0 else GaussianEvent((self.mu * (1.0 - 1e-13)) ** 2 * spent)
+
+
+def _slow(k: int) -> float:
+    return 1.0 + math.log(k)
+
+
+def _on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
+    """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
+    return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
+
+
+def _lattice_step(sensitivity: Array, noise: Array, size: int, magnitude: float) -> Array:
+    """A power of two that costs little, keeps `noise/step` in the sampler's range and every integer below 2⁵¹."""
+    if not (np.isfinite(sensitivity).all() and math.isfinite(magnitude)):
+        raise Unprovable(
+            "the certificate is not finite, so no noise is enough. Bound the domain, or take a loss of bounded slope."
+        )
+    if (noise[sensitivity > 0.0] <= 0.0).any():
+        raise InvalidInput("noise must be positive wherever an example can move the row.")
+    wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
+    silent = noise == 0.0
+    least = np.where(silent, 0.0, 2.0 * noise / LARGEST_SCALE)
+    most = np.where(silent, math.inf, 0.5 * noise / SMALLEST_SCALE)
+    step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
+    if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():
+        raise InvalidInput(
+            f"rows may be as large as {magnitude:.3g}, which is more than 2^51 lattice steps of {step.min():.3g}. "
+            "Bound the domain more tightly."
+        )
+    return np.asarray(step, dtype=np.float64)

@@ -1,0 +1,226 @@
+"""What is being learnt, from examples of which only public bounds are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.errors import InvalidInput, one_of, positive
+from tacit.problem.scalar import ROUNDED_UP, Array, ScalarLoss
+from tacit.problem.sets import ConvexSet
+
+_INSIDE = 1.0 - 1e-12  # clipped rows stop short of the bound by more than any rounding error
+
+
+@runtime_checkable
+class VectorLoss(Protocol):
+    """A convex loss that is not a function of `v·x` alone; every constant is an upper bound."""
+
+    labels: Literal["sign", "real"]
+
+    def value(self, x: Array, v: Array, y: float) -> float:
+        """The loss of the point `x` on one example."""
+
+    def gradient(self, x: Array, v: Array, y: float) -> Array:
+        """Its gradient in `x`."""
+
+    def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """Longest gradient over points of norm ≤ `radius` and legal examples."""
+
+    def smoothness(self, feature_bound: float) -> float:
+        """Lipschitz constant of the gradient; infinite where there is none."""
+
+    def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """Largest distance between the gradients of two legal examples at one such point."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
+
+    Every example is bounded at this door and nowhere else, and totally: longer rows are scaled to `feature_bound`,
+    larger labels cut to `label_bound`. Bounds are statements of yours about the world; none is ever read off the data.
+
+    Parameters
+    ----------
+    loss : ScalarLoss or VectorLoss
+        Convex in the point.
+    domain : ConvexSet
+        Where points live, the intercept's coordinate included.
+    dimension : int
+        Number of features, the intercept not counted.
+    feature_bound : float
+        Longest features (Euclidean norm), before the intercept.
+    label_bound : float, optional
+        Largest label in absolute value; needed where labels are real numbers.
+    intercept : float
+        A constant appended to every example; 0 for none. The bound in every formula is then `sqrt(R² + c²)`.
+    ridge : float
+        Strong convexity added to every loss.
+    neighbours : {"replace", "zero-out"}
+        One example replaced by any other, or its whole data term by 0. Neither is "add or remove".
+    on_bad : {"raise", "zero"}
+        A row with a NaN, an infinity or an illegal label: refuse the call on the trusted side, naming the row, or count
+        it as an example without influence that still takes its round.
+
+    Examples
+    --------
+    >>> from tacit import L2Ball, Logistic, Problem
+    >>> problem = Problem(Logistic(), L2Ball(2.0), dimension=2, intercept=1.0, ridge=0.01)
+    >>> V, y = problem.bound([[3.0, 4.0]], [1.0])
+    >>> V.round(3)
+    array([[0.6, 0.8, 1. ]])
+    >>> round(problem.norm_bound, 4), round(problem.gradient_diameter, 3)
+    (1.4142, 1.974)
+    """
+
+    loss: ScalarLoss | VectorLoss
+    domain: ConvexSet
+    dimension: int
+    feature_bound: float = 1.0
+    label_bound: float | None = None
+    intercept: float = 0.0
+    ridge: float = 0.0
+    neighbours: Literal["replace", "zero-out"] = "replace"
+    on_bad: Literal["raise", "zero"] = "raise"
+
+    def __post_init__(self) -> None:
+        positive(
+            "feature_bound",
+            self.feature_bound,
+            "State the largest norm an example may have; longer ones are scaled down.",
+        )
+        if self.dimension != int(self.dimension) or self.dimension < 1:
+            raise InvalidInput(f"dimension must be a positive integer, got {self.dimension!r}.")
+        for name in ("intercept", "ridge"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise InvalidInput(f"{name} must be 0 or more, got {getattr(self, name)!r}.")
+        one_of("neighbours", self.neighbours, ("replace", "zero-out"))
+        one_of("on_bad", self.on_bad, ("raise", "zero"))
+        if self.loss.labels == "sign":
+            object.__setattr__(self, "label_bound", 1.0)
+        elif self.label_bound is None:
+            raise InvalidInput(
+                f"{type(self.loss).__name__} has real labels: state label_bound, the largest |y|; larger ones are cut."
+            )
+        positive("label_bound", self._label_bound)
+        self.domain.check_dimension(self.size)
+
+    @property
+    def size(self) -> int:
+        """Entries of a point: the features and, if there is one, the intercept."""
+        return self.dimension + (self.intercept > 0.0)
+
+    @property
+    def norm_bound(self) -> float:
+        """Longest bounded example, intercept included: `sqrt(R² + c²)`."""
+        return math.hypot(self.feature_bound, self.intercept)
+
+    @property
+    def radius(self) -> float:
+        """Longest point of the domain; may be infinite."""
+        return self.domain.radius_in(self.size)
+
+    @property
+    def start(self) -> Array:
+        """The data-free first point: the projection of 0."""
+        return self.domain.project(np.zeros(self.size))
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """Longest gradient of the data term over the domain, rounded up; may be infinite."""
+        if not isinstance(self.loss, ScalarLoss):
+            return self.loss.lipschitz(self.norm_bound, self.radius, self._label_bound)
+        reach = self.norm_bound * self.radius
+        return self.norm_bound * self.loss.slope_bound(reach, self._label_bound) * ROUNDED_UP
+
+    @cached_property
+    def smoothness(self) -> float:
+        """Lipschitz constant of the gradient of `f`, ridge included; may be infinite."""
+        if isinstance(self.loss, ScalarLoss):
+            return (self.loss.curvature * self.norm_bound**2 + self.ridge) * ROUNDED_UP
+        return (self.loss.smoothness(self.norm_bound) + self.ridge) * ROUNDED_UP
+
+    @cached_property
+    def gradient_diameter(self) -> float:
+        """How far apart the data gradients of two neighbouring examples can lie at one point of the domain, rounded up.
+
+        The ridge is the same in both and cancels. Under zero-out one of the two gradients is 0.
+        """
+        if self.neighbours == "zero-out":
+            return self.lipschitz
+        return self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound)
+
+    def bound(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
+        X, y = _as_rows(X, y, self.dimension)
+        bad = self._bad_rows(X, y)
+        if bad.any() and self.on_bad == "raise":
+            raise InvalidInput(self._complaint(int(np.argmax(bad)), X, y))
+        V = np.empty((len(y), self.size))
+        V[:, : self.dimension] = _clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
+        V[:, self.dimension :] = self.intercept
+        V[bad] = 0.0
+        legal = 1.0 if self.loss.labels == "sign" else 0.0
+        return V, np.clip(np.where(bad, legal, y), -self._label_bound, self._label_bound)
+
+    def values(self, x: Array, V: Array, y: Array) -> Array:
+        """`f(x)` on each bounded example: the data term and the ridge."""
+        ridge = 0.5 * self.ridge * float(x @ x)
+        if isinstance(self.loss, ScalarLoss):
+            return np.asarray(self.loss.value(V @ x, y) + ridge, dtype=np.float64)
+        return np.array([self.loss.value(x, v, float(b)) for v, b in zip(V, y, strict=True)]) + ridge
+
+    def gradient(self, x: Array, v: Array, y: float) -> Array:
+        """Gradient of `f` at `x` on one bounded example: the data term and the ridge."""
+        if isinstance(self.loss, ScalarLoss):
+            return float(self.loss.slope(float(v @ x), y)) * v + self.ridge * x
+        return self.loss.gradient(x, v, y) + self.ridge * x
+
+    @property
+    def _label_bound(self) -> float:
+        assert self.label_bound is not None
+        return self.label_bound
+
+    def _bad_rows(self, X: Array, y: Array) -> Any:
+        bad = ~np.isfinite(X).all(axis=1) | ~np.isfinite(y)
+        return bad | (np.abs(y) != 1.0) if self.loss.labels == "sign" else bad
+
+    def _complaint(self, row: int, X: Array, y: Array) -> str:
+        wanted = "-1 or +1" if self.loss.labels == "sign" else "a finite number"
+        if np.isfinite(X[row]).all():
+            what = f"its label is {y[row]}, which should be {wanted}"
+        else:
+            column = int(np.argmin(np.isfinite(X[row])))
+            what = f"feature {column} is {X[row, column]}"
+        return (
+            f"row {row} cannot be used: {what}. Nothing was learnt from this call. "
+            'Mend the row, or set on_bad="zero" to let such rows pass as examples without influence.'
+        )
+
+
+def _as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
+    try:
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"examples must be numbers: {error}. Encode them by a public rule.") from None
+    if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):
+        raise InvalidInput(
+            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
+            "The intercept is appended for you."
+        )
+    return X, y
+
+
+def _clip_rows(X: Array, bound: float) -> Array:
+    """Rows scaled to norm at most `bound`; dividing by the largest entry first, so that no norm overflows."""
+    largest = np.max(np.abs(X), axis=1, keepdims=True)
+    unit = X / np.where(largest > 0.0, largest, 1.0)
+    length = np.linalg.norm(unit, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        too_long = length * largest > bound * _INSIDE
+    return np.where(too_long, unit * (bound * _INSIDE / np.maximum(length, 1.0)), X)

@@ -1,0 +1,161 @@
+"""Where a stream stands: plain data, of which nothing random ever needs saving.
+
+Noise is added to encoded rows and a released value is public, so past noise is never needed again: a state holds no
+key, no counter and no unused noise. It does hold secrets (exact iterates, buffers): keep its file as you keep the data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.accounting.events import FREE, GaussianEvent
+from tacit.errors import StateConflict
+
+Arrays = dict[str, NDArray[Any]]
+VERSION = 1
+SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class State:
+    """Where a stream stands after `t` examples and `k` releases.
+
+    `exact` and `secret` are the trusted side's; `public` and `point` were published. `lineage` names the stream and
+    `generation` counts its states: each is used once (`tacit.accounting.ledger`). Simulations, which have a
+    seed and protect nobody, may use a state as often as they like.
+
+    Examples
+    --------
+    >>> from tacit import Logistic, L2Ball, Privacy, Problem, pigd
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> pigd(problem, Privacy(1.0, 1e-6), horizon=100).start()
+    State(t=0, releases=0, generation=0, spent mu=0, secrets hidden)
+    """
+
+    settings: str
+    lineage: str
+    generation: int
+    t: int
+    k: int
+    exact: Arrays
+    secret: Arrays
+    public: Arrays
+    point: NDArray[np.float64]
+    spent: GaussianEvent
+
+    def __repr__(self) -> str:
+        mark = ", simulation: not private" if self.simulated else ""
+        return (
+            f"State(t={self.t}, releases={self.k}, generation={self.generation}, "
+            f"spent mu={self.spent.mu:.4g}, secrets hidden{mark})"
+        )
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this state belongs to a seeded run, which protects nobody."""
+        return self.lineage == SIMULATION
+
+    def advance(self, **changes: Any) -> State:
+        """The next generation."""
+        return dataclasses.replace(self, generation=self.generation + 1, **changes)
+
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write to `path`, readable by the owner alone, whole or not at all."""
+        header = {name: getattr(self, name) for name in _HEADER}
+        header |= {"version": VERSION, "spent": [self.spent.mu_squared, self.spent.count]}
+        arrays = {
+            f"{part}/{name}": array
+            for part in ("exact", "secret", "public")
+            for name, array in getattr(self, part).items()
+        }
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+
+
+_HEADER = ("settings", "lineage", "generation", "t", "k")
+
+
+def new_lineage() -> str:
+    """A name that no other stream has."""
+    return uuid.uuid4().hex
+
+
+def first_state(
+    settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: NDArray[np.float64]
+) -> State:
+    """The state before any example."""
+    secret, public = coders
+    return State(settings, lineage, 0, 0, 0, exact, secret, public, point, FREE)
+
+
+def read_state(path: str | os.PathLike[str]) -> State:
+    """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            header = json.loads(str(file["header"]))
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, KeyError) as error:
+        raise StateConflict(f"{path} is not a state of tacit: {error}. Give a file that dump() wrote.") from None
+    if header.pop("version", None) != VERSION:
+        raise StateConflict(f"{path} was written by another version of tacit. Load it with that one.")
+    spent = GaussianEvent(*header.pop("spent"))
+    parts: dict[str, Any] = {"exact": {}, "secret": {}, "public": {}}
+    for name, array in arrays.items():
+        part, _, rest = name.partition("/")
+        if part in parts:
+            parts[part][rest] = array
+    known = {name: header[name] for name in _HEADER}
+    return State(**known, **parts, point=arrays["point"], spent=spent)
+
+
+def fingerprint(settings: Any) -> str:
+    """A hash of settings: equal settings have equal hashes, in any process.
+
+    >>> from tacit import Privacy
+    >>> fingerprint(Privacy(1.0, 1e-6)) == fingerprint(Privacy(1.0, 1e-6))
+    True
+    """
+    return hashlib.sha256(json.dumps(_plain(settings)).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON-able data, type names included."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value).hex()
+    if isinstance(value, np.ndarray):
+        return [str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return [[_plain(key), _plain(item)] for key, item in value.items()]
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    else:
+        names = sorted(getattr(value, "__dict__", {}))
+    kind = type(value) if not isinstance(value, type) and not callable(value) else value
+    label = f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', repr(kind))}"
+    return [label, [[name, _plain(getattr(value, name))] for name in names]]
