@@ -52,7 +52,7 @@ _HOME = {
     "pocp": "algorithms",
 }
 
-__all__ = list(_HOME)  # noqa: PLE0605
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -111,6 +111,9 @@ class Calibrated(Protocol):
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """The public side: noisy integers become a noisy row, and the deviation of its noise."""
 
+    def noise_sd(self, k: int) -> float:
+        """The deviation of the noise on a row of release k; public."""
+
     def event(self, k: int | None) -> GaussianEvent:
         """What the first `k` releases cost together; None for all there can ever be."""
 

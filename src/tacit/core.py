@@ -107,6 +107,11 @@ class Private:
         return Timetable(self.schedule, self.horizon)
 
     @cached_property
+    def settings(self) -> str:
+        """A hash of everything that was chosen; a state belongs to one."""
+        return fingerprint(self)
+
+    @cached_property
     def calibrated(self) -> Calibrated:
         """The mechanism with its noise settled."""
         args = self.learner.certificate, self.timetable, self.learner.size
@@ -130,7 +135,7 @@ class Private:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
         lineage = SIMULATION if self.seed is not None else new_lineage()
         exact, coders = self.learner.start(), self.calibrated.start()
-        state = first_state(fingerprint(self), lineage, exact, coders, self.learner.problem.start)
+        state = first_state(self.settings, lineage, exact, coders, self.learner.problem.start)
         return self._open(state, ledger)
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
@@ -199,7 +204,7 @@ class Private:
 
     def _check(self, state: State, rows: int) -> int | None:
         """Refuse a state of other settings, or rows past the horizon, before anything changes."""
-        if state.settings != fingerprint(self):
+        if state.settings != self.settings:
             raise StateConflict(
                 "this state was made under other settings. Use the Private that made it, or start() a new stream."
             )

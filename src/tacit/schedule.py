@@ -123,9 +123,9 @@ class Timetable:
         if isinstance(self.schedule, Every):
             early = list(range(self.schedule.rounds, self.horizon, self.schedule.rounds))
         else:
-            early, k = [], 1
-            while (t := self.schedule.round_of(k)) is not None and t < self.horizon:
-                early, k = [*early, t], k + 1
+            early = []
+            while (t := self.schedule.round_of(len(early) + 1)) is not None and t < self.horizon:
+                early.append(t)
         return np.array([*early, self.horizon], dtype=np.int64)
 
     def publishes_by(self, t: int, k: int) -> bool:

@@ -72,6 +72,8 @@ class Ledger:
     def open(self, lineage: str, cost: GaussianEvent, spent: GaussianEvent = FREE, generation: int = 0) -> None:
         """Reserve `cost` for a new lineage, or refuse it whole: a stream is never stopped half-way."""
         with self._lock:
+            if lineage in self._lines:
+                raise StateConflict("this stream is open in this ledger already. Go on from its newest state.")
             total = compose([self.reserved, cost])
             if self.privacy is not None and not total.within(self.privacy):
                 raise BudgetExhausted(

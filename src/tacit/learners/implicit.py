@@ -19,6 +19,7 @@ that is small enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -58,8 +59,15 @@ def _bound_step(problem: Problem, loss: ScalarLoss, shrunk: Array, v: Array, y: 
         return s - float(loss.slope(float(v @ project(shrunk - (pull * s) * v)), y))
 
     steepest = problem.lipschitz / problem.norm_bound
-    s = brentq(excess, -steepest, steepest, xtol=steepest * 2.0**-60, rtol=_LAST_BITS)
-    return project(shrunk - (pull * s) * v)
+    return project(shrunk - (pull * _root(excess, -steepest, steepest)) * v)
+
+
+def _root(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where `rising` passes zero, to the last bits; an end where it does not, since no data may make this fail."""
+    if rising(low) >= 0.0 or rising(high) <= 0.0:
+        return low if rising(low) >= 0.0 else high
+    close = high * 2.0**-60
+    return float(brentq(rising, low, high, xtol=close, rtol=_LAST_BITS, maxiter=10_000, disp=False))
 
 
 def _smooth_step(

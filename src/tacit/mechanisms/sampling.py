@@ -41,9 +41,9 @@ def secret_bits() -> Bits:
     return _counter_mode(os.urandom(32))
 
 
-def seeded_bits(seed: int, k: int) -> Bits:
-    """A repeatable source for release `k` of a simulation; it protects nobody."""
-    return _counter_mode(hashlib.sha256(f"tacit simulation {int(seed)} {int(k)}".encode()).digest())
+def seeded_bits(seed: int, block: int) -> Bits:
+    """A repeatable source for one block of a simulation's releases; it protects nobody."""
+    return _counter_mode(hashlib.sha256(f"tacit simulation {int(seed)} {int(block)}".encode()).digest())
 
 
 def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[np.int64]:

@@ -1,0 +1,81 @@
+from tacit.accounting.events import GaussianEvent as GaussianEvent
+from tacit.accounting.exact import Privacy as Privacy
+from tacit.accounting.guarantee import Guarantee as Guarantee
+from tacit.accounting.ledger import Ledger as Ledger
+from tacit.algorithms import pgiga as pgiga
+from tacit.algorithms import pigd as pigd
+from tacit.algorithms import pocp as pocp
+from tacit.contracts import Certificate as Certificate
+from tacit.core import Private as Private
+from tacit.core import Release as Release
+from tacit.errors import BudgetExhausted as BudgetExhausted
+from tacit.errors import InvalidInput as InvalidInput
+from tacit.errors import StateConflict as StateConflict
+from tacit.errors import TacitError as TacitError
+from tacit.errors import Unprovable as Unprovable
+from tacit.learners.giga import GIGA as GIGA
+from tacit.learners.igd import IGD as IGD
+from tacit.mechanisms.gaussian import Gaussian as Gaussian
+from tacit.problem.losses import Absolute as Absolute
+from tacit.problem.losses import Hinge as Hinge
+from tacit.problem.losses import Huber as Huber
+from tacit.problem.losses import Linear as Linear
+from tacit.problem.losses import Logistic as Logistic
+from tacit.problem.losses import Quantile as Quantile
+from tacit.problem.losses import Squared as Squared
+from tacit.problem.problem import Problem as Problem
+from tacit.problem.scalar import ScalarLoss as ScalarLoss
+from tacit.problem.sets import Box as Box
+from tacit.problem.sets import ConvexSet as ConvexSet
+from tacit.problem.sets import HalfSpace as HalfSpace
+from tacit.problem.sets import L1Ball as L1Ball
+from tacit.problem.sets import L2Ball as L2Ball
+from tacit.problem.sets import Simplex as Simplex
+from tacit.problem.sets import WholeSpace as WholeSpace
+from tacit.schedule import at as at
+from tacit.schedule import every as every
+from tacit.schedule import geometric as geometric
+from tacit.state import State as State
+
+__version__: str
+
+__all__ = [
+    "GIGA",
+    "IGD",
+    "Absolute",
+    "Box",
+    "BudgetExhausted",
+    "Certificate",
+    "ConvexSet",
+    "Gaussian",
+    "GaussianEvent",
+    "Guarantee",
+    "HalfSpace",
+    "Hinge",
+    "Huber",
+    "InvalidInput",
+    "L1Ball",
+    "L2Ball",
+    "Ledger",
+    "Linear",
+    "Logistic",
+    "Privacy",
+    "Private",
+    "Problem",
+    "Quantile",
+    "Release",
+    "ScalarLoss",
+    "Simplex",
+    "Squared",
+    "State",
+    "StateConflict",
+    "TacitError",
+    "Unprovable",
+    "WholeSpace",
+    "at",
+    "every",
+    "geometric",
+    "pgiga",
+    "pigd",
+    "pocp",
+]

@@ -1,0 +1,104 @@
+"""The `tacit` command. It only asks the library and prints; no privacy arithmetic lives here."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Annotated, Any
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.table import Table
+except ImportError:  # pragma: no cover
+    raise SystemExit("The tacit command needs its extra: pip install 'tacit[cli]'.") from None
+
+from tacit import __version__
+from tacit.accounting import paper
+from tacit.accounting.exact import Privacy
+from tacit.errors import TacitError
+
+app = typer.Typer(
+    help="Differentially private online learning.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        typer.echo(f"tacit {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def privacy(
+    epsilon: Annotated[float, typer.Option(help="Total epsilon of everything published.")],
+    delta: Annotated[float, typer.Option(help="Total delta, well below one over the number of people.")],
+    releases: Annotated[int, typer.Option(help="Number of equal releases.", min=1)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """How much noise a budget needs, and what the paper would have used.
+
+    Example: tacit privacy --epsilon 1 --delta 1e-6 --releases 100000
+    """
+    answer = _privacy(Privacy(epsilon, delta), releases)
+    if as_json:
+        typer.echo(json.dumps(answer, indent=2))
+    else:
+        _show_privacy(answer)
+
+
+def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
+    """The answer of `tacit privacy` as data."""
+    return {
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "releases": releases,
+        "mu": budget.mu,
+        "noise_multiplier": math.sqrt(releases) / budget.mu,
+        "paper": {reading: _paper(budget, releases, reading) for reading in ("printed", "proven")},
+    }
+
+
+def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, float]:
+    """POCP at T = releases, its sensitivity right, with the parameters for which its theorem claims the budget."""
+    parameters = Privacy(budget.epsilon / 3.0, budget.delta / 2.0)
+    cost = paper.delivered(parameters, releases, reading)
+    return {
+        "parameter_epsilon": parameters.epsilon,
+        "parameter_delta": parameters.delta,
+        "noise_multiplier": paper.noise_multiplier(parameters, releases, reading),
+        "delivered_mu": cost.mu,
+        "delivered_epsilon": cost.epsilon(budget.delta),
+    }
+
+
+def _show_privacy(answer: dict[str, Any]) -> None:
+    table = Table(title=f"{answer['releases']:,} Gaussian releases of equal cost", title_justify="left")
+    table.add_column("noise chosen by")
+    table.add_column("noise / sensitivity", justify="right")
+    table.add_column(f"epsilon delivered at delta = {answer['delta']:g}", justify="right")
+    table.add_row("tacit, exactly", f"{answer['noise_multiplier']:.5g}", f"{answer['epsilon']:.5g}")
+    for reading, values in answer["paper"].items():
+        name = f"POCP of the paper, as {reading}"
+        table.add_row(name, f"{values['noise_multiplier']:.5g}", f"{values['delivered_epsilon']:.5g}")
+    console = Console()
+    console.print(f"({answer['epsilon']:g}, {answer['delta']:g})-differential privacy allows mu = {answer['mu']:.6f}.")
+    console.print(table)
+    console.print(
+        "The paper's rows take its own parameters (epsilon/3, delta/2), for which its theorem claims this budget, "
+        "and its sensitivity put right."
+    )
+
+
+def main() -> None:
+    """Run the command; a refusal is one sentence and exit status 2."""
+    try:
+        app()
+    except TacitError as refusal:
+        print(f"tacit: {refusal}", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -1,0 +1,129 @@
+"""An import may only point to the left: the order of the layers, read from the sources."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+ORDER = (
+    "errors < accounting < problem < schedule | state < contracts < core"
+    " < learners | mechanisms < kernels < algorithms < plan | regret | checks"
+    " < audit | datasets | estimators | report < cli"
+)
+RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
+LAZY = {"tacit.__init__", "tacit.__main__"}  # the front doors may import anything
+
+
+def module_name(path: Path) -> str:
+    """Dotted name; a package's own file keeps its `__init__`, so `.` resolves alike for both."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+
+
+def imported(module: str, source: str) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of everything `source` imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute(module, node.module or "", node.level)
+            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and called(node) in DYNAMIC:
+            name = node.args[0]
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                level = len(name.value) - len(name.value.lstrip("."))
+                yield node.lineno, absolute(module, name.value.lstrip("."), level)
+
+
+DYNAMIC = {"import_module", "__import__"}
+
+
+def called(node: ast.Call) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def absolute(module: str, name: str, level: int) -> str:
+    if level == 0:
+        return name
+    return ".".join([*module.split(".")[:-level], name]).rstrip(".")
+
+
+def offences(module: str, source: str) -> list[str]:
+    """Every import of `source` that does not point to the left, as a sentence."""
+    if module in LAZY:
+        return []
+    own = module.split(".")[1]
+    if own not in RANK:
+        return [f"{module} belongs to no layer: add {own!r} to ORDER"]
+    return [
+        f"{module}:{line} imports {name}: {why}"
+        for line, name in imported(module, source)
+        if (why := objection(own, name))
+    ]
+
+
+def objection(own: str, name: str) -> str:
+    package, _, rest = name.partition(".")
+    other = rest.split(".")[0]
+    if package != "tacit" or other in (own, "__version__"):
+        return ""
+    if other not in RANK:
+        return "take it from the module that defines it, not from the front door"
+    if RANK[other] == RANK[own]:
+        return f"{other} is a sibling of {own}"
+    return f"{other} lies to the right of {own}" if RANK[other] > RANK[own] else ""
+
+
+MODULES = {module_name(path): path for path in sorted(SOURCE.glob("tacit/**/*.py"))}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_left(module):
+    assert offences(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "why"),
+    [
+        ("tacit.errors", "import tacit.core", "core lies to the right of errors"),
+        ("tacit.accounting.exact", "from tacit.problem import losses", "right of accounting"),
+        ("tacit.accounting.exact", "from ..problem.losses import Logistic", "right of accounting"),
+        ("tacit.accounting.__init__", "from ..problem import Problem", "right of accounting"),
+        ("tacit.schedule", "from tacit.state import State", "state is a sibling of schedule"),
+        ("tacit.learners.igd", "from tacit import mechanisms", "mechanisms is a sibling of learn"),
+        ("tacit.learners.igd", "from .. import kernels", "kernels lies to the right of learners"),
+        ("tacit.learners.igd", "from tacit import IGD", "not from the front door"),
+        ("tacit.core", "import tacit", "not from the front door"),
+        ("tacit.core", "def f():\n    import tacit.plan", "tacit.core:2 imports tacit.plan"),
+        ("tacit.core", "if TYPE_CHECKING:\n    from tacit.cli import app", "right of core"),
+        ("tacit.core", "importlib.import_module('tacit.audit')", "audit lies to the right"),
+        ("tacit.report.plots", "from tacit.datasets.ads import clicks", "sibling of report"),
+        ("tacit.helpers", "", "belongs to no layer"),
+    ],
+)
+def test_a_planted_import_is_named(module, source, why):
+    (offence,) = offences(module, source)
+    assert why in offence
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("tacit.__init__", "from tacit.cli import app"),
+        ("tacit.cli", "from tacit import __version__\nfrom tacit.report import plots"),
+        ("tacit.core", "from tacit.errors import Unprovable\nimport numpy as np"),
+        ("tacit.learners.giga", "from .igd import IGD\nfrom tacit.learners import weights"),
+        ("tacit.learners.__init__", "from .igd import IGD\nfrom tacit.core import Learner"),
+        ("tacit.kernels.passes", "from tacit.learners.igd import IGD"),
+    ],
+)
+def test_an_import_to_the_left_is_fine(module, source):
+    assert offences(module, source) == []
+
+
+def test_the_modules_were_found():
+    assert "tacit.errors" in MODULES
