@@ -38,7 +38,11 @@ _RUN = 256  # releases whose noise is drawn in one call
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What the world sees after `t` examples: a noisy row, the point decided from it, and its noise level."""
+    """What the world sees after `t` examples: a noisy row, the point decided from it, and its noise level.
+
+    >>> Release(10, 1, np.array([0.4, 1.2]), np.array([0.3, 0.9]), noise_sd=0.1, simulated=True)
+    Release(t=10, k=1, point=[0.3 0.9], simulation: not private)
+    """
 
     t: int
     k: int

@@ -30,6 +30,22 @@ class ScalarLoss(ABC):
         Legal labels: -1 and +1, or any number up to the problem's `label_bound`.
     curvature : float
         Largest second derivative in `u`; infinite where the loss has a kink.
+
+    Examples
+    --------
+    >>> class LogCosh(ScalarLoss):
+    ...     curvature = 1.0
+    ...
+    ...     def value(self, u, y):
+    ...         return np.logaddexp(u - y, y - u)
+    ...
+    ...     def slope(self, u, y):
+    ...         return np.tanh(u - y)
+    ...
+    ...     def slope_bound(self, reach, label_bound):
+    ...         return 1.0
+    >>> round(LogCosh().prox(1.0, y=0.0, step=0.5), 4)
+    0.6983
     """
 
     labels: ClassVar[Literal["sign", "real"]] = "real"
