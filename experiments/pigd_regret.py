@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tacit import L2Ball, Privacy, Problem, Squared, pigd
+from tacit.accounting.paper import parameters_claiming
 from tacit.datasets import linear_regression
 from tacit.regret import best_in_hindsight, igd_regret_bound, noise_regret_bound, pocp_regret_bound, replay
 
@@ -30,7 +31,7 @@ def average_regret(problem: Problem, privacy: Privacy, horizon: int, seed: int) 
 def bounds(problem: Problem, privacy: Privacy, horizon: int) -> tuple[float, float]:
     """Average-regret bounds: with the noise really added, and as the theorem prints it."""
     exact, sensitivity = igd_regret_bound(problem, horizon), problem.gradient_diameter / problem.ridge
-    theirs = Privacy(privacy.epsilon / 3.0, privacy.delta / 2.0)
+    theirs = parameters_claiming(privacy)
     ours = exact + noise_regret_bound(pigd(problem, privacy, horizon))
     return ours / horizon, (exact + pocp_regret_bound(problem, sensitivity, theirs, horizon)) / horizon
 

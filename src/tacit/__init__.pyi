@@ -1,4 +1,4 @@
-from tacit.accounting.events import GaussianEvent as GaussianEvent
+from tacit.accounting.cost import Cost as Cost
 from tacit.accounting.exact import Privacy as Privacy
 from tacit.accounting.guarantee import Guarantee as Guarantee
 from tacit.accounting.ledger import Ledger as Ledger
@@ -6,6 +6,8 @@ from tacit.algorithms import pgiga as pgiga
 from tacit.algorithms import pigd as pigd
 from tacit.algorithms import pocp as pocp
 from tacit.contracts import Certificate as Certificate
+from tacit.contracts import Learner as Learner
+from tacit.contracts import Mechanism as Mechanism
 from tacit.core import Private as Private
 from tacit.core import Release as Release
 from tacit.errors import BudgetExhausted as BudgetExhausted
@@ -24,6 +26,7 @@ from tacit.problem.losses import Logistic as Logistic
 from tacit.problem.losses import Quantile as Quantile
 from tacit.problem.losses import Squared as Squared
 from tacit.problem.problem import Problem as Problem
+from tacit.problem.problem import VectorLoss as VectorLoss
 from tacit.problem.scalar import ScalarLoss as ScalarLoss
 from tacit.problem.sets import Box as Box
 from tacit.problem.sets import ConvexSet as ConvexSet
@@ -32,13 +35,13 @@ from tacit.problem.sets import L1Ball as L1Ball
 from tacit.problem.sets import L2Ball as L2Ball
 from tacit.problem.sets import Simplex as Simplex
 from tacit.problem.sets import WholeSpace as WholeSpace
+from tacit.schedule import Schedule as Schedule
 from tacit.schedule import at as at
 from tacit.schedule import every as every
 from tacit.schedule import geometric as geometric
 from tacit.state import State as State
 
 __version__: str
-
 __all__ = [
     "GIGA",
     "IGD",
@@ -47,8 +50,8 @@ __all__ = [
     "BudgetExhausted",
     "Certificate",
     "ConvexSet",
+    "Cost",
     "Gaussian",
-    "GaussianEvent",
     "Guarantee",
     "HalfSpace",
     "Hinge",
@@ -56,21 +59,25 @@ __all__ = [
     "InvalidInput",
     "L1Ball",
     "L2Ball",
+    "Learner",
     "Ledger",
     "Linear",
     "Logistic",
+    "Mechanism",
     "Privacy",
     "Private",
     "Problem",
     "Quantile",
     "Release",
     "ScalarLoss",
+    "Schedule",
     "Simplex",
     "Squared",
     "State",
     "StateConflict",
     "TacitError",
     "Unprovable",
+    "VectorLoss",
     "WholeSpace",
     "at",
     "every",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.accounting.exact import Privacy
-from tacit.contracts import Learner
-from tacit.core import Calibration, Private
+from tacit.contracts import Calibration, Learner
+from tacit.core import Private
 from tacit.learners.giga import GIGA, Step
 from tacit.learners.igd import IGD
 from tacit.mechanisms.gaussian import Gaussian, Shape

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from typing import Annotated, Any
 
@@ -12,11 +11,11 @@ try:
     from rich.console import Console
     from rich.table import Table
 except ImportError:  # pragma: no cover
-    raise SystemExit("The tacit command needs its extra: pip install 'tacit[cli]'.") from None
+    raise SystemExit("The tacit command needs the extra `cli` (typer and rich): install tacit[cli].") from None
 
 from tacit import __version__
 from tacit.accounting import paper
-from tacit.accounting.exact import Privacy
+from tacit.accounting.exact import Privacy, noise_multiplier
 from tacit.errors import TacitError
 
 app = typer.Typer(
@@ -59,14 +58,14 @@ def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
         "delta": budget.delta,
         "releases": releases,
         "mu": budget.mu,
-        "noise_multiplier": math.sqrt(releases) / budget.mu,
+        "noise_multiplier": noise_multiplier(budget, releases),
         "paper": {reading: _paper(budget, releases, reading) for reading in ("printed", "proven")},
     }
 
 
 def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, float]:
     """POCP at T = releases, its sensitivity right, with the parameters for which its theorem claims the budget."""
-    parameters = Privacy(budget.epsilon / 3.0, budget.delta / 2.0)
+    parameters = paper.parameters_claiming(budget)
     cost = paper.delivered(parameters, releases, reading)
     return {
         "parameter_epsilon": parameters.epsilon,

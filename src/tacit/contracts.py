@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tacit.accounting.events import GaussianEvent
+from tacit.accounting.cost import Cost
 from tacit.accounting.exact import Privacy
 from tacit.accounting.paper import Reading
+from tacit.arrays import Array, Arrays, Integers
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import Array
 from tacit.schedule import Timetable
-from tacit.state import Arrays
 
-Integers = NDArray[np.int64]
+Calibration = Literal["exact", "paper-printed", "paper-proven"]
+
+MECHANISMS = {"l2/tail": "Gaussian"}
+LEARNERS = {"l2/tail": "a learner that hands over its iterate (IGD, GIGA)"}
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,19 @@ class Certificate:
     ----------
     metric, reach : str
         `"l2"`, and `"tail"` (one example moves every later row, the one after t examples by at most `at(t)`) or
-        `"entry"` (one example moves the row it is summed into and no other).
+        `"entry"` (one example moves the row it is summed into, by at most `at(t)`, and no other).
     formula : str
         `at(t)` for people, without the share of rounding errors.
     bound : callable
         `at(t)` for machines: from an array of t to an array of bounds, rounding errors of the learner included.
     magnitude : float
-        No entry of an exact row is larger, whatever the data.
+        No entry of an exact row (tail), or of one example's share of it (entry), is larger, whatever the data.
     moved_by : str
         What one example does, in words.
+    lemma : str
+        What proves it, and where.
+    stated : mapping
+        For each reading of the paper, the `lam` of `S(t) ≤ lam/t` that it states for this learner, true or not.
 
     Examples
     --------
@@ -51,6 +57,8 @@ class Certificate:
     bound: Callable[[Array], Array] = field(compare=False)
     magnitude: float
     moved_by: str
+    lemma: str
+    stated: Mapping[Reading, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"{self.kind}, {self.formula}"
@@ -66,7 +74,14 @@ class Certificate:
 
 
 class Learner(Protocol):
-    """An exact algorithm and what it certifies. Its verbs are pure, and it draws nothing."""
+    """An exact algorithm and what it certifies. Its verbs are pure, and it draws nothing.
+
+    >>> from tacit import IGD, L2Ball, Logistic, Problem
+    >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0))
+    >>> exact = learner.absorb(learner.start(), 0, np.array([[1.0]]), np.array([1.0]), np.zeros(1))
+    >>> learner.hand_over(exact, 1)[1].round(3)
+    array([0.222])
+    """
 
     @property
     def problem(self) -> Problem:
@@ -77,7 +92,7 @@ class Learner(Protocol):
         """How far one example can move its rows; the proof stands in the learner's docstring."""
 
     @property
-    def size(self) -> int:
+    def row_size(self) -> int:
         """Entries of a row."""
 
     def start(self) -> Arrays:
@@ -86,51 +101,68 @@ class Learner(Protocol):
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """The exact state after a block of bounded examples that follow the first `t`; `point` is the last release."""
 
-    def hand_over(self, exact: Arrays) -> tuple[Arrays, Array]:
-        """The exact state after handing over a row, and the row."""
+    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+        """The exact state after handing over the row of round `t`, and the row."""
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
-        """The point to release, from a noisy row and the public deviation of its noise."""
+        """The point to release, from a noisy row and the public deviation of its noise.
 
-    def paper_noise(self, reading: Reading, privacy: Privacy, horizon: int, rounds: Array) -> Array:
-        """Deviations of the noise at the published rounds, as the paper has them."""
+        All entries have the same noise; a learner whose parts need different amounts hands them over scaled.
+        """
 
 
 class Calibrated(Protocol):
     """A mechanism with its scales and lattice steps settled; release numbers `k` count from 1."""
 
-    def start(self) -> tuple[Arrays, Arrays]:
-        """The secret and the public state before any release."""
+    @property
+    def claimed(self) -> Privacy:
+        """What the calibration promises."""
 
-    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """The secret side: an exact row becomes integers."""
-
-    def noise(self, seed: int | None, k: int, count: int) -> Integers:
-        """Integers to hide releases k to k + count - 1, one a row: secret, or repeatable from a seed, however cut."""
-
-    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
-        """The public side: noisy integers become a noisy row, and the deviation of its noise."""
+    def cost(self, k: int | None) -> Cost:
+        """What the first `k` releases cost together; None for all there can ever be."""
 
     def noise_sd(self, k: int) -> float:
         """The deviation of the noise on a row of release k; public."""
 
-    def event(self, k: int | None) -> GaussianEvent:
-        """What the first `k` releases cost together; None for all there can ever be."""
+    def start(self) -> tuple[Arrays, Arrays]:
+        """The secret and the public memory before any release."""
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
+        """The secret side: an exact row becomes integers, of any shape."""
+
+    def noise(self, seed: int | None, k: int, count: int) -> Iterable[Integers]:
+        """Integers to add to what releases k to k + count - 1 encode: secret, or repeatable from a seed.
+
+        A seed gives a release the same noise whichever calls ask for it.
+        """
+
+    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
+        """The public side: noisy integers become a noisy row, and its noise's deviation. All of it is published."""
 
 
 class Mechanism(Protocol):
-    """A way of hiding rows; it knows nothing of learners."""
+    """A way of hiding rows; it knows nothing of learners.
+
+    >>> from tacit import Gaussian
+    >>> Gaussian().accepts
+    'l2/tail'
+    """
 
     @property
     def accepts(self) -> str:
-        """The kind of certificate it can hide, e.g. `l2/tail`."""
+        """The kind of certificate it can hide."""
 
-    @property
-    def instead(self) -> str:
-        """What to use when a learner certifies another kind."""
+    def calibrate(
+        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    ) -> Calibrated:
+        """Scales and lattice steps: exactly for `privacy`, or as the paper chooses them for those parameters."""
 
-    def calibrate(self, certificate: Certificate, timetable: Timetable, size: int, mu: float) -> Calibrated:
-        """Scales and lattice steps for which everything published is mu-GDP."""
 
-    def with_noise(self, certificate: Certificate, timetable: Timetable, size: int, noise: Array) -> Calibrated:
-        """The same with given deviations, whatever they deliver."""
+def misfit(certificate: Certificate, learner: str, mechanism: str, accepts: str) -> str:
+    """Why a learner and a mechanism do not fit, and what does."""
+    better = MECHANISMS.get(certificate.kind, "a mechanism that accepts it")
+    other = LEARNERS.get(accepts, f"a learner that certifies {accepts}")
+    return (
+        f"{learner} certifies {certificate.kind} sensitivity ({certificate.moved_by}); {mechanism} accepts {accepts}. "
+        f"Use {better}, or {other}."
+    )

@@ -84,3 +84,18 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
     return value
+
+
+def whole(name: str, value: float, least: int = 1) -> int:
+    """Return `value` as an int if it is a whole number of at least `least`, else refuse it by name.
+
+    >>> whole("horizon", 1e5)
+    100000
+    """
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = least - 1
+    if number < least or number != value:
+        raise InvalidInput(f"{name} must be a whole number, {least} or more, got {value!r}.")
+    return number

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting.exact import Privacy
+from tacit.arrays import Array
+from tacit.contracts import Learner
 from tacit.core import Private, Release
 from tacit.errors import Unprovable
 from tacit.learners.iterate import IterateLearner
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import Array, ScalarLoss
+from tacit.problem.scalar import ScalarLoss
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +66,29 @@ def replay(problem: Problem, releases: Sequence[Release], X: Any, y: Any) -> Rec
     """
     V, y = problem.bound(X, y)
     losses, correct = np.empty(len(y)), np.empty(len(y), dtype=np.bool_)
-    points = [problem.start, *(release.point for release in releases)]
+    points = [problem.first_point, *(release.point for release in releases)]
     starts = [0, *(release.t for release in releases)]
     for point, start, end in zip(points, starts, [*starts[1:], len(y)], strict=True):
-        losses[start:end] = problem.values(point, V[start:end], y[start:end])
-        correct[start:end] = np.where(V[start:end] @ point > 0.0, 1.0, -1.0) == y[start:end]
+        played = slice(start, end)
+        losses[played], correct[played] = _outcome(problem, point, V[played], y[played])
+    return Record(losses, correct)
+
+
+def replay_exact(learner: Learner, X: Any, y: Any) -> Record:
+    """The same for a learner without noise, its row used as the point at once after every example (not private).
+
+    >>> from tacit import IGD, L2Ball, Logistic, Problem
+    >>> replay_exact(IGD(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0)), [[1.0]], [1]).losses.round(3)
+    array([0.693])
+    """
+    problem = learner.problem
+    V, y = problem.bound(X, y)
+    exact, point, losses, correct = learner.start(), problem.first_point, np.empty(len(y)), np.empty(len(y), np.bool_)
+    for t in range(len(y)):
+        now = slice(t, t + 1)
+        losses[now], correct[now] = _outcome(problem, point, V[now], y[now])
+        exact, row = learner.hand_over(learner.absorb(exact, t, V[now], y[now], point), t + 1)
+        point = learner.decide(t + 1, row, 0.0)
     return Record(losses, correct)
 
 
@@ -86,7 +106,9 @@ def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9)
     """
     loss = problem.loss
     if not (isinstance(loss, ScalarLoss) and math.isfinite(problem.smoothness) and problem.ridge > 0.0):
-        raise Unprovable("the certified optimum needs a smooth scalar loss and a ridge above 0.")
+        raise Unprovable(
+            "the certified optimum needs a smooth scalar loss and a ridge above 0. Use Logistic, Squared or Huber."
+        )
     V, y = problem.bound(X, y)
 
     def gradient(x: Array) -> Array:
@@ -108,7 +130,7 @@ def igd_regret_bound(problem: Problem, horizon: int) -> float:
     True
     """
     alpha, diameter = problem.ridge, problem.domain.diameter(problem.size)
-    lipschitz = problem.lipschitz + alpha * problem.radius
+    lipschitz = problem.lipschitz_with_ridge
     return alpha / 2.0 * diameter**2 + lipschitz**2 / (2.0 * alpha) * (1.0 + math.log(horizon))
 
 
@@ -117,8 +139,7 @@ def pocp_regret_bound(problem: Problem, sensitivity: float, privacy: Privacy, ho
 
     `2·sqrt(d)·L·(lam + ‖C‖)·sqrt(T)·ln²(T/delta)/sqrt(epsilon)`, in the paper's own parameters (epsilon, delta).
     """
-    lipschitz = problem.lipschitz + problem.ridge * problem.radius
-    size = lipschitz * (sensitivity + problem.domain.diameter(problem.size))
+    size = problem.lipschitz_with_ridge * (sensitivity + problem.domain.diameter(problem.size))
     growth = math.sqrt(problem.size * horizon / privacy.epsilon) * math.log(horizon / privacy.delta) ** 2
     return 2.0 * size * growth
 
@@ -130,17 +151,23 @@ def noise_regret_bound(private: Private) -> float:
     """
     problem, horizon = private.learner.problem, private.timetable.horizon
     if not isinstance(private.learner, IterateLearner) or horizon is None or len(private.timetable.rounds) != horizon:
-        raise Unprovable("the bound is for learners that hand over iterates, with a horizon, released every round.")
-    lipschitz = problem.lipschitz + problem.ridge * problem.radius
+        raise Unprovable(
+            "the bound is for learners that hand over iterates, released every round. State a horizon and use every(1)."
+        )
     spread = math.sqrt(problem.size) * sum(private.calibrated.noise_sd(k) for k in range(1, horizon))
-    return lipschitz * (problem.domain.diameter(problem.size) + spread)
+    return problem.lipschitz_with_ridge * (problem.domain.diameter(problem.size) + spread)
+
+
+def _outcome(problem: Problem, point: Array, V: Array, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Losses of a point, and whether its predictions have the labels' signs."""
+    return problem.values(point, V, y), np.where(V @ point > 0.0, 1.0, -1.0) == y
 
 
 def _accelerated(gradient: Callable[[Array], Array], problem: Problem, tolerance: float) -> tuple[Array, float]:
     """Nesterov's method with constant momentum; returns a point and its certified gap."""
     alpha, smoothness = problem.ridge, problem.smoothness
     momentum = (1.0 - math.sqrt(alpha / smoothness)) / (1.0 + math.sqrt(alpha / smoothness))
-    x = ahead = problem.start
+    x = ahead = problem.first_point
     while True:
         following = problem.domain.project(ahead - gradient(ahead) / smoothness)
         mapping = smoothness * (ahead - following)

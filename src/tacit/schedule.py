@@ -1,38 +1,38 @@
-"""Which rounds publish: fixed before the data, so that publishing says nothing about it.
-
-A schedule is anything with `round_of(k)`, the round of its k-th release (k = 1, 2, …, strictly increasing).
-"""
+"""Which rounds publish: fixed before the data, so that publishing says nothing about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import count, pairwise, takewhile
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, whole
 
 
 class Schedule(Protocol):
-    """When to publish.
+    """When to publish: anything that knows the round of its k-th release.
 
     >>> every(10).round_of(3)
     30
     """
 
     def round_of(self, k: int) -> int | None:
-        """The round of the k-th release, or None if there are fewer."""
+        """The round of the k-th release, counted from 1 and strictly increasing; None if there are fewer."""
 
 
 @dataclass(frozen=True)
 class Every:
     """Publish after every `rounds` examples."""
 
-    rounds: int
+    rounds: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rounds", whole("rounds", self.rounds))
 
     def round_of(self, k: int) -> int:
         """The k-th multiple."""
@@ -43,15 +43,18 @@ class Every:
 class Geometric:
     """Publish at rounds that grow by a factor: `start`, then each at least `ratio` times the one before."""
 
-    ratio: float
+    ratio: float = 1.1
     start: int = 1
 
-    def round_of(self, k: int) -> int:
-        """The k-th term; consecutive integers as long as the ratio demands less than one."""
-        known = _growing(self.ratio, self.start)
-        while len(known) < k:
-            known.append(max(known[-1] + 1, int(np.ceil(known[-1] * self.ratio))))
-        return known[k - 1]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", whole("start", self.start))
+        if not 1.001 <= self.ratio < float("inf"):
+            raise InvalidInput(f"ratio must be at least 1.001, got {self.ratio}. For steady releases use every().")
+
+    def round_of(self, k: int) -> int | None:
+        """The k-th term; consecutive integers as long as the ratio demands less than one more."""
+        terms = _geometric_terms(self.ratio, self.start)
+        return terms[k - 1] if k <= len(terms) else None
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,12 @@ class At:
     """Publish at these rounds and no others."""
 
     rounds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        listed = tuple(whole("a round", t) for t in self.rounds)
+        if not listed or any(a >= b for a, b in pairwise(listed)):
+            raise InvalidInput(f"at() takes at least one round, in increasing order, got {listed}.")
+        object.__setattr__(self, "rounds", listed)
 
     def round_of(self, k: int) -> int | None:
         """The k-th of the list."""
@@ -71,9 +80,7 @@ def every(rounds: int = 1) -> Every:
     >>> every(1)
     Every(rounds=1)
     """
-    if rounds != int(rounds) or rounds < 1:
-        raise InvalidInput(f"every() takes a positive number of rounds, got {rounds!r}.")
-    return Every(int(rounds))
+    return Every(rounds)
 
 
 def geometric(ratio: float = 1.1, start: int = 1) -> Geometric:
@@ -82,9 +89,7 @@ def geometric(ratio: float = 1.1, start: int = 1) -> Geometric:
     >>> [geometric(1.5).round_of(k) for k in range(1, 9)]
     [1, 2, 3, 5, 8, 12, 18, 27]
     """
-    if not 1.0 < ratio < float("inf") or start < 1:
-        raise InvalidInput(f"geometric() takes a ratio above 1 and a start of 1 or more, got {ratio}, {start}.")
-    return Geometric(float(ratio), int(start))
+    return Geometric(ratio, start)
 
 
 def at(rounds: Iterable[int]) -> At:
@@ -93,10 +98,7 @@ def at(rounds: Iterable[int]) -> At:
     >>> at([10, 100])
     At(rounds=(10, 100))
     """
-    listed = tuple(int(t) for t in rounds)
-    if not listed or listed[0] < 1 or any(a >= b for a, b in pairwise(listed)):
-        raise InvalidInput(f"at() takes increasing rounds from 1 on, got {listed}.")
-    return At(listed)
+    return At(tuple(rounds))
 
 
 @dataclass(frozen=True)
@@ -111,27 +113,18 @@ class Timetable:
     horizon: int | None
 
     def __post_init__(self) -> None:
-        if self.horizon is None and isinstance(self.schedule, At):
+        if self.horizon is not None:
+            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+        elif isinstance(self.schedule, At):
             object.__setattr__(self, "horizon", self.schedule.rounds[-1])
-        if self.horizon is not None and self.horizon < 1:
-            raise InvalidInput(f"horizon must be a positive number of examples, got {self.horizon}.")
 
     @cached_property
     def rounds(self) -> NDArray[np.int64]:
         """Every published round; only with a horizon."""
         assert self.horizon is not None
-        if isinstance(self.schedule, Every):
-            early = list(range(self.schedule.rounds, self.horizon, self.schedule.rounds))
-        else:
-            early = []
-            while (t := self.schedule.round_of(len(early) + 1)) is not None and t < self.horizon:
-                early.append(t)
-        return np.array([*early, self.horizon], dtype=np.int64)
-
-    def publishes_by(self, t: int, k: int) -> bool:
-        """Whether there is a k-th release, at round t or before."""
-        due = self.due(k)
-        return due is not None and due <= t
+        last: int = self.horizon
+        terms = (self.schedule.round_of(k) or last for k in count(1))
+        return np.array([*takewhile(lambda t: t < last, terms), last], dtype=np.int64)
 
     def due(self, k: int) -> int | None:
         """The round of the k-th release, or None after the last."""
@@ -139,7 +132,16 @@ class Timetable:
             return self.schedule.round_of(k)
         return int(self.rounds[k - 1]) if k <= len(self.rounds) else None
 
+    def publishes_by(self, t: int, k: int) -> bool:
+        """Whether there is a k-th release, at round t or before."""
+        due = self.due(k)
+        return due is not None and due <= t
+
 
 @lru_cache(maxsize=64)
-def _growing(ratio: float, start: int) -> list[int]:
-    return [start]
+def _geometric_terms(ratio: float, start: int) -> tuple[int, ...]:
+    """The whole schedule, up to more rounds than anyone will see."""
+    terms = [start]
+    while terms[-1] < 2**50:
+        terms.append(max(terms[-1] + 1, int(np.ceil(terms[-1] * ratio))))
+    return tuple(terms)

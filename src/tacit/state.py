@@ -14,16 +14,16 @@ import os
 import tempfile
 import uuid
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.accounting.events import FREE, GaussianEvent
-from tacit.errors import StateConflict
+from tacit.accounting.cost import FREE, Cost
+from tacit.arrays import Array, Arrays
+from tacit.errors import InvalidInput, StateConflict
 
-Arrays = dict[str, NDArray[Any]]
 VERSION = 1
 SIMULATION = "simulation"
 
@@ -41,7 +41,7 @@ class State:
     >>> from tacit import Logistic, L2Ball, Privacy, Problem, pigd
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
     >>> pigd(problem, Privacy(1.0, 1e-6), horizon=100).start()
-    State(t=0, releases=0, generation=0, spent mu=0, secrets hidden)
+    State(t=0, releases=0, generation=0, spent mu = 0, secrets hidden)
     """
 
     settings: str
@@ -52,14 +52,14 @@ class State:
     exact: Arrays
     secret: Arrays
     public: Arrays
-    point: NDArray[np.float64]
-    spent: GaussianEvent
+    point: Array
+    spent: Cost
 
     def __repr__(self) -> str:
         mark = ", simulation: not private" if self.simulated else ""
         return (
             f"State(t={self.t}, releases={self.k}, generation={self.generation}, "
-            f"spent mu={self.spent.mu:.4g}, secrets hidden{mark})"
+            f"spent {self.spent}, secrets hidden{mark})"
         )
 
     @property
@@ -74,7 +74,7 @@ class State:
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, readable by the owner alone, whole or not at all."""
         header = {name: getattr(self, name) for name in _HEADER}
-        header |= {"version": VERSION, "spent": [self.spent.mu_squared, self.spent.count]}
+        header |= {"version": VERSION, "spent": [self.spent.mu_squared, self.spent.rho]}
         arrays = {
             f"{part}/{name}": array
             for part in ("exact", "secret", "public")
@@ -102,9 +102,7 @@ def new_lineage() -> str:
     return uuid.uuid4().hex
 
 
-def first_state(
-    settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: NDArray[np.float64]
-) -> State:
+def first_state(settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array) -> State:
     """The state before any example."""
     secret, public = coders
     return State(settings, lineage, 0, 0, 0, exact, secret, public, point, FREE)
@@ -120,7 +118,7 @@ def read_state(path: str | os.PathLike[str]) -> State:
         raise StateConflict(f"{path} is not a state of tacit: {error}. Give a file that dump() wrote.") from None
     if header.pop("version", None) != VERSION:
         raise StateConflict(f"{path} was written by another version of tacit. Load it with that one.")
-    spent = GaussianEvent(*header.pop("spent"))
+    spent = Cost(*header.pop("spent"))
     parts: dict[str, Any] = {"exact": {}, "secret": {}, "public": {}}
     for name, array in arrays.items():
         part, _, rest = name.partition("/")
@@ -141,21 +139,28 @@ def fingerprint(settings: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """`value` as JSON-able data, type names included."""
+    """`value` as JSON-able data, type names included; what cannot be told apart is refused."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool | int | str):
         return value
-    if isinstance(value, float | np.floating):
-        return float(value).hex()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, np.ndarray) and value.dtype != object:
         return [str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return [[_plain(key), _plain(item)] for key, item in value.items()]
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
+    elif hasattr(value, "__dict__") and not callable(value) and not hasattr(type(value), "__slots__"):
+        names = sorted(
+            name for name in vars(value) if not isinstance(getattr(type(value), name, None), cached_property)
+        )
     else:
-        names = sorted(getattr(value, "__dict__", {}))
-    kind = type(value) if not isinstance(value, type) and not callable(value) else value
-    label = f"{getattr(kind, '__module__', '')}.{getattr(kind, '__qualname__', repr(kind))}"
-    return [label, [[name, _plain(getattr(value, name))] for name in names]]
+        raise InvalidInput(
+            f"settings must be plain data, so that a state can say to which it belongs; got {value!r}. "
+            "Make it a frozen dataclass of numbers, strings and tuples."
+        )
+    return [f"{type(value).__module__}.{type(value).__qualname__}", [[n, _plain(getattr(value, n))] for n in names]]

@@ -1,1 +1,1 @@
-"""Spent privacy as data: events, the exact reading of them, the paper's reading, and the ledger."""
+"""Spent privacy as data: costs, their exact reading, the paper's reading, the guarantee and the ledger."""

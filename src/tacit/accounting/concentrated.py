@@ -1,8 +1,9 @@
 """Zero-concentrated differential privacy, for costs that are not Gaussian.
 
-A mechanism is rho-zCDP if its Rényi divergence of every order a > 1 is at most `a·rho`. Costs add, adaptively too, and mu-GDP
-implies (mu²/2)-zCDP (Bun, Steinke, *Concentrated Differential Privacy*, 2016, Lemma 1.7 and Proposition 1.6); the converse is
-false. The conversion used is (Canonne, Kamath, Steinke, *The Discrete Gaussian for Differential Privacy*, 2020, Corollary 13)
+A mechanism is rho-zCDP if its Rényi divergence of every order a > 1 is at most `a·rho`. Costs add, adaptively too,
+and mu-GDP implies (mu²/2)-zCDP (Bun, Steinke, *Concentrated Differential Privacy*, 2016, Lemma 1.7 and Proposition
+1.6); the converse is false. The conversion used is (Canonne, Kamath, Steinke, *The Discrete Gaussian for
+Differential Privacy*, 2020, Corollary 13)
 
     delta(epsilon) = inf over a > 1 of exp((a - 1)·(a·rho - epsilon))·(1 - 1/a)^a/(a - 1).
 

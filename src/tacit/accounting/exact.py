@@ -48,7 +48,7 @@ class Privacy:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon, "Typical budgets lie between 0.1 and 10.")
-        _check_delta(self.delta)
+        check_delta(self.delta)
 
     @property
     def mu(self) -> float:
@@ -92,7 +92,7 @@ def epsilon_of(delta: float, mu: float) -> float:
     >>> round(epsilon_of(1e-6, 0.23670), 4)
     1.0
     """
-    _check_delta(delta)
+    check_delta(delta)
     if not mu >= 0.0:
         raise InvalidInput(f"mu must not be negative, got {mu}.")
     if math.isinf(mu):
@@ -102,7 +102,7 @@ def epsilon_of(delta: float, mu: float) -> float:
     high = 1.0
     while delta_of(high, mu) > delta:
         high *= 2.0
-    return _last_true(lambda e: delta_of(e, mu) <= delta, high, 0.0)
+    return last_true(lambda e: delta_of(e, mu) <= delta, high, 0.0)
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -113,17 +113,26 @@ def mu_of(epsilon: float, delta: float) -> float:
     """
     if not 0.0 <= epsilon < math.inf:
         raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
-    _check_delta(delta)
+    check_delta(delta)
     low = 1.0
     while delta_of(epsilon, low) > delta:
         low /= 2.0
     high = 2.0 * low
     while delta_of(epsilon, high) <= delta:
         low, high = high, 2.0 * high
-    return _last_true(lambda m: delta_of(epsilon, m) <= delta, low, high)
+    return last_true(lambda m: delta_of(epsilon, m) <= delta, low, high)
 
 
-def _last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:
+def noise_multiplier(privacy: Privacy, releases: int) -> float:
+    """Deviation over sensitivity for which `releases` Gaussian releases of equal cost keep `privacy`.
+
+    >>> round(noise_multiplier(Privacy(1.0, 1e-6), 1), 3)
+    4.225
+    """
+    return math.sqrt(releases) / privacy.mu
+
+
+def last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:
     """Bisect between a value where `holds` is true and one where it is not; return a true one."""
     while True:
         middle = (good + bad) / 2.0
@@ -137,7 +146,8 @@ def _mills(x: float) -> float:
     return math.sqrt(math.pi / 2.0) * float(erfcx(x / math.sqrt(2.0)))
 
 
-def _check_delta(delta: float) -> None:
+def check_delta(delta: float) -> None:
+    """Refuse a delta that is not strictly between 0 and 1."""
     if not 0.0 < delta < 1.0:
         raise InvalidInput(
             f"delta must lie strictly between 0 and 1, got {delta!r}. "

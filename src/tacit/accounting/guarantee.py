@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.accounting.events import GaussianEvent
+from tacit.accounting.cost import Cost
 from tacit.accounting.exact import Privacy
 
 _RELATIONS = {
@@ -21,8 +21,9 @@ class Guarantee:
     ----------
     claimed : Privacy
         What the calibration promises for the whole published sequence.
-    delivered : GaussianEvent
-        What the noise really added delivers, exactly.
+    delivered : Cost
+        What the noise delivers: exactly, for noise that is Gaussian on its lattice (`tacit.mechanisms.sampling` says
+        how near to it the sampler comes).
     neighbours : {"replace", "zero-out"}
         What one person may change.
     calibration : str
@@ -32,12 +33,13 @@ class Guarantee:
 
     Examples
     --------
-    >>> print(Guarantee(Privacy(1.0, 1e-6), GaussianEvent(0.05), "replace"))  # doctest: +ELLIPSIS
+    >>> from tacit.accounting.cost import gaussian
+    >>> print(Guarantee(Privacy(1.0, 1e-6), gaussian(0.05), "replace"))  # doctest: +ELLIPSIS
     The whole published sequence is (1, 1e-06)-differentially private: ...
     """
 
     claimed: Privacy
-    delivered: GaussianEvent
+    delivered: Cost
     neighbours: str
     calibration: str = "exact"
     simulated: bool = False
@@ -53,16 +55,18 @@ class Guarantee:
         return self.delivered.epsilon(self.claimed.delta)
 
     def __str__(self) -> str:
-        claim = f"({self.claimed.epsilon:g}, {self.claimed.delta:g})"
-        exact = f"Exactly: epsilon = {self.epsilon:.4g} at that delta (mu = {self.delivered.mu:.4g})"
         change = _RELATIONS[self.neighbours]
-        if self.simulated:
-            opening = f"simulation: not private. With secret noise the sequence would be {claim}"
-        elif self.holds:
-            opening = f"The whole published sequence is {claim}"
-        else:
-            opening = f"BROKEN: the {self.calibration} noise does not make the published sequence {claim}"
+        claim = f"({self.claimed.epsilon:g}, {self.claimed.delta:g})"
+        exact = f"epsilon = {self.epsilon:.4g} at that delta ({self.delivered})"
+        if not self.holds:
+            return (
+                f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and delivers {exact}, "
+                f"for {change}."
+            )
+        opening = "Simulation: not private. With secret noise the" if self.simulated else "The"
+        verb = "would be" if self.simulated else "is"
         return (
-            f"{opening}-differentially private: {change} changes the probability of any outcome by at most a factor "
-            f"exp(epsilon), plus delta. The number and order of examples is public. {exact}."
+            f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
+            "probability of any outcome by at most a factor exp(epsilon), plus delta. The number and order of examples "
+            f"are public. Exactly: {exact}."
         )

@@ -11,22 +11,26 @@ import os
 import threading
 from dataclasses import dataclass
 
-from tacit.accounting.events import FREE, GaussianEvent, compose
+from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
 from tacit.errors import BudgetExhausted, StateConflict
+
+SECOND_STREAM = "open a second, separately charged stream with Private.fork"
 
 
 @dataclass
 class _Line:
     """One lineage: the most it can cost, what it has cost, and its live generation."""
 
-    reserved: GaussianEvent
-    spent: GaussianEvent
+    reserved: Cost
+    spent: Cost
     generation: int
 
 
 class Ledger:
     """What one data stream has paid, over all the models that learn from it.
+
+    A stream's whole cost is reserved when it opens, or refused then: no stream is stopped half-way.
 
     Parameters
     ----------
@@ -36,79 +40,93 @@ class Ledger:
 
     Examples
     --------
-    Two models on the same people, under one roof:
+    Two models on the same people, under one budget:
 
-    >>> from tacit import GaussianEvent, Ledger, Privacy
+    >>> from tacit import Ledger, Privacy
+    >>> from tacit.accounting.cost import gaussian
     >>> ledger = Ledger(Privacy(1.0, 1e-6))
-    >>> ledger.open("first", GaussianEvent(0.04))
-    >>> ledger.open("second", GaussianEvent(0.04))
+    >>> ledger.open("first", gaussian(0.04))
+    >>> ledger.open("second", gaussian(0.04))
     Traceback (most recent call last):
     ...
-    tacit.errors.BudgetExhausted: opening this stream would reserve mu = 0.28284, and the ledger allows mu = 0.2367 ...
+    tacit.errors.BudgetExhausted: opening this stream would reserve mu = 0.2828 in all, more than the ledger's ...
 
     The guard of generations lives in this process's memory: a file loaded in another process is taken at its word.
     """
 
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy
-        self._lines: dict[str, _Line] = {}
-        self._lock = threading.Lock()
         self.process = os.getpid()
+        self._lines: dict[str, _Line] = {}
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
-        spent, reserved = self.spent.mu, self.reserved.mu
-        return f"Ledger({self.privacy}, spent mu={spent:.5g}, reserved mu={reserved:.5g})"
+        return f"Ledger({self.privacy}, spent {self.spent}, reserved {self.reserved})"
 
     @property
-    def spent(self) -> GaussianEvent:
+    def spent(self) -> Cost:
         """The cost of every release made so far."""
-        return compose(line.spent for line in self._lines.values())
+        with self._lock:
+            return total(line.spent for line in self._lines.values())
 
     @property
-    def reserved(self) -> GaussianEvent:
+    def reserved(self) -> Cost:
         """The cost of every release made or still to come in the streams opened so far."""
-        return compose(line.reserved for line in self._lines.values())
+        with self._lock:
+            return total(line.reserved for line in self._lines.values())
 
-    def open(self, lineage: str, cost: GaussianEvent, spent: GaussianEvent = FREE, generation: int = 0) -> None:
-        """Reserve `cost` for a new lineage, or refuse it whole: a stream is never stopped half-way."""
+    def open(self, lineage: str, cost: Cost, spent: Cost = FREE, generation: int = 0) -> None:
+        """Reserve `cost` for a lineage that starts at `generation`; one that is known must go on where it stands."""
         with self._lock:
             if lineage in self._lines:
-                raise StateConflict("this stream is open in this ledger already. Go on from its newest state.")
-            total = compose([self.reserved, cost])
-            if self.privacy is not None and not total.within(self.privacy):
+                self._check_live(lineage, generation)
+                return
+            reserved = total([self.reserved, cost])
+            if self.privacy is not None and not reserved.within(self.privacy):
                 raise BudgetExhausted(
-                    f"opening this stream would reserve mu = {total.mu:.5g}, and the ledger allows "
-                    f"mu = {self.privacy.mu:.5g} for {self.privacy}. Give the models smaller budgets, or "
-                    "the ledger a larger one."
+                    f"opening this stream would reserve {reserved} in all, more than the ledger's {self.privacy} "
+                    "allows. Give the models smaller budgets, or the ledger a larger one."
                 )
             self._lines[lineage] = _Line(cost, spent, generation)
 
-    def commit(self, lineage: str, generation: int, spent: GaussianEvent) -> None:
-        """Record that `generation` is used and what the lineage has spent with it; before any release is shown.
+    def commit(self, lineage: str, generation: int, following: int, spent: Cost) -> None:
+        """Record that `generation` was used, `following` is live, and what is spent: before any release is shown.
 
         Raises `StateConflict`, and records nothing, if that generation was used before.
         """
         with self._lock:
+            self._check_live(lineage, generation)
             line = self._lines[lineage]
-            if generation != line.generation:
-                raise StateConflict(
-                    f"generation {generation} of this stream is not its live state, which is generation "
-                    f"{line.generation}: it was used already, or is a copy or an old snapshot. Releasing its next "
-                    "round again would spend twice. Go on from the newest state, or open a second, separately "
-                    "charged stream with `Private.fork`."
-                )
-            line.generation, line.spent = generation + 1, spent
+            line.generation, line.spent = following, spent
+
+    def _check_live(self, lineage: str, generation: int) -> None:
+        live = self._lines[lineage].generation
+        if generation != live:
+            raise StateConflict(
+                f"generation {generation} of this stream is not its live state, which is generation {live}: it was "
+                "used already, or is a copy or an old snapshot. Releasing its next round again would spend twice. "
+                f"Go on from the newest state, or {SECOND_STREAM}."
+            )
 
 
-_BOOKS: dict[str, Ledger] = {}
+_BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on
 
 
-def register(lineage: str, ledger: Ledger) -> None:
-    """Remember, for as long as this process lives, which ledger guards `lineage`."""
+def enter(lineage: str, ledger: Ledger) -> None:
+    """Remember which ledger guards `lineage`."""
     _BOOKS[lineage] = ledger
 
 
-def ledger_of(lineage: str) -> Ledger | None:
-    """The ledger that guards `lineage` in this process, if any; a forked child inherits none."""
-    ledger = _BOOKS.get(lineage)
-    return ledger if ledger is not None and ledger.process == os.getpid() else None
+def known(lineage: str) -> bool:
+    """Whether `lineage` is open in this process; a forked child has opened nothing yet."""
+    return lineage in _BOOKS and _BOOKS[lineage].process == os.getpid()
+
+
+def guard_of(lineage: str) -> Ledger:
+    """The ledger that guards `lineage` in this process."""
+    if not known(lineage):
+        raise StateConflict(
+            "this state's stream is not open in this process, and may go on in another. Dump it there and load it "
+            f"here, or {SECOND_STREAM}, naming its ledger."
+        )
+    return _BOOKS[lineage]

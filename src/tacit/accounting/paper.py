@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from tacit.accounting.events import GaussianEvent
+from tacit.accounting.cost import Cost, gaussian
 from tacit.accounting.exact import Privacy
 from tacit.errors import InvalidInput
 
@@ -36,6 +36,15 @@ def claim(privacy: Privacy) -> Privacy:
     return Privacy(3.0 * privacy.epsilon, 2.0 * privacy.delta)
 
 
+def parameters_claiming(privacy: Privacy) -> Privacy:
+    """The paper's parameters for which its theorems claim `privacy`.
+
+    >>> parameters_claiming(Privacy(3.0, 2e-6))
+    Privacy(epsilon=1.0, delta=1e-06)
+    """
+    return Privacy(privacy.epsilon / 3.0, privacy.delta / 2.0)
+
+
 def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
     """`beta/lam`: POCP's noise at every round, as a multiple of the sensitivity `lam/t`.
 
@@ -45,19 +54,19 @@ def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
     14.9
     """
     if horizon < 1:
-        raise InvalidInput(f"the paper's noise needs a horizon of at least 1 round, got {horizon}.")
+        raise InvalidInput(f"horizon must be at least 1 round, got {horizon}.")
     growth = math.sqrt(horizon) * _t_to_the_c(privacy.delta, reading)
     spread = math.log(horizon / privacy.delta) + math.sqrt(privacy.epsilon) / growth
     return growth * math.sqrt(2.0 / privacy.epsilon * spread)
 
 
-def delivered(privacy: Privacy, horizon: int, reading: Reading) -> GaussianEvent:
+def delivered(privacy: Privacy, horizon: int, reading: Reading) -> Cost:
     """What `horizon` releases of POCP really cost, if the sensitivity `lam` is right.
 
     >>> round(delivered(Privacy(1.0, 1e-6), 100_000, "proven").epsilon(2e-6), 3)
     0.189
     """
-    return GaussianEvent(noise_multiplier(privacy, horizon, reading) ** -2, horizon)
+    return gaussian(noise_multiplier(privacy, horizon, reading) ** -2, horizon)
 
 
 def _t_to_the_c(delta: float, reading: Reading) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.problem.scalar import Array
+from tacit.arrays import Array
 
 TOPICS = 6
 """Topics of a query and of an ad in `ad_impressions`."""

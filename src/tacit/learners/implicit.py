@@ -24,8 +24,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
+from tacit.arrays import Array
 from tacit.problem.problem import Problem, VectorLoss
-from tacit.problem.scalar import Array, ScalarLoss
+from tacit.problem.scalar import ScalarLoss
 
 _LAST_BITS = 4.0 * 2.0**-52
 

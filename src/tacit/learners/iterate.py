@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.accounting import paper
-from tacit.accounting.exact import Privacy
-from tacit.contracts import Certificate
+from tacit.arrays import Array, Arrays
 from tacit.errors import Unprovable
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import Array
-from tacit.state import Arrays
 
 UNIT = 2.0**-53
 MOVED_BY = "one example moves every later iterate"
@@ -38,12 +34,7 @@ class IterateLearner:
             )
 
     @property
-    def certificate(self) -> Certificate:
-        """Defined, and proven, by each learner."""
-        raise NotImplementedError
-
-    @property
-    def size(self) -> int:
+    def row_size(self) -> int:
         """Entries of an iterate."""
         return self.problem.size
 
@@ -55,13 +46,13 @@ class IterateLearner:
         moves it by at most `lam·G/alpha`; so the distance to `x_1` never exceeds `G/alpha`.
         """
         pull = self.problem.lipschitz / self.problem.ridge
-        return min(self.problem.radius, pull + float(np.linalg.norm(self.problem.start)))
+        return min(self.problem.radius, pull + float(np.linalg.norm(self.problem.first_point)))
 
     def start(self) -> Arrays:
         """The data-free first point."""
-        return {"x": self.problem.start}
+        return {"x": self.problem.first_point}
 
-    def hand_over(self, exact: Arrays) -> tuple[Arrays, Array]:
+    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The iterate itself."""
         return exact, exact["x"]
 
@@ -69,14 +60,10 @@ class IterateLearner:
         """The point of the domain nearest to the noisy iterate."""
         return self.problem.domain.project(noisy)
 
-    def paper_noise(self, reading: paper.Reading, privacy: Privacy, horizon: int, rounds: Array) -> Array:
-        """`beta/t`, with the sensitivity that the paper's lemma states for this learner."""
-        return self.paper_sensitivity(reading, horizon) * (paper.noise_multiplier(privacy, horizon, reading) / rounds)
-
-    def paper_sensitivity(self, reading: paper.Reading, horizon: int) -> float:
-        """`lam` with `S(t) ≤ lam/t`; for a learner the paper does not name, the least true one up to the horizon."""
-        t = np.arange(1.0, horizon + 1.0)
-        return float(np.max(t * self.certificate.at(t)))
+    @property
+    def steepest(self) -> float:
+        """The Lipschitz constant of `f`, ridge included, where iterates can be."""
+        return self.problem.lipschitz + self.problem.ridge * self.longest_iterate
 
     def rounding(self, t: Array, delay: float = 1.0) -> Array:
         """What rounding errors of all steps up to t can add between two neighbouring runs.
@@ -88,6 +75,6 @@ class IterateLearner:
 
             u·(B·(t + 2·delay + 1) + 2G/alpha).
         """
-        unit = 16.0 * (self.size + 8) * UNIT
+        unit = 16.0 * (self.row_size + 8) * UNIT
         reach = self.problem.lipschitz / self.problem.ridge
         return unit * (self.longest_iterate * (t + 2.0 * delay + 1.0) + 2.0 * reach)

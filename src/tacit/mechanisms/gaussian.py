@@ -21,8 +21,11 @@ from typing import Literal
 
 import numpy as np
 
-from tacit.accounting.events import FREE, GaussianEvent
-from tacit.contracts import Calibrated, Certificate, Integers
+from tacit.accounting import paper
+from tacit.accounting.cost import FREE, Cost
+from tacit.accounting.exact import Privacy
+from tacit.arrays import Array, Arrays, Integers
+from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import InvalidInput, Unprovable, one_of
 from tacit.mechanisms.sampling import (
     LARGEST_SCALE,
@@ -32,9 +35,7 @@ from tacit.mechanisms.sampling import (
     secret_bits,
     seeded_bits,
 )
-from tacit.problem.scalar import Array
 from tacit.schedule import Timetable
-from tacit.state import Arrays
 
 Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
@@ -46,6 +47,12 @@ _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 @dataclass(frozen=True)
 class Gaussian:
     """Independent Gaussian noise on a lattice, one cost per release.
+
+    Parameters
+    ----------
+    shape : {"S^(2/3)", "S", "S^(1/2)"}
+        How the budget is spread over the releases: for least regret, equally, or for least variance. Without a
+        horizon, and with the paper's calibrations, there is no choice and it has no effect.
 
     Examples
     --------
@@ -60,48 +67,41 @@ class Gaussian:
 
     shape: Shape = "S^(2/3)"
 
+    def __post_init__(self) -> None:
+        one_of("shape", self.shape, tuple(_POWERS))
+
     @property
     def accepts(self) -> str:
         """Rows of which one example moves every later one."""
         return "l2/tail"
 
-    @property
-    def instead(self) -> str:
-        """For learners that hand over sums."""
-        return "a learner that hands over its iterates (IGD, GIGA)"
-
-    def __post_init__(self) -> None:
-        one_of("shape", self.shape, tuple(_POWERS))
-
-    def calibrate(self, certificate: Certificate, timetable: Timetable, size: int, mu: float) -> Calibrated:
-        """Scales for which everything published is mu-GDP."""
+    def calibrate(
+        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    ) -> Calibrated:
+        """Deviations for which everything published keeps `privacy`, or the paper's `beta/t`, and lattice steps."""
+        if calibration != "exact":
+            return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
         if timetable.horizon is None:
-            return _Endless(certificate, timetable, size, mu)
+            return _Endless(certificate, timetable, size, privacy)
         sensitivity = certificate.at(timetable.rounds)
-        draft = self._spread(sensitivity, mu)
+        draft = self._spread(sensitivity, privacy.mu)
         step = _lattice_step(sensitivity, draft, size, certificate.magnitude)
-        noise = self._spread(_on_lattice(sensitivity, step, size), mu)
-        return _Finite(sensitivity, noise, step, size)
-
-    def with_noise(self, certificate: Certificate, timetable: Timetable, size: int, noise: Array) -> Calibrated:
-        """Given deviations, whatever they deliver."""
-        sensitivity = certificate.at(timetable.rounds)
-        step = _lattice_step(sensitivity, noise, size, certificate.magnitude)
-        return _Finite(sensitivity, noise, step, size)
+        sd = self._spread(_on_lattice(sensitivity, step, size), privacy.mu)
+        return _Finite(sensitivity, sd, step, size, privacy)
 
     def _spread(self, sensitivity: Array, mu: float) -> Array:
         """Deviations in this shape whose costs add up to mu²."""
         p = _POWERS[self.shape]
-        felt = sensitivity > 0.0
-        total = math.fsum(sensitivity[felt] ** (2.0 - 2.0 * p))
-        return np.where(felt, sensitivity**p, 0.0) * math.sqrt(total) / (mu * _SAFE)
+        moved = sensitivity > 0.0
+        total = math.fsum(sensitivity[moved] ** (2.0 - 2.0 * p))
+        return np.where(moved, sensitivity**p, 0.0) * math.sqrt(total) / (mu * _SAFE)
 
 
 class _Lattice:
     """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
 
-    def __init__(self, size: int, count: float) -> None:
-        self.size, self.count = size, count
+    def __init__(self, size: int, count: float, claimed: Privacy) -> None:
+        self.size, self.count, self.claimed = size, count, claimed
         self._kept: tuple[int | None, int, Integers] = None, 0, np.empty((0, size), dtype=np.int64)
 
     def levels(self, k: int) -> tuple[float, float]:
@@ -150,43 +150,59 @@ class _Lattice:
 class _Finite(_Lattice):
     """Noise for a known list of releases."""
 
-    def __init__(self, sensitivity: Array, noise: Array, step: Array, size: int) -> None:
-        super().__init__(size, len(noise))
-        self.sd, self.step = noise, step
-        felt = _on_lattice(sensitivity, step, size)
-        hidden = np.where(felt > 0.0, noise, 1.0)
-        with np.errstate(divide="ignore"):
-            self._spent = np.cumsum((felt / hidden) ** 2) * (1.0 + (len(felt) + 8) * 2.0**-52)
+    def __init__(self, sensitivity: Array, sd: Array, step: Array, size: int, claimed: Privacy) -> None:
+        super().__init__(size, len(sd), claimed)
+        self.sd, self.step = sd, step
+        moved = _on_lattice(sensitivity, step, size)
+        rounded_up = 1.0 + (len(sd) + 8) * 2.0**-52
+        self._spent = np.cumsum((moved / np.where(moved > 0.0, sd, 1.0)) ** 2) * rounded_up
 
     def levels(self, k: int) -> tuple[float, float]:
         return float(self.sd[k - 1]), float(self.step[k - 1])
 
-    def event(self, k: int | None) -> GaussianEvent:
+    def cost(self, k: int | None) -> Cost:
         """The costs of the first k releases, added up once and rounded up."""
-        if k == 0:
-            return FREE
-        return GaussianEvent(float(self._spent[-1 if k is None else k - 1]))
+        return FREE if k == 0 else Cost(float(self._spent[-1 if k is None else k - 1]))
 
 
 class _Endless(_Lattice):
     """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
 
-    def __init__(self, certificate: Certificate, timetable: Timetable, size: int, mu: float) -> None:
-        super().__init__(size, math.inf)
-        self.certificate, self.timetable, self.mu = certificate, timetable, mu
+    def __init__(self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy) -> None:
+        super().__init__(size, math.inf, claimed)
+        self.certificate, self.timetable, self.mu = certificate, timetable, claimed.mu
+        self.levels(1)  # refuses at once what cannot be hidden
 
     def levels(self, k: int) -> tuple[float, float]:
         share = 1.0 / _slow(k) - 1.0 / _slow(k + 1)
         per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(share))
         sensitivity = self.certificate.at([self.timetable.due(k) or 1])
         step = _lattice_step(sensitivity, sensitivity * per_unit, self.size, self.certificate.magnitude)
-        noise = _on_lattice(sensitivity, step, self.size) * per_unit
-        return float(noise[0]), float(step[0])
+        sd = _on_lattice(sensitivity, step, self.size) * per_unit
+        return float(sd[0]), float(step[0])
 
-    def event(self, k: int | None) -> GaussianEvent:
+    def cost(self, k: int | None) -> Cost:
         """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares."""
         spent = 1.0 if k is None else 1.0 - 1.0 / _slow(k + 1)
-        return FREE if k == 0 else GaussianEvent((self.mu * (1.0 - 1e-13)) ** 2 * spent)
+        return FREE if k == 0 else Cost((self.mu * (1.0 - 1e-13)) ** 2 * spent)
+
+
+def _as_in_the_paper(
+    certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+) -> Calibrated:
+    """Deviations `beta/t` with the sensitivity that the paper states, whatever they deliver.
+
+    For a learner the paper does not name, POCP's `lam` is the least one that is true up to the horizon.
+    """
+    if (horizon := timetable.horizon) is None:
+        raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
+    reading: paper.Reading = "printed" if calibration == "paper-printed" else "proven"
+    every_round = np.arange(1.0, horizon + 1.0)
+    lam = certificate.stated.get(reading) or float(np.max(every_round * certificate.at(every_round)))
+    sd = lam * paper.noise_multiplier(privacy, horizon, reading) / timetable.rounds
+    sensitivity = certificate.at(timetable.rounds)
+    step = _lattice_step(sensitivity, sd, size, certificate.magnitude)
+    return _Finite(sensitivity, sd, step, size, paper.claim(privacy))
 
 
 def _slow(k: int) -> float:
@@ -198,18 +214,18 @@ def _on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
     return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
 
 
-def _lattice_step(sensitivity: Array, noise: Array, size: int, magnitude: float) -> Array:
-    """A power of two that costs little, keeps `noise/step` in the sampler's range and every integer below 2⁵¹."""
+def _lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
+    """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
     if not (np.isfinite(sensitivity).all() and math.isfinite(magnitude)):
         raise Unprovable(
             "the certificate is not finite, so no noise is enough. Bound the domain, or take a loss of bounded slope."
         )
-    if (noise[sensitivity > 0.0] <= 0.0).any():
-        raise InvalidInput("noise must be positive wherever an example can move the row.")
+    if (sd[sensitivity > 0.0] <= 0.0).any():
+        raise InvalidInput("the noise must be positive wherever an example can move the row.")
     wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
-    silent = noise == 0.0
-    least = np.where(silent, 0.0, 2.0 * noise / LARGEST_SCALE)
-    most = np.where(silent, math.inf, 0.5 * noise / SMALLEST_SCALE)
+    silent = sd == 0.0
+    least = np.where(silent, 0.0, 2.0 * sd / LARGEST_SCALE)
+    most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
     step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
     if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():
         raise InvalidInput(

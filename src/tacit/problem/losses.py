@@ -12,8 +12,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.special import expit
 
+from tacit.arrays import Array
 from tacit.errors import InvalidInput, positive
-from tacit.problem.scalar import ROUNDED_UP, Array, ScalarLoss, Values, bisect, widest_chord
+from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, Values, bisect, widest_chord
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from tacit.errors import InvalidInput, one_of, positive
-from tacit.problem.scalar import ROUNDED_UP, Array, ScalarLoss
+from tacit.arrays import Array
+from tacit.errors import InvalidInput, one_of, positive, whole
+from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.sets import ConvexSet
 
 _INSIDE = 1.0 - 1e-12  # clipped rows stop short of the bound by more than any rounding error
@@ -42,8 +43,8 @@ class VectorLoss(Protocol):
 class Problem:
     """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
 
-    Every example is bounded at this door and nowhere else, and totally: longer rows are scaled to `feature_bound`,
-    larger labels cut to `label_bound`. Bounds are statements of yours about the world; none is ever read off the data.
+    Every example is bounded at this door and nowhere else: longer rows are scaled to `feature_bound`, larger labels
+    cut to `label_bound`. Bounds are statements of yours about the world; none is ever read off the data.
 
     Parameters
     ----------
@@ -64,8 +65,9 @@ class Problem:
     neighbours : {"replace", "zero-out"}
         One example replaced by any other, or its whole data term by 0. Neither is "add or remove".
     on_bad : {"raise", "zero"}
-        A row with a NaN, an infinity or an illegal label: refuse the call on the trusted side, naming the row, or count
-        it as an example without influence that still takes its round.
+        A row with a NaN, an infinity or an illegal label: refuse the call before anything changes, naming the row (keep
+        that refusal on the trusted side: it speaks of the data), or count it as an example without influence that still
+        takes its round.
 
     Examples
     --------
@@ -94,8 +96,7 @@ class Problem:
             self.feature_bound,
             "State the largest norm an example may have; longer ones are scaled down.",
         )
-        if self.dimension != int(self.dimension) or self.dimension < 1:
-            raise InvalidInput(f"dimension must be a positive integer, got {self.dimension!r}.")
+        object.__setattr__(self, "dimension", whole("dimension", self.dimension))
         for name in ("intercept", "ridge"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{name} must be 0 or more, got {getattr(self, name)!r}.")
@@ -126,7 +127,7 @@ class Problem:
         return self.domain.radius_in(self.size)
 
     @property
-    def start(self) -> Array:
+    def first_point(self) -> Array:
         """The data-free first point: the projection of 0."""
         return self.domain.project(np.zeros(self.size))
 
@@ -137,6 +138,11 @@ class Problem:
             return self.loss.lipschitz(self.norm_bound, self.radius, self._label_bound)
         reach = self.norm_bound * self.radius
         return self.norm_bound * self.loss.slope_bound(reach, self._label_bound) * ROUNDED_UP
+
+    @property
+    def lipschitz_with_ridge(self) -> float:
+        """Longest gradient of `f` over the domain; infinite where the domain is."""
+        return self.lipschitz + self.ridge * self.radius
 
     @cached_property
     def smoothness(self) -> float:
@@ -191,14 +197,16 @@ class Problem:
         return bad | (np.abs(y) != 1.0) if self.loss.labels == "sign" else bad
 
     def _complaint(self, row: int, X: Array, y: Array) -> str:
-        wanted = "-1 or +1" if self.loss.labels == "sign" else "a finite number"
-        if np.isfinite(X[row]).all():
-            what = f"its label is {y[row]}, which should be {wanted}"
-        else:
-            column = int(np.argmin(np.isfinite(X[row])))
-            what = f"feature {column} is {X[row, column]}"
+        nothing = "Nothing was learnt from this call."
+        if np.isfinite(X[row]).all() and np.isfinite(y[row]):
+            return (
+                f"row {row} has label {y[row]:g}, and {type(self.loss).__name__} needs -1 or +1. {nothing} "
+                "Map your two classes by a public rule, e.g. 2*y - 1 for 0 and 1."
+            )
+        column = int(np.argmin(np.isfinite(X[row])))
+        what = f"feature {column} is {X[row, column]}" if not np.isfinite(X[row]).all() else f"its label is {y[row]}"
         return (
-            f"row {row} cannot be used: {what}. Nothing was learnt from this call. "
+            f"row {row} cannot be used: {what}. {nothing} "
             'Mend the row, or set on_bad="zero" to let such rows pass as examples without influence.'
         )
 

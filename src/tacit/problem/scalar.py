@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from tacit.arrays import Array
+
 Values = Any  # a float or an array of floats: losses work elementwise on both
 
 ROUNDED_UP = 1.0 + 1e-9

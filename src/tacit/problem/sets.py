@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from tacit.arrays import Array
 from tacit.errors import InvalidInput, positive
-from tacit.problem.scalar import Array
 
 _NEARLY = 1e-9
 
@@ -109,7 +109,7 @@ class Box(_AnyDimension):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InvalidInput(f"a box needs finite low < high, got {self.low} and {self.high}.")
+            raise InvalidInput(f"a box needs finite low < high, got low={self.low} and high={self.high}.")
 
     def project(self, x: Array) -> Array:
         return np.clip(x, self.low, self.high)
@@ -220,5 +220,5 @@ class HalfSpace:
         if len(self.normal) != dimension:
             raise InvalidInput(
                 f"the half-space's normal has {len(self.normal)} entries and the problem's points have {dimension} "
-                "(the intercept counts). Give the normal as many."
+                "(the intercept counts). Give it that many."
             )

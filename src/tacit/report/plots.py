@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tacit.arrays import Array
 from tacit.errors import TacitError
-from tacit.problem.scalar import Array
 
 NOT_PRIVATE = "measured on the exact stream: not private"
 
@@ -30,7 +30,7 @@ def learning_curves(
     try:
         import matplotlib as mpl
     except ImportError:
-        raise TacitError("plots need the extra `plot`: pip install 'tacit[plot]'.") from None
+        raise TacitError("plots need the extra `plot` (matplotlib): install tacit[plot].") from None
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 

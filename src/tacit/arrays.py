@@ -1,0 +1,17 @@
+"""The three kinds of arrays that travel through the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+"""Rows, points, features."""
+
+Integers = NDArray[np.int64]
+"""Rows on their lattice, and the noise that hides them."""
+
+Arrays = dict[str, NDArray[Any]]
+"""One side's memory: a few named arrays, which a state can store."""
