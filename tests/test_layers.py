@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 
 ORDER = (
-    "errors < accounting < problem < schedule | state < contracts < core"
+    "errors | arrays < accounting < problem < schedule | state < contracts < core"
     " < learners | mechanisms < kernels < algorithms < plan | regret | checks"
     " < audit | datasets | estimators | report < cli"
 )

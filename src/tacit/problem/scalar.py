@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -81,6 +82,44 @@ class ScalarLoss(ABC):
         By the triangle inequality twice the longest gradient; some losses know better.
         """
         return 2.0 * feature_bound * self.slope_bound(feature_bound * radius, label_bound)
+
+
+@dataclass(frozen=True)
+class Smoothed(ScalarLoss):
+    """A loss with its kinks rounded off: the Moreau envelope `min_w loss(w, y) + (w - u)²/(2·width)`.
+
+    At any u its slope is no steeper than the loss's, its curvature is at most `1/width`, and its value lies below
+    the loss's by at most `width/2` times the squared slope. Its prox is `z + step/(step + width)·(loss.prox(z, step
+    + width) - z)`.
+
+    >>> from tacit import Absolute
+    >>> Smoothed(Absolute(), 0.5).slope(0.25, 0.0), Smoothed(Absolute(), 0.5).prox(1.0, 0.0, step=0.5)
+    (0.5, 0.5)
+    """
+
+    loss: ScalarLoss
+    width: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", self.loss.labels)
+        object.__setattr__(self, "curvature", 1.0 / self.width)
+
+    def value(self, u: Values, y: Values) -> Values:
+        near = self._nearest(u, y)
+        return self.loss.value(near, y) + (near - u) ** 2 / (2.0 * self.width)
+
+    def slope(self, u: Values, y: Values) -> Values:
+        return (u - self._nearest(u, y)) / self.width
+
+    def slope_bound(self, reach: float, label_bound: float) -> float:
+        return self.loss.slope_bound(reach, label_bound)
+
+    def prox(self, z: float, y: float, step: float) -> float:
+        longer = step + self.width
+        return z + step / longer * (self.loss.prox(z, y, longer) - z)
+
+    def _nearest(self, u: Values, y: Values) -> Values:
+        return self.loss.prox(u, y, self.width)
 
 
 def bisect(rising: Callable[[float], float], low: float, high: float) -> float:
