@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 import uuid
+import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,10 +112,10 @@ def first_state(settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise StateConflict(f"{path} is not a state of tacit: {error}. Give a file that dump() wrote.") from None
     if header.pop("version", None) != VERSION:
         raise StateConflict(f"{path} was written by another version of tacit. Load it with that one.")

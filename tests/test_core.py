@@ -1,0 +1,287 @@
+"""Private: what is released does not depend on how the stream is cut, nothing is released twice, refusals change nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import (
+    IGD,
+    BudgetExhausted,
+    Certificate,
+    Gaussian,
+    InvalidInput,
+    L2Ball,
+    Ledger,
+    Logistic,
+    Privacy,
+    Private,
+    Problem,
+    StateConflict,
+    Unprovable,
+    at,
+    every,
+    geometric,
+    pgiga,
+    pigd,
+)
+
+HORIZON = 40
+PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, intercept=0.5, ridge=0.1)
+BUDGET = Privacy(2.0, 1e-6)
+RNG = np.random.default_rng(7)
+X, Y = RNG.standard_normal((HORIZON, 3)), RNG.choice([-1.0, 1.0], HORIZON)
+RECIPES = {"pigd": pigd, "pgiga": pgiga}
+SCHEDULES = {"every(1)": every(1), "every(7)": every(7), "geometric": geometric(1.5, 3), "at": at([5, 11, 40])}
+
+
+class Silent:
+    """A calibrated mechanism whose noise is left out."""
+
+    def __init__(self, calibrated):
+        self._calibrated = calibrated
+
+    def __getattr__(self, name):
+        return getattr(self._calibrated, name)
+
+    def noise(self, seed, k, count):
+        return np.zeros_like(self._calibrated.noise(seed, k, count))
+
+
+def silenced(private):
+    vars(private)["calibrated"] = Silent(private.calibrated)
+    return private
+
+
+def same(releases, others):
+    assert [(r.t, r.k, r.noise_sd) for r in releases] == [(r.t, r.k, r.noise_sd) for r in others]
+    for one, other in zip(releases, others, strict=True):
+        np.testing.assert_array_equal(one.noisy, other.noisy)
+        np.testing.assert_array_equal(one.point, other.point)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@settings(deadline=None, max_examples=15)
+@given(cuts=st.lists(st.integers(0, HORIZON), max_size=8), by_steps=st.booleans())
+def test_cutting_the_stream_into_calls_changes_nothing(recipe, schedule, cuts, by_steps):
+    """Under a seed, any sequence of run() and step() calls releases the same, bit for bit."""
+    private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=3)
+    end, whole = private.run(private.start(), X, Y)
+    state, pieces = private.start(), []
+    for a, b in zip([0, *sorted(cuts)], [*sorted(cuts), HORIZON], strict=True):
+        if by_steps:
+            while state.t < b:
+                stop = min(b, private.timetable.due(state.k + 1))
+                state, release = private.step(state, X[state.t : stop], Y[state.t : stop])
+                pieces += [release] if release else []
+        else:
+            state, shown = private.run(state, X[a:b], Y[a:b])
+            pieces += shown
+    same(whole, pieces)
+    np.testing.assert_array_equal(state.exact["x"], end.exact["x"])
+    assert (state.t, state.k, state.spent) == (end.t, end.k, end.spent)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_without_noise_the_exact_learner_is_released(recipe, schedule):
+    """Zero noise: each noisy row is the exact iterate to half a lattice step, each point its projection."""
+    private = silenced(RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1))
+    _, releases = private.run(private.start(), X, Y)
+    V, y = PROBLEM.bound(X, Y)
+    assert releases[-1].t == HORIZON
+    for release in releases:
+        exact = private.learner.absorb(private.learner.start(), 0, V[: release.t], y[: release.t], None)["x"]
+        step = private.calibrated.step[release.k - 1]
+        assert np.abs(release.noisy - exact).max() <= step / 2
+        np.testing.assert_array_equal(release.point, PROBLEM.domain.project(release.noisy))
+
+
+def test_noise_is_really_there():
+    """The planted fault of the test above: with noise, the rows are not the exact iterates."""
+    private = pigd(PROBLEM, BUDGET, HORIZON, seed=1)
+    silent = silenced(pigd(PROBLEM, BUDGET, HORIZON, seed=1))
+    noisy, exact = (p.run(p.start(), X, Y)[1] for p in (private, silent))
+    gaps = np.array([a.noisy - b.noisy for a, b in zip(noisy, exact, strict=True)])
+    sd = np.array([[r.noise_sd] for r in noisy])
+    assert 0.7 < np.std(gaps / sd) < 1.3
+
+
+@pytest.mark.privacy
+def test_secret_noise_differs_and_seeded_noise_repeats():
+    """Two private runs release different rows; two simulations with one seed the same; other seeds others."""
+    one, two = ([r.noisy for r in p.run(p.start(), X, Y)[1]] for p in [pigd(PROBLEM, BUDGET, HORIZON)] * 2)
+    assert not np.array_equal(one, two)
+    runs = [pigd(PROBLEM, BUDGET, HORIZON, seed=s) for s in (5, 5, 6)]
+    rows = [np.array([r.noisy for r in p.run(p.start(), X, Y)[1]]) for p in runs]
+    assert np.array_equal(rows[0], rows[1]) and not np.array_equal(rows[0], rows[2])
+
+
+def test_seeded_steps_are_pure_and_everything_says_simulation():
+    """A simulation may use a state twice, and its repr, releases and guarantee say what it is."""
+    private = pigd(PROBLEM, BUDGET, HORIZON, seed=0)
+    state = private.start()
+    (_, first), (end, again) = private.step(state, X[:1], Y[:1]), private.step(state, X[:1], Y[:1])
+    same([first], [again])
+    for text in (repr(end), repr(first), str(private.guarantee)):
+        assert "simulation: not private" in text.lower()
+    assert "seed=0" in repr(private)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("verb", ["step", "run"])
+def test_a_state_is_used_once(verb):
+    """The second use of a state is refused, and the newest state goes on."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    state = private.start()
+    new, _ = getattr(private, verb)(state, X[:1], Y[:1])
+    with pytest.raises(StateConflict, match="generation"):
+        getattr(private, verb)(state, X[:1], Y[:1])
+    private.run(new, X[1:3], Y[1:3])
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "words"),
+    [
+        (X[:2, :2], Y[:2], "shape"),
+        (X[:2], Y[:3], "shape"),
+        ([[np.nan, 0, 0]], [1.0], "row 0"),
+        ([[1.0, 0, 0]], [0.0], "2\\*y - 1"),
+        ([["a", 0, 0]], [1.0], "numbers"),
+    ],
+)
+def test_bad_input_changes_nothing(rows, labels, words):
+    """An error of ours that names the value; afterwards the same state still works, and nothing was spent."""
+    ledger = Ledger()
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    state = private.start(ledger)
+    with pytest.raises(InvalidInput, match=words):
+        private.run(state, rows, labels)
+    assert ledger.spent.mu == 0.0
+    assert private.run(state, X, Y)[0].t == HORIZON
+
+
+def test_bad_rows_may_pass_as_examples_without_influence():
+    """on_bad="zero": the row takes its round, and does what an all-zero example does."""
+    lenient = replace(PROBLEM, on_bad="zero")
+    private = pigd(lenient, BUDGET, 3, seed=2)
+    bad = np.array([[1.0, 0, 0], [np.inf, 0, 0], [0, 1.0, 0]])
+    state, releases = private.run(private.start(), bad, [1.0, 1.0, 0.5])
+    assert state.t == 3 and len(releases) == 3
+    exact = private.learner.absorb(private.learner.start(), 0, *lenient.bound(bad[:1], [1.0]), None)
+    nothing = private.learner.absorb(exact, 1, np.zeros((2, 4)), np.ones(2), None)
+    np.testing.assert_array_equal(state.exact["x"], nothing["x"])
+
+
+def test_the_round_past_the_horizon_is_refused_before_anything_changes():
+    """T + 1 rows are refused whole; T are learnt; one more is refused."""
+    private = pigd(PROBLEM, BUDGET, 10)
+    state = private.start()
+    with pytest.raises(BudgetExhausted, match="round 11 .* horizon of 10"):
+        private.run(state, X[:11], Y[:11])
+    state, _ = private.run(state, X[:10], Y[:10])
+    with pytest.raises(BudgetExhausted, match="round 11"):
+        private.step(state, X[:1], Y[:1])
+
+
+def test_step_refuses_rows_past_the_next_release():
+    """step() never crosses a published round; it says so and changes nothing."""
+    private = pigd(PROBLEM, BUDGET, HORIZON, schedule=every(5))
+    state = private.start()
+    with pytest.raises(InvalidInput, match="published round, 5"):
+        private.step(state, X[:6], Y[:6])
+    state, release = private.step(state, X[:3], Y[:3])
+    assert release is None and state.spent.mu == 0.0
+
+
+def test_an_interrupted_run_spends_nothing(monkeypatch):
+    """KeyboardInterrupt in the middle of a run leaves the state usable and the ledger as it was."""
+    ledger, private = Ledger(), pigd(PROBLEM, BUDGET, HORIZON)
+    state, real = private.start(ledger), IGD.decide
+
+    def interrupted(self, t, noisy, noise_sd):
+        if t == 5:
+            raise KeyboardInterrupt
+        return real(self, t, noisy, noise_sd)
+
+    monkeypatch.setattr(IGD, "decide", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        private.run(state, X, Y)
+    monkeypatch.undo()
+    assert ledger.spent.mu == 0.0
+    assert private.run(state, X, Y)[0].k == HORIZON
+
+
+@pytest.mark.privacy
+def test_models_on_one_ledger_add_and_are_refused_when_they_do_not_fit():
+    """Two models' mu² add in their ledger; a third that does not fit is refused when it opens."""
+    ledger = Ledger(Privacy(3.0, 1e-6))
+    private = pigd(PROBLEM, Privacy(2.0, 1e-6), HORIZON)
+    for _ in range(2):
+        private.run(private.start(ledger), X, Y)
+    assert ledger.spent.mu_squared == pytest.approx(2 * Privacy(2.0, 1e-6).mu ** 2, rel=1e-6)
+    assert ledger.spent.within(ledger.privacy)
+    with pytest.raises(BudgetExhausted, match="reserve"):
+        private.start(ledger)
+
+
+@pytest.mark.privacy
+def test_spent_grows_to_the_budget_and_never_past_it():
+    """After each release the state's cost is the sum of the releases' own, and at the end the budget, to 1e-7."""
+    ledger, private = Ledger(), pigd(PROBLEM, BUDGET, HORIZON)
+    state = private.start(ledger)
+    sensitivity = private.learner.certificate.at(np.arange(1, HORIZON + 1))
+    expected = 0.0
+    for t in range(HORIZON):
+        state, release = private.step(state, X[t : t + 1], Y[t : t + 1])
+        expected += (sensitivity[t] / release.noise_sd) ** 2
+        assert expected <= state.spent.mu_squared <= expected * (1 + 1e-5)
+        assert ledger.spent == state.spent
+    assert BUDGET.mu * (1 - 1e-7) <= state.spent.mu <= BUDGET.mu
+
+
+@pytest.mark.parametrize("schedule", [every(1), every(10), geometric(1.3)])
+def test_endless_streams_go_on_within_their_budget(schedule):
+    """Without a horizon every round works, and the cost stays below the budget for ever."""
+    private = pgiga(PROBLEM, BUDGET, schedule=schedule, seed=1)
+    state, releases = private.start(), []
+    for _ in range(3):
+        state, shown = private.run(state, X, Y)
+        releases += shown
+    assert releases and state.spent.mu < BUDGET.mu
+    assert private.guarantee.holds
+
+
+class Sums(IGD):
+    """A learner that certifies entry sensitivity, as running sums do."""
+
+    @property
+    def certificate(self):
+        return Certificate("l2", "entry", "1", np.ones_like, 1.0, "one example moves its own row", "none")
+
+
+def test_a_learner_that_does_not_fit_is_refused_with_a_remedy():
+    """The sentence names both kinds and what to use instead."""
+    with pytest.raises(Unprovable, match=r"Sums certifies l2/entry .* Gaussian accepts l2/tail\. Use .* \(IGD, GIGA\)"):
+        Private(Sums(PROBLEM), Gaussian(), every(1), BUDGET, HORIZON)
+
+
+@pytest.mark.parametrize("setting", [{"horizon": 0}, {"horizon": 2.5}, {"seed": -1}, {"calibration": "guess"}])
+def test_bad_settings_are_refused(setting):
+    """By name, with the value."""
+    with pytest.raises(InvalidInput, match=next(iter(setting))):
+        pigd(PROBLEM, BUDGET, **({"horizon": HORIZON} | setting))
+
+
+def test_adaptive_streams_see_releases_only():
+    """The next example may depend on what was released: step by step, the state's point is the last release."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    state = private.start()
+    np.testing.assert_array_equal(state.point, PROBLEM.first_point)
+    for _ in range(HORIZON):
+        adversarial = -np.sign(state.point[:3])[None, :] + 0.1
+        state, release = private.step(state, adversarial, [1.0])
+        np.testing.assert_array_equal(state.point, release.point)

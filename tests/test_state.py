@@ -1,0 +1,274 @@
+"""States are plain data that can be saved, say to which settings they belong, and go on once."""
+
+import copy
+import json
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from tacit import (
+    Gaussian,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Ledger,
+    Logistic,
+    Privacy,
+    Problem,
+    StateConflict,
+    every,
+    geometric,
+    pgiga,
+    pigd,
+)
+from tacit.accounting.ledger import known
+from tacit.state import fingerprint, read_state
+
+PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+BUDGET = Privacy(1.0, 1e-6)
+X, Y = np.array([[0.3, -0.4], [0.1, 0.9], [-0.7, 0.2], [0.5, 0.5]]), np.array([1.0, -1.0, 1.0, 1.0])
+
+
+def private(**settings):
+    return pigd(PROBLEM, BUDGET, 4, **settings)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_state_survives_dump_and_load(tmp_path, seed):
+    """Everything in it comes back, bit for bit."""
+    one = private(seed=seed)
+    state, _ = one.run(one.start(), X[:2], Y[:2])
+    state.dump(tmp_path / "state.npz")
+    again = one.load(tmp_path / "state.npz")
+    for name in ("settings", "lineage", "generation", "t", "k", "spent"):
+        assert getattr(again, name) == getattr(state, name)
+    for part in ("exact", "secret", "public"):
+        assert getattr(again, part).keys() == getattr(state, part).keys()
+        for name, array in getattr(state, part).items():
+            np.testing.assert_array_equal(getattr(again, part)[name], array)
+    np.testing.assert_array_equal(again.point, state.point)
+
+
+def test_resuming_a_simulation_is_bit_for_bit(tmp_path):
+    """Stopping, saving and going on releases what going on at once would have."""
+    one = private(seed=9)
+    _, whole = one.run(one.start(), X, Y)
+    state, first = one.run(one.start(), X[:2], Y[:2])
+    state.dump(tmp_path / "state.npz")
+    _, rest = one.run(one.load(tmp_path / "state.npz"), X[2:], Y[2:])
+    for a, b in zip(whole, first + rest, strict=True):
+        np.testing.assert_array_equal(a.noisy, b.noisy)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s)), replace])
+def test_of_two_copies_only_one_goes_on(copied):
+    """The other is refused, whichever way the copy was made."""
+    one = private()
+    state, _ = one.run(one.start(), X[:1], Y[:1])
+    twin = copied(state)
+    one.run(twin, X[1:2], Y[1:2])
+    with pytest.raises(StateConflict, match="copy or an old snapshot"):
+        one.run(state, X[1:2], Y[1:2])
+
+
+@pytest.mark.privacy
+def test_old_snapshots_are_refused(tmp_path):
+    """A file written before the stream went on cannot be used in this process."""
+    one = private()
+    state = one.start()
+    state.dump(tmp_path / "old.npz")
+    state, _ = one.run(state, X[:1], Y[:1])
+    with pytest.raises(StateConflict, match="snapshot"):
+        one.load(tmp_path / "old.npz")
+    state.dump(tmp_path / "new.npz")
+    one.run(one.load(tmp_path / "new.npz"), X[1:2], Y[1:2])
+
+
+RESUME = """
+import sys, numpy as np
+from tacit import L2Ball, Logistic, Privacy, Problem, pigd, StateConflict
+one = pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), Privacy(1.0, 1e-6), 4)
+state = one.load(sys.argv[1])
+twin = one.load(sys.argv[1])
+state, shown = one.run(state, [[0.1, 0.1]], [1.0])
+print(state.t, len(shown))
+try:
+    one.run(twin, [[0.1, 0.1]], [1.0])
+except StateConflict:
+    print("refused")
+"""
+
+
+def test_another_process_goes_on_from_a_file_once(tmp_path):
+    """A fresh process takes the file at its word, and guards the stream from then on."""
+    one = private()
+    state, _ = one.run(one.start(), X[:2], Y[:2])
+    state.dump(tmp_path / "state.npz")
+    done = subprocess.run(
+        [sys.executable, "-c", RESUME, str(tmp_path / "state.npz")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["3", "1", "refused"]
+
+
+@pytest.mark.privacy
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_cannot_go_on_with_its_parents_stream():
+    """The child is refused; the parent goes on."""
+    one = private()
+    state = one.start()
+    child = os.fork()
+    if child == 0:
+        try:
+            one.run(state, X[:1], Y[:1])
+        except StateConflict:
+            os._exit(17)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+    one.run(state, X[:1], Y[:1])
+
+
+@pytest.mark.privacy
+def test_a_second_stream_is_charged_whole_in_the_same_ledger():
+    """fork() lets a used state go on, and the ledger reserves its cost twice; without room it is refused."""
+    ledger, one = Ledger(), private()
+    start = one.start(ledger)
+    one.run(start, X[:2], Y[:2])
+    second = one.fork(start)
+    assert ledger.reserved.mu_squared == pytest.approx(2 * one.guarantee.delivered.mu_squared)
+    second, _ = one.run(second, X[:2], Y[:2])
+    assert second.lineage != start.lineage
+    assert ledger.spent.mu_squared == pytest.approx(2 * second.spent.mu_squared)
+    tight = Ledger(BUDGET)
+    with pytest.raises(Exception, match="reserve"):
+        one.fork(one.start(tight))
+
+
+def test_a_ledger_takes_a_stream_up_where_it_stands(tmp_path):
+    """load() with the ledger that knows the stream goes on; with another ledger of this process it is refused."""
+    ledger, one = Ledger(), private()
+    state, _ = one.run(one.start(ledger), X[:1], Y[:1])
+    state.dump(tmp_path / "state.npz")
+    with pytest.raises(StateConflict, match="another ledger"):
+        one.load(tmp_path / "state.npz", Ledger())
+    one.run(one.load(tmp_path / "state.npz", ledger), X[1:2], Y[1:2])
+    assert ledger.reserved == one.guarantee.delivered
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        private(seed=1),
+        pigd(PROBLEM, BUDGET, 5),
+        pigd(PROBLEM, Privacy(1.0, 1e-7), 4),
+        pigd(replace(PROBLEM, ridge=0.2), BUDGET, 4),
+        pigd(replace(PROBLEM, loss=Hinge()), BUDGET, 4),
+        pgiga(PROBLEM, BUDGET, 4),
+        private(schedule=every(2)),
+        private(shape="S"),
+    ],
+)
+def test_a_state_of_other_settings_is_refused(other):
+    """Whatever differs."""
+    one = private()
+    with pytest.raises(StateConflict, match="other settings"):
+        other.run(one.start(), X[:1], Y[:1])
+
+
+def test_settings_are_told_apart_by_every_field_and_alike_in_every_process():
+    """Equal settings hash alike, here and in a fresh process; NumPy numbers count as the numbers they are."""
+    assert private().settings == private().settings
+    assert private(schedule=geometric(1.5)).settings != private(schedule=geometric(1.6)).settings
+    assert pigd(PROBLEM, BUDGET, np.int64(4)).settings == private().settings
+    assert pigd(PROBLEM, BUDGET, np.int64(5)).settings != private().settings
+    code = (
+        "from tacit import *; print(pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), "
+        "Privacy(1.0, 1e-6), 4).settings)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == private().settings
+
+
+def test_settings_that_cannot_be_told_apart_are_refused():
+    """A function, a set, a class with slots: nothing that would hash by its type alone."""
+
+    @dataclass(frozen=True)
+    class Setting:
+        value: object
+
+    for value in (lambda: 0, {1, 2}, b"x", type("Slotted", (), {"__slots__": ("a",)})()):
+        with pytest.raises(InvalidInput, match="plain data"):
+            fingerprint(Setting(value))
+
+
+def test_caches_of_a_users_object_do_not_change_its_hash():
+    """A cached property that was used is not a setting."""
+
+    class Mine:
+        def __init__(self, width):
+            self.width = width
+
+        @cached_property
+        def square(self):
+            return self.width**2
+
+    fresh, used = Mine(3.0), Mine(3.0)
+    assert used.square == 9.0
+    assert fingerprint(fresh) == fingerprint(used) != fingerprint(Mine(4.0))
+
+
+@pytest.mark.privacy
+def test_nothing_secret_is_shown(tmp_path):
+    """The iterate appears in no repr; the file is its owner's alone, holds no pickle, no key and no noise."""
+    one = private()
+    state, releases = one.run(one.start(), X, Y)
+    for number in state.exact["x"]:
+        assert f"{number:.6g}" not in repr(state) + repr(releases) + repr(one) + str(one.guarantee)
+    path = tmp_path / "state.npz"
+    state.dump(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == ["state.npz"]
+    with np.load(path, allow_pickle=False) as file:
+        assert set(file.files) == {"header", "point", "exact/x"}
+        header = json.loads(str(file["header"]))
+    assert set(header) == {"settings", "lineage", "generation", "t", "k", "version", "spent"}
+
+
+def test_a_dump_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    """Whole or not at all."""
+    one = private()
+    state = one.start()
+    path = tmp_path / "state.npz"
+    state.dump(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(np, "savez", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        state.dump(path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["state.npz"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a state", b"PK\x03\x04broken"])
+def test_other_files_are_refused(tmp_path, content):
+    """With the remedy."""
+    path = tmp_path / "other.npz"
+    path.write_bytes(content)
+    with pytest.raises(StateConflict, match="dump"):
+        read_state(path)
+
+
+def test_private_and_states_can_be_pickled():
+    """Settings and states travel to other processes; caches do not."""
+    one = private(schedule=geometric(1.5))
+    state, _ = one.run(one.start(), X[:1], Y[:1])
+    again = pickle.loads(pickle.dumps(one))
+    assert again == one and again.settings == one.settings
+    assert "calibrated" not in vars(pickle.loads(pickle.dumps(one)))
+    assert known(pickle.loads(pickle.dumps(state)).lineage)
+    assert pickle.loads(pickle.dumps(Gaussian("S"))) == Gaussian("S")
