@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tacit.accounting.cost import Cost
 from tacit.accounting.exact import Privacy
-from tacit.accounting.paper import Reading
+from tacit.accounting.paper import PaperNoise
 from tacit.arrays import Array, Arrays, Integers
 from tacit.problem.problem import Problem
 from tacit.schedule import Timetable
@@ -41,8 +41,8 @@ class Certificate:
         What one example does, in words.
     lemma : str
         What proves it, and where.
-    stated : mapping
-        For each reading of the paper, the `lam` of `S(t) ≤ lam/t` that it states for this learner, true or not.
+    paper : callable, optional
+        The noise that the paper would add, from its parameters, the horizon, the published rounds and the reading.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Certificate:
     magnitude: float
     moved_by: str
     lemma: str
-    stated: Mapping[Reading, float] = field(default_factory=dict)
+    paper: PaperNoise | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return f"{self.kind}, {self.formula}"

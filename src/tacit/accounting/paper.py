@@ -1,4 +1,4 @@
-"""The noise of Algorithms 1-3 of the paper, read in its two ways.
+"""The noise of the paper's algorithms, read in its two ways.
 
 Jain, Kothari, Thakurta, *Differentially Private Online Learning*. For an algorithm with `S(t) ≤ lam/t`, POCP adds
 noise of deviation `beta/t`,
@@ -10,19 +10,26 @@ and claims (3·epsilon, 2·delta). The two readings differ in `c`:
 * `"printed"`: the pseudo-code, `c = ln(1/2)·ln(2/delta)/(2 ln T)`, which is negative;
 * `"proven"`: the proof, `c = ln(½·ln(2/delta))/(2 ln T)`, that is `T^c = sqrt(½·ln(2/delta))`.
 
+Algorithms 4-6 have no `c`: their two readings agree, and they claim (epsilon, delta). Logarithms are to base 2 in
+Algorithm 5, whose tree is binary, and natural elsewhere.
+
 Neither is what this package uses by itself; both can be asked for, and what they deliver is computed exactly.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 from tacit.accounting.cost import Cost, gaussian
 from tacit.accounting.exact import Privacy
+from tacit.arrays import Array
 from tacit.errors import InvalidInput
 
 Reading = Literal["printed", "proven"]
+PaperNoise = Callable[[Privacy, int, Array, Reading], tuple[Array, Privacy]]
+"""From parameters, horizon, published rounds and reading: the deviation at each round, and what is claimed."""
 
 
 def claim(privacy: Privacy) -> Privacy:
@@ -58,6 +65,39 @@ def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
     growth = math.sqrt(horizon) * _t_to_the_c(privacy.delta, reading)
     spread = math.log(horizon / privacy.delta) + math.sqrt(privacy.epsilon) / growth
     return growth * math.sqrt(2.0 / privacy.epsilon * spread)
+
+
+def pocp_noise(lam: float, privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
+    """Algorithms 1-3: deviations `beta/t` for a sensitivity `lam/t`, and the claim.
+
+    >>> import numpy as np
+    >>> sd, claimed = pocp_noise(2.0, Privacy(1.0, 1e-6), 100_000, np.array([1.0, 1e5]), "proven")
+    >>> round(float(sd[1]), 4), claimed.epsilon
+    (0.1212, 3.0)
+    """
+    return lam * noise_multiplier(privacy, horizon, reading) / rounds, claim(privacy)
+
+
+def pol_noise(lipschitz: float, privacy: Privacy, horizon: int) -> float:
+    """The deviation of Algorithm 6, which claims (epsilon, delta).
+
+    `beta = 2·sqrt(2)·L'·ln T/(T·epsilon)·sqrt(ln(1/delta) + epsilon)`, L' the Lipschitz constant with the ridge.
+
+    >>> round(pol_noise(1.0, Privacy(1.0, 1e-6), 100_000), 6)
+    0.001253
+    """
+    spread = math.sqrt(math.log(1.0 / privacy.delta) + privacy.epsilon)
+    return 2.0 * math.sqrt(2.0) * lipschitz * math.log(horizon) / (horizon * privacy.epsilon) * spread
+
+
+def tree_noise(bound: float, privacy: Privacy, horizon: int) -> float:
+    """Algorithm 5: `sigma² = R²/epsilon·log²T·log(log T/delta)` on every node; claims (epsilon, delta).
+
+    >>> round(tree_noise(1.0, Privacy(1.0, 1e-6), 100_000), 1)
+    81.3
+    """
+    levels = math.log2(horizon)
+    return bound * levels * math.sqrt(math.log2(levels / privacy.delta) / privacy.epsilon)
 
 
 def delivered(privacy: Privacy, horizon: int, reading: Reading) -> Cost:

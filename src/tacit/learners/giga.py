@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tacit.accounting import paper
+from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable, one_of
@@ -74,11 +75,16 @@ class GIGA(IterateLearner):
         else:
             formula = f"{scale:.5g}/(t+{round(self.delay, 4):g})"
         lemma = "Lemma 5 of the paper, corrected; proof in tacit.GIGA"
-        stated: dict[paper.Reading, float] = {
-            "printed": 2.0 * self.steepest,
-            "proven": 2.0 * self.steepest / self.problem.ridge,
-        }
-        return Certificate("l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma, stated)
+        return Certificate(
+            "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma, self._paper_noise
+        )
+
+    def _paper_noise(
+        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
+    ) -> tuple[Array, Privacy]:
+        """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it, G the longest gradient with the ridge."""
+        lam = 2.0 * self.steepest / (self.problem.ridge if reading == "proven" else 1.0)
+        return paper.pocp_noise(lam, privacy, horizon, rounds, reading)
 
     def _sensitivity(self, t: Array) -> Array:
         reached = self.problem.gradient_diameter * self._rate(t) + self.rounding(t, self.delay + 1.0)

@@ -190,19 +190,23 @@ class _Endless(_Lattice):
 def _as_in_the_paper(
     certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
 ) -> Calibrated:
-    """Deviations `beta/t` with the sensitivity that the paper states, whatever they deliver.
+    """The deviations that the paper states, whatever they deliver.
 
     For a learner the paper does not name, POCP's `lam` is the least one that is true up to the horizon.
     """
     if (horizon := timetable.horizon) is None:
         raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
     reading: paper.Reading = "printed" if calibration == "paper-printed" else "proven"
-    every_round = np.arange(1.0, horizon + 1.0)
-    lam = certificate.stated.get(reading) or float(np.max(every_round * certificate.at(every_round)))
-    sd = lam * paper.noise_multiplier(privacy, horizon, reading) / timetable.rounds
-    sensitivity = certificate.at(timetable.rounds)
+    rounds = timetable.rounds.astype(np.float64)
+    if certificate.paper is not None:
+        sd, claimed = certificate.paper(privacy, horizon, rounds, reading)
+    else:
+        every_round = np.arange(1.0, horizon + 1.0)
+        lam = float(np.max(every_round * certificate.at(every_round)))
+        sd, claimed = paper.pocp_noise(lam, privacy, horizon, rounds, reading)
+    sensitivity = certificate.at(rounds)
     step = _lattice_step(sensitivity, sd, size, certificate.magnitude)
-    return _Finite(sensitivity, sd, step, size, paper.claim(privacy))
+    return _Finite(sensitivity, sd, step, size, claimed)
 
 
 def _slow(k: int) -> float:
