@@ -143,7 +143,7 @@ class Private:
         public, noisy, sd = self.calibrated.decode(state.public, encoded + drawn, k)
         point, spent = self.learner.decide(t, noisy, sd), self.calibrated.cost(k)
         new = state.advance(t=t, k=k, exact=exact, secret=secret, public=public, point=point, spent=spent)
-        return new, Release(t, k, noisy, point, sd, state.simulated)
+        return new, Release(t, k, noisy.copy(), point.copy(), sd, state.simulated)
 
     def _noise_ahead(self, state: State, rows: int) -> Iterator[Integers]:
         """Noise for the releases of `rows` more examples, drawn in runs, each before the rows that it will hide."""
@@ -205,13 +205,14 @@ class Private:
         if not state.simulated:
             if books.known(state.lineage) and books.guard_of(state.lineage) is not ledger:
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
-            ledger.open(state.lineage, self.calibrated.cost(None), state.spent, state.generation)
+            neighbours = self.learner.problem.neighbours
+            ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.generation)
             books.enter(state.lineage, ledger)
         return state
 
     def _commit(self, state: State, new: State) -> State:
         """Spend, before anything is shown."""
-        if not state.simulated:
+        if new is not state and not state.simulated:
             books.guard_of(state.lineage).commit(state.lineage, state.generation, new.generation, new.spent)
         return new
 

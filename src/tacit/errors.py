@@ -8,6 +8,7 @@ TacitError
 """
 
 import math
+from typing import Any
 
 
 class TacitError(Exception):
@@ -60,15 +61,15 @@ class StateConflict(TacitError):
     """
 
 
-def positive(name: str, value: float, remedy: str = "") -> float:
+def positive(name: str, value: Any, remedy: str = "") -> float:
     """Return `value` if it is positive and finite, else refuse it by name.
 
     >>> positive("radius", 2)
     2.0
     """
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0.0 < number < math.inf:
         raise InvalidInput(f"{name} must be positive and finite, got {value!r}. {remedy}".rstrip())
@@ -86,7 +87,7 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def whole(name: str, value: float, least: int = 1) -> int:
+def whole(name: str, value: Any, least: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `least`, else refuse it by name.
 
     >>> whole("horizon", 1e5)

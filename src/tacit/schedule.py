@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import count, pairwise, takewhile
+from itertools import count, islice, pairwise, takewhile
 from typing import Protocol
 
 import numpy as np
@@ -124,7 +124,10 @@ class Timetable:
         assert self.horizon is not None
         last: int = self.horizon
         terms = (self.schedule.round_of(k) or last for k in count(1))
-        return np.array([*takewhile(lambda t: t < last, terms), last], dtype=np.int64)
+        rounds = [0, *islice(takewhile(lambda t: t < last, terms), last), last]
+        if any(a >= b for a, b in pairwise(rounds)):
+            raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
+        return np.array(rounds[1:], dtype=np.int64)
 
     def due(self, k: int) -> int | None:
         """The round of the k-th release, or None after the last."""

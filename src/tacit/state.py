@@ -143,10 +143,10 @@ def _plain(value: Any) -> Any:
     """`value` as JSON-able data, type names included; what cannot be told apart is refused."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, float):
-        return value.hex()
+    if isinstance(value, int | float):
+        return float(value).hex() if abs(value) < 2**53 or isinstance(value, float) else value
     if isinstance(value, np.ndarray) and value.dtype != object:
         return [str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
     if isinstance(value, list | tuple):

@@ -16,8 +16,10 @@ import math
 
 from scipy.optimize import minimize_scalar
 
-from tacit.accounting.exact import check_delta, last_true
+from tacit.accounting.exact import SMALLEST, check_delta, last_true
 from tacit.errors import InvalidInput
+
+_UNIT = 2.0**-50
 
 
 def delta_of_rho(epsilon: float, rho: float) -> float:
@@ -28,15 +30,18 @@ def delta_of_rho(epsilon: float, rho: float) -> float:
     """
     if not (epsilon >= 0.0 and rho >= 0.0):
         raise InvalidInput(f"epsilon and rho must not be negative, got {epsilon} and {rho}.")
-    if rho == 0.0:
-        return 0.0
+    if rho == 0.0 or math.isinf(rho):
+        return 0.0 if rho == 0.0 else 1.0
 
     def log_delta(log_excess: float) -> float:
         excess = math.exp(log_excess)  # a - 1
-        return excess * ((1.0 + excess) * rho - epsilon + log_excess) - (1.0 + excess) * math.log1p(excess)
+        slack = _UNIT * excess * ((1.0 + excess) * rho + epsilon)
+        return (
+            excess * ((1.0 + excess) * rho - epsilon) + slack - excess * math.log1p(1.0 / excess) - math.log1p(excess)
+        )
 
     found = minimize_scalar(log_delta, bounds=(-40.0, 60.0), method="bounded", options={"xatol": 1e-9})
-    return min(1.0, math.exp(min(float(found.fun), 0.0)) * (1.0 + 1e-12))
+    return min(1.0, max(math.exp(min(float(found.fun), 0.0)) * (1.0 + 1e-12), SMALLEST))
 
 
 def epsilon_of_rho(delta: float, rho: float) -> float:
@@ -46,8 +51,8 @@ def epsilon_of_rho(delta: float, rho: float) -> float:
     0.9
     """
     check_delta(delta)
-    if delta_of_rho(0.0, rho) <= delta:
-        return 0.0
+    if math.isinf(rho) or delta_of_rho(0.0, rho) <= delta:
+        return rho if math.isinf(rho) else 0.0
     high = 1.0
     while delta_of_rho(high, rho) > delta:
         high *= 2.0
@@ -61,6 +66,8 @@ def rho_of(epsilon: float, delta: float) -> float:
     0.0244
     """
     check_delta(delta)
+    if not 0.0 <= epsilon < math.inf:
+        raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
     low = 1.0
     while delta_of_rho(epsilon, low) > delta:
         low /= 2.0

@@ -32,7 +32,7 @@ class Cost:
 
     def __post_init__(self) -> None:
         if not (self.mu_squared >= 0.0 and self.rho >= 0.0):
-            raise InvalidInput(f"nothing costs less than nothing, got {self}.")
+            raise InvalidInput(f"nothing costs less than nothing, got {self.mu_squared} and {self.rho}.")
 
     def __str__(self) -> str:
         return f"mu = {self.mu:.4g}" if self.gaussian else f"rho = {self._all_rho:.4g}"

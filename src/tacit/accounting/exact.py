@@ -28,7 +28,8 @@ from scipy.special import erfcx, ndtr
 from tacit.errors import InvalidInput, positive
 
 _UNIT = 2.0**-52
-_SMALLEST = 2.0**-1022  # the least normal double: an upper bound where the true delta underflows
+_HOPELESS = 1e7  # no noise to speak of: nothing is computed, nothing is promised
+SMALLEST = 2.0**-1022  # the least normal double: an upper bound where the true delta underflows
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,16 @@ def delta_of(epsilon: float, mu: float) -> float:
     >>> delta_of(1.0, 0.0)
     0.0
     """
+    epsilon, mu = float(epsilon), float(mu)
     if not (epsilon >= 0.0 and mu >= 0.0):
         raise InvalidInput(f"epsilon and mu must not be negative, got {epsilon} and {mu}.")
     if mu == 0.0:
         return 0.0
-    if math.isinf(mu):
+    if mu > _HOPELESS:
         return 1.0
     x = epsilon / mu - mu / 2.0
     if x > 1e150:
-        return _SMALLEST
+        return SMALLEST
     density = math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
     far = density * _mills(x + mu)
     near = float(ndtr(-x)) if x < 0.0 else density * _mills(x)
@@ -83,7 +85,7 @@ def delta_of(epsilon: float, mu: float) -> float:
         if x >= 0.0:
             slope = min(slope, 1.0 / (1.0 + x * x))
         delta = min(delta, density * mu * slope * (1.0 + slack))
-    return min(max(delta, _SMALLEST), 1.0)
+    return min(max(delta, SMALLEST), 1.0)
 
 
 def epsilon_of(delta: float, mu: float) -> float:
@@ -92,10 +94,11 @@ def epsilon_of(delta: float, mu: float) -> float:
     >>> round(epsilon_of(1e-6, 0.23670), 4)
     1.0
     """
+    delta, mu = float(delta), float(mu)
     check_delta(delta)
     if not mu >= 0.0:
         raise InvalidInput(f"mu must not be negative, got {mu}.")
-    if math.isinf(mu):
+    if mu > _HOPELESS:
         return math.inf
     if delta_of(0.0, mu) <= delta:
         return 0.0
@@ -111,6 +114,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     >>> [float(f"{mu_of(e, 1e-6):.3g}") for e in (0.01, 0.1, 1, 10, 20)]
     [0.00326, 0.0275, 0.237, 1.85, 3.24]
     """
+    epsilon, delta = float(epsilon), float(delta)
     if not 0.0 <= epsilon < math.inf:
         raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
     check_delta(delta)
@@ -148,8 +152,8 @@ def _mills(x: float) -> float:
 
 def check_delta(delta: float) -> None:
     """Refuse a delta that is not strictly between 0 and 1."""
-    if not 0.0 < delta < 1.0:
+    if not SMALLEST < delta < 1.0:
         raise InvalidInput(
-            f"delta must lie strictly between 0 and 1, got {delta!r}. "
+            f"delta must lie strictly between 0 and 1 (and above 2.3e-308), got {delta!r}. "
             "Take it well below one over the number of people, e.g. 1e-6."
         )

@@ -57,16 +57,22 @@ class Guarantee:
     def __str__(self) -> str:
         change = _RELATIONS[self.neighbours]
         claim = f"({self.claimed.epsilon:g}, {self.claimed.delta:g})"
-        exact = f"epsilon = {self.epsilon:.4g} at that delta ({self.delivered})"
+        truth = f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
         if not self.holds:
+            seeded = " Simulation: not private." if self.simulated else ""
             return (
-                f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and delivers {exact}, "
-                f"for {change}."
+                f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and delivers {truth}, "
+                f"for {change}.{seeded}"
             )
         opening = "Simulation: not private. With secret noise the" if self.simulated else "The"
         verb = "would be" if self.simulated else "is"
         return (
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
             "probability of any outcome by at most a factor exp(epsilon), plus delta. The number and order of examples "
-            f"are public. Exactly: {exact}."
+            f"are public. {'Exactly' if self.delivered.gaussian else 'At most'}: {truth}."
         )
+
+
+def _rounded_up(epsilon: float) -> str:
+    """Four digits, none of them to our advantage."""
+    return f"{epsilon:.4g}" if float(f"{epsilon:.4g}") >= epsilon else f"{epsilon * 1.0005:.4g}"

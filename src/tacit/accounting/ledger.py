@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
-from tacit.errors import BudgetExhausted, StateConflict
+from tacit.errors import BudgetExhausted, StateConflict, Unprovable
 
 SECOND_STREAM = "open a second, separately charged stream with Private.fork"
 
@@ -56,6 +56,7 @@ class Ledger:
 
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy
+        self.neighbours: str | None = None
         self.process = os.getpid()
         self._lines: dict[str, _Line] = {}
         self._lock = threading.RLock()
@@ -75,9 +76,16 @@ class Ledger:
         with self._lock:
             return total(line.reserved for line in self._lines.values())
 
-    def open(self, lineage: str, cost: Cost, spent: Cost = FREE, generation: int = 0) -> None:
+    def open(
+        self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, generation: int = 0
+    ) -> None:
         """Reserve `cost` for a lineage that starts at `generation`; one that is known must go on where it stands."""
         with self._lock:
+            if neighbours != (self.neighbours or neighbours):
+                raise Unprovable(
+                    f"this ledger's costs are for neighbours {self.neighbours!r}, and this stream's for {neighbours!r}; "
+                    "they do not add. Use one relation for all models on a stream, or a ledger for each."
+                )
             if lineage in self._lines:
                 self._check_live(lineage, generation)
                 return
@@ -87,6 +95,7 @@ class Ledger:
                     f"opening this stream would reserve {reserved} in all, more than the ledger's {self.privacy} "
                     "allows. Give the models smaller budgets, or the ledger a larger one."
                 )
+            self.neighbours = neighbours
             self._lines[lineage] = _Line(cost, spent, generation)
 
     def commit(self, lineage: str, generation: int, following: int, spent: Cost) -> None:
@@ -97,6 +106,10 @@ class Ledger:
         with self._lock:
             self._check_live(lineage, generation)
             line = self._lines[lineage]
+            if following <= generation or not _at_most(line.spent, spent):
+                raise StateConflict("a stream's generations and its cost only rise. Go on from its newest state.")
+            if not _at_most(spent, line.reserved):
+                raise BudgetExhausted(f"this stream reserved {line.reserved} and would have spent {spent}.")
             line.generation, line.spent = following, spent
 
     def _check_live(self, lineage: str, generation: int) -> None:
@@ -107,6 +120,10 @@ class Ledger:
                 "used already, or is a copy or an old snapshot. Releasing its next round again would spend twice. "
                 f"Go on from the newest state, or {SECOND_STREAM}."
             )
+
+
+def _at_most(less: Cost, more: Cost) -> bool:
+    return less.mu_squared <= more.mu_squared and less.rho <= more.rho
 
 
 _BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 from tacit.accounting.cost import Cost, gaussian
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, one_of
 
 Reading = Literal["printed", "proven"]
 PaperNoise = Callable[[Privacy, int, Array, Reading], tuple[Array, Privacy]]
@@ -62,6 +62,7 @@ def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
     """
     if horizon < 1:
         raise InvalidInput(f"horizon must be at least 1 round, got {horizon}.")
+    one_of("reading", reading, get_args(Reading))
     growth = math.sqrt(horizon) * _t_to_the_c(privacy.delta, reading)
     spread = math.log(horizon / privacy.delta) + math.sqrt(privacy.epsilon) / growth
     return growth * math.sqrt(2.0 / privacy.epsilon * spread)

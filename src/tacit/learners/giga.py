@@ -82,7 +82,7 @@ class GIGA(IterateLearner):
     def _paper_noise(
         self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
     ) -> tuple[Array, Privacy]:
-        """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it, G the longest gradient with the ridge."""
+        """`lam = 2G` as Algorithm 3 prints it, `2G/alpha` as Lemma 5 states it; G is the longest gradient of `f`."""
         lam = 2.0 * self.steepest / (self.problem.ridge if reading == "proven" else 1.0)
         return paper.pocp_noise(lam, privacy, horizon, rounds, reading)
 

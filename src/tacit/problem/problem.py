@@ -100,6 +100,8 @@ class Problem:
         for name in ("intercept", "ridge"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise InvalidInput(f"{name} must be 0 or more, got {getattr(self, name)!r}.")
+        for name in ("feature_bound", "intercept", "ridge"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         one_of("neighbours", self.neighbours, ("replace", "zero-out"))
         one_of("on_bad", self.on_bad, ("raise", "zero"))
         if self.loss.labels == "sign":
@@ -108,7 +110,7 @@ class Problem:
             raise InvalidInput(
                 f"{type(self.loss).__name__} has real labels: state label_bound, the largest |y|; larger ones are cut."
             )
-        positive("label_bound", self._label_bound)
+        object.__setattr__(self, "label_bound", positive("label_bound", self._label_bound))
         self.domain.check_dimension(self.size)
 
     @property
@@ -119,7 +121,7 @@ class Problem:
     @property
     def norm_bound(self) -> float:
         """Longest bounded example, intercept included: `sqrt(R² + c²)`."""
-        return math.hypot(self.feature_bound, self.intercept)
+        return math.hypot(self.feature_bound, self.intercept) * (1.0 + 2.0**-50)
 
     @property
     def radius(self) -> float:
@@ -142,7 +144,7 @@ class Problem:
     @property
     def lipschitz_with_ridge(self) -> float:
         """Longest gradient of `f` over the domain; infinite where the domain is."""
-        return self.lipschitz + self.ridge * self.radius
+        return self.lipschitz + (self.ridge * self.radius if self.ridge > 0.0 else 0.0)
 
     @cached_property
     def smoothness(self) -> float:
@@ -213,7 +215,7 @@ class Problem:
 
 def _as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
     try:
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        X, y = np.asarray(X, dtype=np.float64, order="C"), np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"examples must be numbers: {error}. Encode them by a public rule.") from None
     if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):

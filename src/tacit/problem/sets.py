@@ -84,7 +84,12 @@ class L2Ball(_AnyDimension):
 
     def project(self, x: Array) -> Array:
         norm = float(np.sqrt(x @ x))
-        return x if norm <= self.radius else x * (self.radius / norm)
+        if 1e-150 < norm < 1e150:
+            return x if norm <= self.radius else x * (self.radius / norm)
+        largest = float(np.max(np.abs(x)))  # the square of the norm may have under- or overflowed
+        if largest == 0.0 or float(np.linalg.norm(x / largest)) <= self.radius / largest:
+            return x
+        return x / largest * (self.radius / float(np.linalg.norm(x / largest)))
 
     def contains(self, x: Array) -> bool:
         return bool(np.linalg.norm(x) <= self.radius * (1.0 + _NEARLY))
@@ -139,6 +144,7 @@ class Simplex(_AnyDimension):
         positive("total", self.total)
 
     def project(self, x: Array) -> Array:
+        x = x - np.max(x)  # which changes nothing but the rounding
         largest_first = np.sort(x)[::-1]
         threshold = (np.cumsum(largest_first) - self.total) / np.arange(1, len(x) + 1)
         kept = int(np.count_nonzero(largest_first > threshold))
@@ -201,9 +207,10 @@ class HalfSpace:
             raise InvalidInput(f"offset must be finite, got {self.offset}.")
 
     def project(self, x: Array) -> Array:
-        normal = np.asarray(self.normal)
-        excess = float(normal @ x) - self.offset
-        return x if excess <= 0.0 else x - normal * (excess / float(normal @ normal))
+        length = math.hypot(*self.normal)
+        unit = np.asarray(self.normal) / length
+        excess = float(unit @ x) - self.offset / length
+        return x if excess <= 0.0 else x - excess * unit
 
     def contains(self, x: Array) -> bool:
         normal = np.asarray(self.normal)
