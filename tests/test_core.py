@@ -1,5 +1,7 @@
-"""Private: what is released does not depend on how the stream is cut, nothing is released twice, refusals change nothing."""
+"""Private: releases do not depend on how the stream is cut, none comes twice, and refusals change nothing."""
 
+import contextlib
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -117,7 +119,8 @@ def test_secret_noise_differs_and_seeded_noise_repeats():
     assert not np.array_equal(one, two)
     runs = [pigd(PROBLEM, BUDGET, HORIZON, seed=s) for s in (5, 5, 6)]
     rows = [np.array([r.noisy for r in p.run(p.start(), X, Y)[1]]) for p in runs]
-    assert np.array_equal(rows[0], rows[1]) and not np.array_equal(rows[0], rows[2])
+    assert np.array_equal(rows[0], rows[1])
+    assert not np.array_equal(rows[0], rows[2])
 
 
 def test_seeded_steps_are_pure_and_everything_says_simulation():
@@ -170,7 +173,8 @@ def test_bad_rows_may_pass_as_examples_without_influence():
     private = pigd(lenient, BUDGET, 3, seed=2)
     bad = np.array([[1.0, 0, 0], [np.inf, 0, 0], [0, 1.0, 0]])
     state, releases = private.run(private.start(), bad, [1.0, 1.0, 0.5])
-    assert state.t == 3 and len(releases) == 3
+    assert state.t == 3
+    assert len(releases) == 3
     exact = private.learner.absorb(private.learner.start(), 0, *lenient.bound(bad[:1], [1.0]), None)
     nothing = private.learner.absorb(exact, 1, np.zeros((2, 4)), np.ones(2), None)
     np.testing.assert_array_equal(state.exact["x"], nothing["x"])
@@ -180,7 +184,7 @@ def test_the_round_past_the_horizon_is_refused_before_anything_changes():
     """T + 1 rows are refused whole; T are learnt; one more is refused."""
     private = pigd(PROBLEM, BUDGET, 10)
     state = private.start()
-    with pytest.raises(BudgetExhausted, match="round 11 .* horizon of 10"):
+    with pytest.raises(BudgetExhausted, match=r"round 11 .* horizon of 10"):
         private.run(state, X[:11], Y[:11])
     state, _ = private.run(state, X[:10], Y[:10])
     with pytest.raises(BudgetExhausted, match="round 11"):
@@ -194,7 +198,8 @@ def test_step_refuses_rows_past_the_next_release():
     with pytest.raises(InvalidInput, match="published round, 5"):
         private.step(state, X[:6], Y[:6])
     state, release = private.step(state, X[:3], Y[:3])
-    assert release is None and state.spent.mu == 0.0
+    assert release is None
+    assert state.spent.mu == 0.0
 
 
 def test_an_interrupted_run_spends_nothing(monkeypatch):
@@ -251,7 +256,8 @@ def test_endless_streams_go_on_within_their_budget(schedule):
     for _ in range(3):
         state, shown = private.run(state, X, Y)
         releases += shown
-    assert releases and state.spent.mu < BUDGET.mu
+    assert releases
+    assert state.spent.mu < BUDGET.mu
     assert private.guarantee.holds
 
 
@@ -285,3 +291,74 @@ def test_adaptive_streams_see_releases_only():
         adversarial = -np.sign(state.point[:3])[None, :] + 0.1
         state, release = private.step(state, adversarial, [1.0])
         np.testing.assert_array_equal(state.point, release.point)
+
+
+@pytest.mark.privacy
+def test_of_many_threads_with_one_state_one_goes_on():
+    """Eight threads release the next round of one state at once: one is shown, seven are refused."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    state, shown, refused, together = private.start(), [], [], threading.Barrier(8)
+
+    def go():
+        together.wait()
+        try:
+            shown.append(private.run(state, X[:3], Y[:3]))
+        except StateConflict as conflict:
+            refused.append(conflict)
+
+    threads = [threading.Thread(target=go) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(shown), len(refused)) == (1, 7)
+    private.run(shown[0][0], X[3:], Y[3:])
+
+
+@pytest.mark.privacy
+def test_an_error_in_the_middle_of_a_run_shows_nothing(monkeypatch):
+    """Whatever a learner raises, no release comes out, nothing is spent, and the state can be used again."""
+    ledger, private = Ledger(), pigd(PROBLEM, BUDGET, HORIZON)
+    state, absorb = private.start(ledger), IGD.absorb
+    monkeypatch.setattr(IGD, "absorb", lambda self, exact, t, *rest: absorb(self, exact, t, *rest) if t < 9 else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        private.run(state, X, Y)
+    monkeypatch.undo()
+    assert ledger.spent.mu == 0.0
+    assert len(private.run(state, X, Y)[1]) == HORIZON
+
+
+def test_no_rows_change_nothing():
+    """A call without examples publishes nothing and spends nothing, and the stream goes on."""
+    ledger, private = Ledger(), pigd(PROBLEM, BUDGET, HORIZON)
+    state = private.start(ledger)
+    for verb in (private.run, private.step):
+        state, nothing = verb(state, np.zeros((0, 3)), np.zeros(0))
+        assert not nothing
+    assert (state.t, state.k, ledger.spent.mu) == (0, 0, 0.0)
+    assert len(private.run(state, X, Y)[1]) == HORIZON
+
+
+@pytest.mark.privacy
+def test_what_is_done_to_a_release_does_not_reach_the_state():
+    """A reader who writes into a release cannot change the point that a learner will look at."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    state, release = private.step(private.start(), X[:1], Y[:1])
+    before = state.point.copy()
+    with contextlib.suppress(ValueError):  # read-only would be just as good
+        release.point[:] = 1e6
+    np.testing.assert_array_equal(state.point, before)
+
+
+@pytest.mark.privacy
+def test_costs_under_different_relations_are_not_added_up():
+    """mu under zero-out is up to twice as much under replace, so one ledger refuses to mix them, or charges that."""
+    ledger = Ledger()
+    replaced, zeroed = (pigd(replace(PROBLEM, neighbours=n), BUDGET, HORIZON) for n in ("replace", "zero-out"))
+    replaced.start(ledger)
+    try:
+        zeroed.start(ledger)
+    except (Unprovable, StateConflict, InvalidInput):
+        return
+    costs = [private.guarantee.delivered.mu for private in (replaced, zeroed)]
+    assert ledger.reserved.mu_squared >= costs[0] ** 2 + (2.0 * costs[1]) ** 2

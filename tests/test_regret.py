@@ -6,7 +6,14 @@ import pytest
 from tacit import IGD, Hinge, L2Ball, Logistic, Privacy, Problem, Release, Squared, Unprovable, every, pigd
 from tacit.accounting.paper import parameters_claiming
 from tacit.datasets import ad_impressions, linear_regression
-from tacit.regret import best_in_hindsight, igd_regret_bound, noise_regret_bound, pocp_regret_bound, replay, replay_exact
+from tacit.regret import (
+    best_in_hindsight,
+    igd_regret_bound,
+    noise_regret_bound,
+    pocp_regret_bound,
+    replay,
+    replay_exact,
+)
 
 REGRESSION = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=1.0)
 

@@ -6,13 +6,15 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 import pytest
 
 from tacit import (
+    Box,
+    BudgetExhausted,
     Gaussian,
     Hinge,
     InvalidInput,
@@ -20,8 +22,11 @@ from tacit import (
     Ledger,
     Logistic,
     Privacy,
+    Private,
     Problem,
+    Squared,
     StateConflict,
+    at,
     every,
     geometric,
     pgiga,
@@ -251,7 +256,8 @@ def test_a_dump_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         state.dump(path)
-    assert path.read_bytes() == before and os.listdir(tmp_path) == ["state.npz"]
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["state.npz"]
 
 
 @pytest.mark.parametrize("content", [b"", b"not a state", b"PK\x03\x04broken"])
@@ -268,7 +274,86 @@ def test_private_and_states_can_be_pickled():
     one = private(schedule=geometric(1.5))
     state, _ = one.run(one.start(), X[:1], Y[:1])
     again = pickle.loads(pickle.dumps(one))
-    assert again == one and again.settings == one.settings
+    assert again == one
+    assert again.settings == one.settings
     assert "calibrated" not in vars(pickle.loads(pickle.dumps(one)))
     assert known(pickle.loads(pickle.dumps(state)).lineage)
     assert pickle.loads(pickle.dumps(Gaussian("S"))) == Gaussian("S")
+
+
+ONE = {
+    "problem": PROBLEM,
+    "privacy": BUDGET,
+    "horizon": 4,
+    "schedule": every(1),
+    "shape": "S",
+    "calibration": "exact",
+    "allow_broken": False,
+    "seed": None,
+}
+OTHER = {
+    "privacy": [Privacy(1.0 + 2e-16, 1e-6), Privacy(1.0, 1.0000001e-6)],
+    "horizon": [5, None],
+    "schedule": [every(2), at([1, 4]), geometric(1.1), geometric(1.1, 2)],
+    "shape": ["S^(2/3)", "S^(1/2)"],
+    "calibration": ["paper-proven"],
+    "allow_broken": [True],
+    "seed": [0, 1],
+    "problem": [
+        replace(PROBLEM, **change)
+        for change in (
+            {"loss": Hinge()},
+            {"loss": Squared(), "label_bound": 1.0},
+            {"domain": L2Ball(1.0 + 2e-16)},
+            {"domain": Box(-1.0, 1.0)},
+            {"dimension": 3},
+            {"feature_bound": 1.5},
+            {"intercept": 0.1},
+            {"ridge": 0.1 + 1e-16},
+            {"neighbours": "zero-out"},
+            {"on_bad": "zero"},
+        )
+    ],
+}
+
+
+def test_every_setting_is_in_the_hash():
+    """Changing any one field, by one bit, gives another hash; the list of fields is complete."""
+    allowed = {"allow_broken": True}
+    made = [pigd(**ONE)]
+    made += [pigd(**(ONE | {n: v} | (allowed if n == "calibration" else {}))) for n, vs in OTHER.items() for v in vs]
+    made += [pgiga(**ONE), pgiga(**ONE, step="printed")]
+    assert len({one.settings for one in made}) == len(made)
+    assert {f.name for f in fields(Private)} == (set(ONE) - {"problem", "shape"}) | {"learner", "mechanism"}
+    assert {f.name for f in fields(Problem)} == {
+        "loss", "domain", "dimension", "feature_bound", "label_bound", "intercept", "ridge", "neighbours", "on_bad",
+    }  # fmt: skip
+
+
+def test_equal_settings_have_equal_hashes():
+    """Whether a number was written as 1 or as 1.0 makes no difference."""
+    assert Privacy(1, 1e-6) == Privacy(1.0, 1e-6)
+    assert fingerprint(Privacy(1, 1e-6)) == fingerprint(Privacy(1.0, 1e-6))
+
+
+@pytest.mark.privacy
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_opens_a_second_stream_only_in_a_ledger_of_its_own():
+    """Without a ledger, and with its parent's, the child is refused: nobody would add its spending up."""
+    ledger, one = Ledger(BUDGET), private()
+    state = one.start(ledger)
+    child = os.fork()
+    if child == 0:
+        outcome = 0
+        try:
+            one.fork(state)
+        except StateConflict:
+            outcome += 1
+        try:
+            one.run(one.fork(state, ledger), X[:1], Y[:1])
+        except (StateConflict, BudgetExhausted):
+            outcome += 2
+        one.run(one.fork(state, Ledger(BUDGET)), X[:1], Y[:1])
+        os._exit(outcome + 4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

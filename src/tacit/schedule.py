@@ -123,6 +123,8 @@ class Timetable:
         """Every published round; only with a horizon."""
         assert self.horizon is not None
         last: int = self.horizon
+        if isinstance(self.schedule, Every):
+            return np.append(np.arange(self.schedule.rounds, last, self.schedule.rounds, dtype=np.int64), last)
         terms = (self.schedule.round_of(k) or last for k in count(1))
         rounds = [0, *islice(takewhile(lambda t: t < last, terms), last), last]
         if any(a >= b for a, b in pairwise(rounds)):

@@ -15,7 +15,8 @@ def test_streams_repeat_from_their_seed_and_keep_their_bounds(make):
     assert not np.array_equal(first.X, other.X)
     assert np.linalg.norm(first.X, axis=1).max() <= first.feature_bound * (1 + 1e-12)
     assert np.abs(first.y).max() <= first.label_bound
-    assert len(first) == 2000 and len(first.names) == first.X.shape[1]
+    assert len(first) == 2000
+    assert len(first.names) == first.X.shape[1]
 
 
 def test_impressions_are_clicks_that_can_be_learnt():

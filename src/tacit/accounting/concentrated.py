@@ -56,6 +56,8 @@ def epsilon_of_rho(delta: float, rho: float) -> float:
     high = 1.0
     while delta_of_rho(high, rho) > delta:
         high *= 2.0
+        if math.isinf(high):
+            return high
     return last_true(lambda e: delta_of_rho(e, rho) <= delta, high, 0.0)
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.special import erfcx, ndtr
 
@@ -48,8 +49,9 @@ class Privacy:
     delta: float
 
     def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon, "Typical budgets lie between 0.1 and 10.")
-        check_delta(self.delta)
+        epsilon = positive("epsilon", self.epsilon, "Typical budgets lie between 0.1 and 10.")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", check_delta(self.delta))
 
     @property
     def mu(self) -> float:
@@ -150,10 +152,15 @@ def _mills(x: float) -> float:
     return math.sqrt(math.pi / 2.0) * float(erfcx(x / math.sqrt(2.0)))
 
 
-def check_delta(delta: float) -> None:
-    """Refuse a delta that is not strictly between 0 and 1."""
-    if not SMALLEST < delta < 1.0:
+def check_delta(delta: Any) -> float:
+    """`delta` as a number, if it lies strictly between 0 and 1."""
+    try:
+        number = math.nan if isinstance(delta, str | bytes) else float(delta)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not SMALLEST < number < 1.0:
         raise InvalidInput(
             f"delta must lie strictly between 0 and 1 (and above 2.3e-308), got {delta!r}. "
             "Take it well below one over the number of people, e.g. 1e-6."
         )
+    return number

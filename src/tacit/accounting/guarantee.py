@@ -56,7 +56,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         change = _RELATIONS[self.neighbours]
-        claim = f"({self.claimed.epsilon:g}, {self.claimed.delta:g})"
+        claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})"
         truth = f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
         if not self.holds:
             seeded = " Simulation: not private." if self.simulated else ""

@@ -83,11 +83,13 @@ class Ledger:
         with self._lock:
             if neighbours != (self.neighbours or neighbours):
                 raise Unprovable(
-                    f"this ledger's costs are for neighbours {self.neighbours!r}, and this stream's for {neighbours!r}; "
+                    f"this ledger's costs are for {self.neighbours!r} neighbours, this stream's for {neighbours!r}: "
                     "they do not add. Use one relation for all models on a stream, or a ledger for each."
                 )
             if lineage in self._lines:
                 self._check_live(lineage, generation)
+                if cost != self._lines[lineage].reserved:
+                    raise StateConflict("this stream reserved another cost when it opened. Go on with its settings.")
                 return
             reserved = total([self.reserved, cost])
             if self.privacy is not None and not reserved.within(self.privacy):
@@ -113,6 +115,8 @@ class Ledger:
             line.generation, line.spent = following, spent
 
     def _check_live(self, lineage: str, generation: int) -> None:
+        if lineage not in self._lines:
+            raise StateConflict("this ledger does not know the stream. Open it first.")
         live = self._lines[lineage].generation
         if generation != live:
             raise StateConflict(

@@ -15,6 +15,7 @@ from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable, one_of
 from tacit.learners.iterate import MOVED_BY, IterateLearner
+from tacit.problem.scalar import Values
 
 Step = Literal["contracting", "printed"]
 
@@ -87,8 +88,12 @@ class GIGA(IterateLearner):
         return paper.pocp_noise(lam, privacy, horizon, rounds, reading)
 
     def _sensitivity(self, t: Array) -> Array:
-        reached = self.problem.gradient_diameter * self._rate(t) + self.rounding(t, self.delay + 1.0)
+        reached = self.problem.gradient_diameter / self.inertia(t) + self.rounding(t)
         return np.where(t >= self.first_move, reached, 0.0)
+
+    def inertia(self, t: Values) -> Values:
+        """One over the step: `alpha·(t + t0)`, or `alpha·t/2` with the printed one."""
+        return self.problem.ridge * (t / 2.0 if self.step == "printed" else t + self.delay)
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """One projected gradient step for each example."""
@@ -96,11 +101,5 @@ class GIGA(IterateLearner):
         for i, (v, label) in enumerate(zip(X, y, strict=True), start=t + 1):
             if i >= self.first_move:
                 gradient = self.problem.gradient(x, v, float(label))
-                x = self.problem.domain.project(x - float(self._rate(i)) * gradient)
+                x = self.problem.domain.project(x - gradient / self.inertia(float(i)))
         return {"x": x}
-
-    def _rate(self, t: Array | int) -> Array | float:
-        """The step of example t."""
-        if self.step == "printed":
-            return 2.0 / (self.problem.ridge * t)
-        return 1.0 / (self.problem.ridge * (t + self.delay))

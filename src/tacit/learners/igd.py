@@ -16,7 +16,7 @@ from tacit.errors import Unprovable
 from tacit.learners.implicit import implicit_step
 from tacit.learners.iterate import MOVED_BY, UNIT, IterateLearner
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import ScalarLoss, Smoothed
+from tacit.problem.scalar import ScalarLoss, Smoothed, Values
 from tacit.problem.sets import WholeSpace
 
 
@@ -61,10 +61,15 @@ class IGD(IterateLearner):
     @cached_property
     def certificate(self) -> Certificate:
         """`Gd/(alpha·(t+1))` and the share of rounding errors."""
-        formula, lemma = f"{self._scale:.5g}/(t+1)", "Lemma 4 of the paper, corrected; proof in tacit.IGD"
+        formula = f"{self.problem.gradient_diameter / self.problem.ridge:.5g}/(t+1)"
+        lemma = "Lemma 4 of the paper, corrected; proof in tacit.IGD"
         return Certificate(
             "l2", "tail", formula, self._sensitivity, self.longest_iterate, MOVED_BY, lemma, self._paper_noise
         )
+
+    def inertia(self, t: Values) -> Values:
+        """`A_t + alpha_t = alpha·(t + 1)`."""
+        return self.problem.ridge * (t + 1.0)
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """One implicit step for each example."""
@@ -89,30 +94,27 @@ class IGD(IterateLearner):
         range_over_slope = p.norm_bound**2 * self.longest_iterate / p.lipschitz
         return replace(p, loss=Smoothed(p.loss, 2.0**-20 * range_over_slope))
 
-    @property
-    def _scale(self) -> float:
-        return self.problem.gradient_diameter / self.problem.ridge
-
     def _sensitivity(self, t: Array) -> Array:
-        return self._scale / (t + 1.0) + self.rounding(t) + self._inexactness(t)
+        moved = np.asarray(self.problem.gradient_diameter / self.inertia(t), dtype=np.float64)
+        return moved + self.rounding(t) + self._inexactness(t)
 
     def _tolerance(self, i: int) -> float:
         """How near the solver must come at step i, for losses without a scalar form."""
-        return 2.0**-20 * self._scale / (i + 1.0) ** 2 + 2.0**-44 * self.longest_iterate
+        moved = self.problem.gradient_diameter / self.inertia(float(i))
+        return float(2.0**-20 * moved / (i + 1.0) + 2.0**-44 * self.longest_iterate)
 
     def _inexactness(self, t: Array) -> Array:
-        """What inexact steps up to t add between two runs: `2·Σ_i (i+1)/(t+1)·error_i`, bounded.
+        """What inexact steps up to t add between two runs: `2·Σ_i D_i/D_t·error_i`, bounded by `D_i ≤ D_t`.
 
         With a solver, `error_i` is its tolerance. With a scalar root where the set is felt, it is
-        `e_i·sqrt(curvature/(alpha·(i+1)))` with `e_i = u·R·(B + G/(alpha·(i+1)))`, `u = 4·(size + 8)·2⁻⁵³`, and
-        `Σ sqrt(i+1) ≤ (2/3)·(t+2)^1.5`.
+        `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`, `u = 4·(size + 8)·2⁻⁵³`.
         """
-        loss, p = self._stepped.loss, self.problem
+        loss, p, inertia = self._stepped.loss, self.problem, self.inertia(t)
         if not isinstance(loss, ScalarLoss):
-            solved = 2.0**-19 * self._scale * (1.0 + np.log(t + 1.0)) / (t + 1.0)
-            return solved + 2.0**-44 * self.longest_iterate * (t + 2.0)
+            solved = 2.0**-19 * p.gradient_diameter / inertia * (1.0 + np.log(t + 1.0))
+            return np.asarray(solved + 2.0**-43 * self.longest_iterate * t, dtype=np.float64)
         if isinstance(p.domain, WholeSpace):
             return np.zeros_like(t)
         unit = 4.0 * (self.row_size + 8) * UNIT * p.norm_bound
-        each = unit * (self.longest_iterate + p.lipschitz / p.ridge) * math.sqrt(loss.curvature / p.ridge)
-        return (4.0 / 3.0) * each * (t + 2.0) ** 1.5 / (t + 1.0)
+        error = unit * (self.longest_iterate + p.lipschitz / self.inertia(1.0))
+        return np.asarray(2.0 * t * error * np.sqrt(loss.curvature / inertia), dtype=np.float64)

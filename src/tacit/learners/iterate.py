@@ -10,6 +10,7 @@ import numpy as np
 from tacit.arrays import Array, Arrays
 from tacit.errors import Unprovable
 from tacit.problem.problem import Problem
+from tacit.problem.scalar import Values
 
 UNIT = 2.0**-53
 MOVED_BY = "one example moves every later iterate"
@@ -27,7 +28,7 @@ class IterateLearner:
                 f"{type(self).__name__} certifies strongly convex losses only, and ridge is {self.problem.ridge}. "
                 "Give the problem a ridge, e.g. 0.01."
             )
-        if not math.isfinite(self.problem.gradient_diameter):
+        if not math.isfinite(self.problem.gradient_diameter + self.problem.lipschitz):
             raise Unprovable(
                 f"the gradients of {type(self.problem.loss).__name__} over {self.problem.domain} have no bound, so one "
                 "example could move the iterate anywhere. Bound the domain, e.g. L2Ball(1.0)."
@@ -65,16 +66,18 @@ class IterateLearner:
         """The Lipschitz constant of `f`, ridge included, where iterates can be."""
         return self.problem.lipschitz + self.problem.ridge * self.longest_iterate
 
-    def rounding(self, t: Array, delay: float = 1.0) -> Array:
-        """What rounding errors of all steps up to t can add between two neighbouring runs.
+    def inertia(self, t: Values) -> Values:
+        """`D_t`: an example moves the iterate after t examples by at most its gradient over `D_t`."""
+        raise NotImplementedError
+
+    def rounding(self, t: Array) -> Array:
+        """What rounding errors of all steps up to t can add between two neighbouring runs: `2u·t·(B + G/D_t)`.
 
         A step computes inner products, a multiple of the example, a sum and a projection, each with a relative error
-        of at most a few `(size + 8)·2⁻⁵³`; the numbers involved are at most `‖x‖ ≤ B` and, where the step is long,
-        `G/(alpha·(i + delay))`. So step i errs by at most `u·(B + G/(alpha·(i + delay)))`, `u = 16·(size + 8)·2⁻⁵³`,
-        in each of the two runs, and later steps shrink that by `(i + delay)/(t + delay)`. Summing over i ≤ t, twice:
-
-            u·(B·(t + 2·delay + 1) + 2G/alpha).
+        of at most a few `(size + 8)·2⁻⁵³`; the numbers involved are at most `‖x‖ ≤ B` and the data's pull, `G/D_i`.
+        So step i errs by at most `u·(B + G/D_i)`, `u = 16·(size + 8)·2⁻⁵³`, in each of the two runs, and later steps
+        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`.
         """
         unit = 16.0 * (self.row_size + 8) * UNIT
-        reach = self.problem.lipschitz / self.problem.ridge
-        return unit * (self.longest_iterate * (t + 2.0 * delay + 1.0) + 2.0 * reach)
+        largest = self.longest_iterate + self.problem.lipschitz / self.inertia(t)
+        return np.asarray(2.0 * unit * t * largest, dtype=np.float64)

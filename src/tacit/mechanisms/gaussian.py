@@ -16,6 +16,7 @@ the two neighbouring rows by at most `g_k/2` an entry, so `S_k` grows by `sqrt(s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,9 +85,7 @@ class Gaussian:
         if timetable.horizon is None:
             return _Endless(certificate, timetable, size, privacy)
         sensitivity = certificate.at(timetable.rounds)
-        draft = self._spread(sensitivity, privacy.mu)
-        step = _lattice_step(sensitivity, draft, size, certificate.magnitude)
-        sd = self._spread(_on_lattice(sensitivity, step, size), privacy.mu)
+        sd, step = _settle(lambda moved: self._spread(moved, privacy.mu), sensitivity, size, certificate.magnitude)
         return _Finite(sensitivity, sd, step, size, privacy)
 
     def _spread(self, sensitivity: Array, mu: float) -> Array:
@@ -177,8 +176,7 @@ class _Endless(_Lattice):
         share = 1.0 / _slow(k) - 1.0 / _slow(k + 1)
         per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(share))
         sensitivity = self.certificate.at([self.timetable.due(k) or 1])
-        step = _lattice_step(sensitivity, sensitivity * per_unit, self.size, self.certificate.magnitude)
-        sd = _on_lattice(sensitivity, step, self.size) * per_unit
+        sd, step = _settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
         return float(sd[0]), float(step[0])
 
     def cost(self, k: int | None) -> Cost:
@@ -213,6 +211,17 @@ def _slow(k: int) -> float:
     return 1.0 + math.log(k)
 
 
+def _settle(spread: Callable[[Array], Array], sensitivity: Array, size: int, magnitude: float) -> tuple[Array, Array]:
+    """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
+    sd = spread(sensitivity)
+    for _ in range(8):
+        step = _lattice_step(sensitivity, sd, size, magnitude)
+        sd = spread(_on_lattice(sensitivity, step, size))
+        if (sd <= LARGEST_SCALE * step).all():
+            return sd, step
+    raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
+
+
 def _on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
     """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
     return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
@@ -228,7 +237,7 @@ def _lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) ->
         raise InvalidInput("the noise must be positive wherever an example can move the row.")
     wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
     silent = sd == 0.0
-    least = np.where(silent, 0.0, 2.0 * sd / LARGEST_SCALE)
+    least = np.where(silent, 0.0, 4.0 * sd / LARGEST_SCALE)
     most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
     step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
     if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():

@@ -183,7 +183,7 @@ class Huber(ScalarLoss):
         return z - min(max(pull, -step * self.width), step * self.width)
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """The smaller of squared loss's and `2R·width`: clipping a slope only shortens gradients."""
+        """The smaller of `2R·width` and squared loss's, among whose gradients are all shorter ones."""
         squared = Squared().gradient_diameter(feature_bound, radius, label_bound)
         return min(squared, 2.0 * feature_bound * self.width * ROUNDED_UP)
 
@@ -214,6 +214,8 @@ class Linear(ScalarLoss):
 def _logistic_prox(z: float, step: float) -> float:
     """Root of `w - z - step·sigmoid(-w)`, which lies in [z, z + step]: Newton, ended by a bracket."""
     low, high, w = z, z + step, z + step / 2.0
+    if high == low:
+        return z
     for _ in range(64):
         pull = step / (1.0 + math.exp(min(w, 700.0)))
         residual = w - z - pull

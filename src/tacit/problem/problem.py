@@ -19,7 +19,31 @@ _INSIDE = 1.0 - 1e-12  # clipped rows stop short of the bound by more than any r
 
 @runtime_checkable
 class VectorLoss(Protocol):
-    """A convex loss that is not a function of `v·x` alone; every constant is an upper bound."""
+    """A convex loss that is not a function of `v·x` alone; every constant is an upper bound.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Nearness:  # half the squared distance of the point to the example
+    ...     labels = "sign"
+    ...
+    ...     def value(self, x, v, y):
+    ...         return 0.5 * (x - v) @ (x - v)
+    ...
+    ...     def gradient(self, x, v, y):
+    ...         return x - v
+    ...
+    ...     def lipschitz(self, feature_bound, radius, label_bound):
+    ...         return feature_bound + radius
+    ...
+    ...     def smoothness(self, feature_bound):
+    ...         return 1.0
+    ...
+    ...     def gradient_diameter(self, feature_bound, radius, label_bound):
+    ...         return 2.0 * feature_bound
+    >>> from tacit import IGD, L2Ball, Problem
+    >>> IGD(Problem(Nearness(), L2Ball(1.0), dimension=2, ridge=0.5)).certificate
+    l2/tail, 4/(t+1)
+    """
 
     labels: Literal["sign", "real"]
 

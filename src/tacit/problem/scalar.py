@@ -81,7 +81,7 @@ class ScalarLoss(ABC):
 
         By the triangle inequality twice the longest gradient; some losses know better.
         """
-        return 2.0 * feature_bound * self.slope_bound(feature_bound * radius, label_bound)
+        return 2.0 * feature_bound * self.slope_bound(feature_bound * radius, label_bound) * ROUNDED_UP
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Smoothed(ScalarLoss):
     """A loss with its kinks rounded off: the Moreau envelope `min_w loss(w, y) + (w - u)²/(2·width)`.
 
     At any u its slope is no steeper than the loss's, its curvature is at most `1/width`, and its value lies below
-    the loss's by at most `width/2` times the squared slope. Its prox is `z + step/(step + width)·(loss.prox(z, step
-    + width) - z)`.
+    the loss's by at most `width/2` times the squared slope. Numbers are taken one at a time. Its prox is `z +
+    step/(step + width)·(loss.prox(z, step + width) - z)`.
 
     >>> from tacit import Absolute
     >>> Smoothed(Absolute(), 0.5).slope(0.25, 0.0), Smoothed(Absolute(), 0.5).prox(1.0, 0.0, step=0.5)
@@ -109,7 +109,10 @@ class Smoothed(ScalarLoss):
         return self.loss.value(near, y) + (near - u) ** 2 / (2.0 * self.width)
 
     def slope(self, u: Values, y: Values) -> Values:
-        return (u - self._nearest(u, y)) / self.width
+        near = self._nearest(u, y)
+        hair = 2.0**-50 * (abs(u) + self.width)
+        least, most = float(self.loss.slope(near - hair, y)), float(self.loss.slope(near + hair, y))
+        return min(max((u - near) / self.width, least), most)  # exact where the loss is straight
 
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return self.loss.slope_bound(reach, label_bound)
@@ -138,11 +141,18 @@ def bisect(rising: Callable[[float], float], low: float, high: float) -> float:
 def widest_chord(rising: Callable[[Array], Array], feature_bound: float) -> float:
     """`max over 0 ≤ p ≤ R of 2·sqrt(R² - p²)·rising(p)`, as an upper bound, for `rising` that never falls.
 
-    This is the gradient diameter of logistic and squared loss. Two gradients `a(p)·v`, `a(p')·v'` at one point are
-    farthest apart when the examples mirror each other in it, `p = p'`, and pull to opposite sides (checked by
-    brute force over all pairs in the tests). On a cell [l, h] the product is at most `sqrt(R² - l²)·rising(h)`;
-    cells that cannot hold the maximum are dropped and the others cut, until the bound is within 1e-8 of a value
-    attained.
+    This is the gradient diameter of logistic and squared loss: two gradients at one point are farthest apart when their
+    examples mirror each other in it and pull to opposite sides. *Proof* (R = 1, labels folded into the examples, b
+    the norm of the point times R): gradients have lengths `a = rising(cos θ)`, `a' = rising(cos θ')` at angles θ,
+    -θ' from the point. With m the mean of the angles and e half their difference, `D² = (a + a')²·sin²m + (a -
+    a')²·cos²m`. For a line `a = r + b·cos θ` (squared loss) this is `4·sin²m·(r² + 2rb·cos m·cos e + b²·cos²m)`, at
+    most the square of `2·sin m·(r + b·|cos m|)`. For the sigmoid and m ≤ 90° replace it by its secant through the
+    two points, a line to which the above applies; at cos m the sigmoid, concave from the midpoint on, lies above it.
+    For m > 90° reflect both angles, which keeps `a - a'` and does not shrink `a + a'`. D is convex in (a, a'), so
+    shorter gradients are covered by the corners, among which a' = 0 is no farther than the mirrored pair at 45°. ∎
+
+    On a cell [l, h] the product is at most `sqrt(R² - l²)·rising(h)`; cells that cannot hold the maximum are dropped
+    and the others cut, until the bound is within 1e-8 of a value attained.
 
     >>> widest_chord(np.ones_like, 1.0) >= 2.0
     True

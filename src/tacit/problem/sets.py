@@ -83,7 +83,8 @@ class L2Ball(_AnyDimension):
         positive("radius", self.radius)
 
     def project(self, x: Array) -> Array:
-        norm = float(np.sqrt(x @ x))
+        with np.errstate(over="ignore"):
+            norm = float(np.sqrt(x @ x))
         if 1e-150 < norm < 1e150:
             return x if norm <= self.radius else x * (self.radius / norm)
         largest = float(np.max(np.abs(x)))  # the square of the norm may have under- or overflowed
@@ -144,7 +145,8 @@ class Simplex(_AnyDimension):
         positive("total", self.total)
 
     def project(self, x: Array) -> Array:
-        x = x - np.max(x)  # which changes nothing but the rounding
+        with np.errstate(over="ignore"):
+            x = np.maximum(x - np.max(x), -self.total)  # which changes nothing but the rounding
         largest_first = np.sort(x)[::-1]
         threshold = (np.cumsum(largest_first) - self.total) / np.arange(1, len(x) + 1)
         kept = int(np.count_nonzero(largest_first > threshold))
@@ -152,7 +154,7 @@ class Simplex(_AnyDimension):
 
     def contains(self, x: Array) -> bool:
         slack = _NEARLY * self.total
-        return bool(np.all(x >= -slack) and abs(float(np.sum(x)) - self.total) <= slack * len(x))
+        return bool(np.all(x >= -slack) and abs(float(np.sum(x)) - self.total) <= slack)
 
     def diameter(self, dimension: int) -> float:
         return self.total * math.sqrt(2.0) if dimension > 1 else 0.0
@@ -175,8 +177,9 @@ class L1Ball(_AnyDimension):
         positive("radius", self.radius)
 
     def project(self, x: Array) -> Array:
-        if float(np.sum(np.abs(x))) <= self.radius:
-            return x
+        with np.errstate(over="ignore"):
+            if float(np.sum(np.abs(x))) <= self.radius:
+                return x
         return np.copysign(Simplex(self.radius).project(np.abs(x)), x)
 
     def contains(self, x: Array) -> bool:

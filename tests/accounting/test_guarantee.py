@@ -1,0 +1,84 @@
+"""The sentence about privacy says what the numbers say."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import Cost, Guarantee, Privacy
+from tacit.accounting.cost import gaussian
+
+BUDGET = Privacy(1.0, 1e-6)
+KEPT = gaussian(0.05)
+BROKEN = gaussian(100.0)
+
+
+def test_a_kept_promise():
+    """The claim is stated for the whole sequence, with the exact epsilon beside it."""
+    sentence = str(Guarantee(BUDGET, KEPT, "replace"))
+    assert sentence.startswith("The whole published sequence is (1, 1e-06)-differentially private")
+    assert f"epsilon = {KEPT.epsilon(1e-6):.3g}"[:13] in sentence
+    assert "number and order of examples are public" in sentence
+
+
+def test_a_broken_promise():
+    """Noise that delivers less than it claims is called broken, by the name of its calibration."""
+    guarantee = Guarantee(BUDGET, BROKEN, "replace", calibration="paper-printed")
+    assert not guarantee.holds
+    assert str(guarantee).startswith(
+        "BROKEN: the paper-printed noise claims (1, 1e-06)-differential privacy, and delivers"
+    )
+
+
+@pytest.mark.parametrize(("neighbours", "words"), [("replace", "replacing"), ("zero-out", "removing the influence")])
+def test_neighbours_are_named(neighbours, words):
+    """The relation is part of the sentence."""
+    assert words in str(Guarantee(BUDGET, KEPT, neighbours))
+
+
+def test_a_simulation_says_so_first():
+    """A seed protects nobody, and the sentence begins with it."""
+    assert str(Guarantee(BUDGET, KEPT, "replace", simulated=True)).startswith("Simulation: not private.")
+
+
+def test_a_broken_promise_is_broken_in_simulation_too():
+    """A simulation of noise that is too small does not say that secret noise would keep the claim."""
+    sentence = str(Guarantee(BUDGET, BROKEN, "replace", calibration="paper-printed", simulated=True))
+    assert "BROKEN" in sentence
+    assert "would be (1, 1e-06)-differentially private" not in sentence
+
+
+def test_a_broken_simulation_says_that_it_is_one():
+    """A seed delivers no epsilon at all, however the noise was chosen."""
+    sentence = str(Guarantee(BUDGET, BROKEN, "replace", calibration="paper-printed", simulated=True))
+    assert "simulation: not private" in sentence.lower()
+
+
+def test_a_bound_is_not_called_exact():
+    """What is read through zCDP is an upper bound, and the sentence does not call it exact."""
+    assert "xactly" not in str(Guarantee(BUDGET, Cost(mu_squared=0.01, rho=0.001), "replace"))
+
+
+@settings(max_examples=50)
+@given(st.floats(1e-3, 20.0), st.floats(1e-12, 0.1), st.floats(1e-6, 100.0))
+def test_holds_is_within(epsilon, delta, mu_squared):
+    """The promise holds exactly if the delivered epsilon is at most the claimed one."""
+    guarantee = Guarantee(Privacy(epsilon, delta), gaussian(mu_squared), "replace")
+    assert guarantee.holds == guarantee.delivered.within(guarantee.claimed)
+    assert guarantee.holds == (guarantee.epsilon <= epsilon) or guarantee.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_the_printed_epsilon_is_never_too_small():
+    """The epsilon in the sentence is rounded up, as every reported epsilon."""
+    for mu_squared in np.geomspace(1e-4, 100.0, 400):
+        guarantee = Guarantee(BUDGET, gaussian(float(mu_squared)), "replace")
+        printed = re.search(r"epsilon = ([\d.e+-]+) at that delta", str(guarantee))
+        assert guarantee.epsilon <= float(printed[1]) <= guarantee.epsilon * 1.002
+
+
+def test_a_guarantee_is_a_value():
+    """Guarantees are equal when their numbers are."""
+    assert Guarantee(BUDGET, KEPT, "replace") == Guarantee(BUDGET, KEPT, "replace")
+    assert Guarantee(BUDGET, KEPT, "replace") != Guarantee(BUDGET, KEPT, "zero-out")

@@ -1,0 +1,300 @@
+"""The ledger: costs add, a reservation fits whole or not at all, and a generation is used once."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import BudgetExhausted, Cost, Ledger, Privacy, StateConflict, Unprovable
+from tacit.accounting import ledger as books
+from tacit.accounting.cost import FREE, gaussian, total
+
+BUDGET = Privacy(1.0, 1e-6)
+HALF = gaussian(BUDGET.mu**2 / 2.0 * (1.0 - 1e-12))
+
+
+@pytest.fixture
+def eager_threads():
+    """Threads that take turns as often as the interpreter lets them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def race(*workers):
+    """Start all workers at once; return what they raised."""
+    raised, gate = [], threading.Barrier(len(workers))
+
+    def enter(worker):
+        gate.wait()
+        try:
+            worker()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=enter, args=(worker,)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+def contents(ledger):
+    return ledger.reserved, ledger.spent, repr(ledger)
+
+
+def test_two_halves_fit_and_no_more():
+    """Reservations add up to the budget; one more, however small, is refused."""
+    ledger = Ledger(BUDGET)
+    ledger.open("first", HALF)
+    ledger.open("second", HALF)
+    with pytest.raises(BudgetExhausted, match="smaller budgets"):
+        ledger.open("third", gaussian(HALF.mu_squared * 1e-9))
+
+
+def test_a_refusal_leaves_no_trace():
+    """A refused reservation changes nothing, and its name is free to use."""
+    ledger = Ledger(BUDGET)
+    ledger.open("first", HALF)
+    before = contents(ledger)
+    with pytest.raises(BudgetExhausted):
+        ledger.open("second", gaussian(BUDGET.mu**2))
+    assert contents(ledger) == before
+    ledger.open("second", HALF)
+
+
+def test_without_a_budget_everything_fits():
+    """A ledger without a budget only keeps count."""
+    ledger = Ledger()
+    for name in "abc":
+        ledger.open(name, gaussian(100.0))
+    assert ledger.reserved.mu_squared == 300.0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(1, 100)), min_size=1, max_size=6))
+def test_costs_add_over_lineages(costs):
+    """What the ledger has reserved and spent is the sum over its lineages, release by release."""
+    ledger = Ledger()
+    for name, (mu_squared, count) in enumerate(costs):
+        ledger.open(str(name), gaussian(mu_squared, count))
+        for generation in range(min(count, 5)):
+            ledger.commit(str(name), generation, generation + 1, gaussian(mu_squared, generation + 1))
+    assert ledger.reserved == total(gaussian(*cost) for cost in costs)
+    assert ledger.spent == total(gaussian(mu, min(count, 5)) for mu, count in costs)
+
+
+def test_opening_reserves_and_spends_nothing():
+    """A fresh lineage has its whole cost reserved and nothing spent; a loaded one keeps what it had spent."""
+    ledger = Ledger()
+    ledger.open("fresh", gaussian(0.5))
+    assert (ledger.reserved.mu_squared, ledger.spent.mu_squared) == (0.5, 0.0)
+    ledger.open("loaded", gaussian(0.5), spent=gaussian(0.125), generation=7)
+    assert (ledger.reserved.mu_squared, ledger.spent.mu_squared) == (1.0, 0.125)
+    ledger.commit("loaded", 7, 8, gaussian(0.25))
+    assert ledger.spent.mu_squared == 0.25
+
+
+@pytest.mark.parametrize("again", [0, 1, 3, -1, 99])
+def test_a_generation_is_accepted_once(again):
+    """A used generation, an older one, or one that never was: refused, and nothing is recorded."""
+    ledger = Ledger()
+    ledger.open("stream", gaussian(1.0))
+    ledger.commit("stream", 0, 1, gaussian(0.1))
+    ledger.commit("stream", 1, 2, gaussian(0.2))
+    before = contents(ledger)
+    with pytest.raises(StateConflict, match="not its live state"):
+        ledger.commit("stream", again, again + 1, gaussian(0.9))
+    assert contents(ledger) == before
+    ledger.commit("stream", 2, 3, gaussian(0.3))
+    assert ledger.spent.mu_squared == 0.3
+
+
+def test_lineages_have_their_own_generations():
+    """Using a generation of one stream does not use that of another."""
+    ledger = Ledger()
+    for name in ("first", "second"):
+        ledger.open(name, gaussian(1.0))
+        ledger.commit(name, 0, 1, gaussian(0.5))
+    assert ledger.spent.mu_squared == 1.0
+
+
+@pytest.mark.privacy
+def test_of_racing_threads_one_wins(eager_threads):
+    """Sixteen threads that use the same state: one release, fifteen refusals, generation after generation."""
+    ledger = Ledger()
+    ledger.open("stream", gaussian(1.0))
+    for generation in range(20):
+        refused = race(*[lambda g=generation: ledger.commit("stream", g, g + 1, gaussian(0.01, g + 1))] * 16)
+        assert len(refused) == 15
+        assert all(isinstance(error, StateConflict) for error in refused)
+    assert ledger.spent == total([gaussian(0.01, 20)])
+
+
+@pytest.mark.privacy
+def test_racing_reservations_keep_the_budget(eager_threads):
+    """Of sixteen threads that each reserve half of the budget, two succeed."""
+    for _ in range(20):
+        ledger = Ledger(BUDGET)
+        refused = race(*[lambda name=name, to=ledger: to.open(str(name), HALF) for name in range(16)])
+        assert len(refused) == 14
+        assert all(isinstance(error, BudgetExhausted) for error in refused)
+        assert ledger.reserved.within(BUDGET)
+
+
+class Slow(Cost):
+    """A cost that takes its time to be read, while another thread opens a stream."""
+
+    ledger = None
+
+    def __getattribute__(self, name):
+        if name == "mu_squared" and Slow.ledger is not None:
+            ledger, Slow.ledger = Slow.ledger, None
+            meanwhile = threading.Thread(target=ledger.open, args=("meanwhile", FREE))
+            meanwhile.start()
+            meanwhile.join(timeout=0.2)
+        return super().__getattribute__(name)
+
+
+def test_reading_while_opening():
+    """A ledger can be read while another thread opens a stream in it."""
+    ledger = Ledger()
+    for name in ("first", "second"):
+        ledger.open(name, Slow(1.0), spent=Slow(0.5))
+    Slow.ledger = ledger
+    assert ledger.spent.mu_squared == 1.0
+
+
+def test_a_known_lineage_goes_on_where_it_stands():
+    """Opening a lineage again, at its live generation, neither charges it again nor forgets what it spent."""
+    ledger = Ledger(BUDGET)
+    ledger.open("stream", HALF, spent=gaussian(0.01), generation=5)
+    before = contents(ledger)
+    ledger.open("stream", HALF, generation=5)
+    assert contents(ledger) == before
+    ledger.commit("stream", 5, 6, HALF)
+
+
+@pytest.mark.parametrize("generation", [0, 4, 6])
+def test_a_known_lineage_goes_on_nowhere_else(generation):
+    """Opening a lineage at any other generation, an old snapshot's for one, is refused, and changes nothing."""
+    ledger = Ledger(BUDGET)
+    ledger.open("stream", HALF, spent=HALF, generation=5)
+    before = contents(ledger)
+    with pytest.raises(StateConflict, match="not its live state"):
+        ledger.open("stream", gaussian(0.0), generation=generation)
+    assert contents(ledger) == before
+
+
+def test_generations_may_skip():
+    """A call that uses several generations at once commits them together; none of them can be used again."""
+    ledger = Ledger()
+    ledger.open("stream", gaussian(1.0))
+    ledger.commit("stream", 0, 7, gaussian(0.5))
+    for generation in range(7):
+        with pytest.raises(StateConflict):
+            ledger.commit("stream", generation, generation + 1, gaussian(0.6))
+    ledger.commit("stream", 7, 8, gaussian(0.6))
+    assert ledger.spent.mu_squared == 0.6
+
+
+@pytest.mark.parametrize("following", [0, -1])
+def test_generations_never_go_back(following):
+    """A commit that would leave its generation usable is refused, and nothing is recorded."""
+    ledger = Ledger()
+    ledger.open("stream", gaussian(1.0))
+    before = contents(ledger)
+    with pytest.raises(StateConflict, match="only rise"):
+        ledger.commit("stream", 0, following, gaussian(0.5))
+    assert contents(ledger) == before
+
+
+def test_spent_never_falls():
+    """A commit of less than the lineage had spent before is refused, and nothing is recorded."""
+    ledger = Ledger()
+    ledger.open("stream", gaussian(1.0))
+    ledger.commit("stream", 0, 1, gaussian(0.5))
+    with pytest.raises(StateConflict, match="only rise"):
+        ledger.commit("stream", 1, 2, gaussian(0.25))
+    assert ledger.spent.mu_squared == 0.5
+    ledger.commit("stream", 1, 2, gaussian(0.5))
+
+
+def test_spent_stays_within_what_was_reserved():
+    """A lineage that would spend past its reservation is refused, and nothing is recorded."""
+    ledger = Ledger(BUDGET)
+    ledger.open("stream", HALF)
+    with pytest.raises(BudgetExhausted, match="reserved"):
+        ledger.commit("stream", 0, 1, gaussian(HALF.mu_squared * 1.01))
+    assert ledger.spent == FREE
+    ledger.commit("stream", 0, 1, HALF)
+
+
+def test_one_relation_for_all_models_of_a_stream():
+    """Costs against different neighbours do not add: mixing them is refused, and changes nothing."""
+    ledger = Ledger(BUDGET)
+    ledger.open("first", HALF, neighbours="zero-out")
+    before = contents(ledger)
+    with pytest.raises(Unprovable, match="they do not add"):
+        ledger.open("second", HALF, neighbours="replace")
+    assert contents(ledger) == before
+    ledger.open("second", HALF, neighbours="zero-out")
+
+
+def test_a_refused_opening_settles_no_relation():
+    """A ledger that has refused its first stream is open for either relation."""
+    ledger = Ledger(BUDGET)
+    with pytest.raises(BudgetExhausted):
+        ledger.open("first", gaussian(9.0), neighbours="zero-out")
+    ledger.open("second", HALF, neighbours="replace")
+
+
+def test_the_registry_knows_the_ledger_of_a_stream():
+    """A stream entered in this process is known, and its ledger found; another is refused."""
+    ledger = Ledger()
+    books.enter("a stream of this test", ledger)
+    assert books.known("a stream of this test")
+    assert books.guard_of("a stream of this test") is ledger
+    assert not books.known("never opened")
+    with pytest.raises(StateConflict, match="not open in this process"):
+        books.guard_of("never opened")
+
+
+CHILD = """
+import os
+from tacit import Ledger, StateConflict
+from tacit.accounting import ledger as books
+ledger = Ledger()
+books.enter("stream", ledger)
+inside, outside = os.pipe()
+if os.fork() == 0:
+    try:
+        books.guard_of("stream")
+    except StateConflict:
+        os.write(outside, b"inherited" if books.known("stream") else b"none")
+    os._exit(0)
+os.wait()
+os.close(outside)
+print(os.read(inside, 20).decode(), books.guard_of("stream") is ledger)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_has_no_ledger():
+    """After a fork the child finds no ledger for its parent's streams, and the parent keeps its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, env=environment, check=True)
+    assert child.stdout.split() == ["none", "True"]
+
+
+def test_what_it_prints():
+    """The repr shows the budget and both totals."""
+    ledger = Ledger(BUDGET)
+    ledger.open("stream", gaussian(0.04))
+    assert repr(ledger) == "Ledger(Privacy(epsilon=1.0, delta=1e-06), spent mu = 0, reserved mu = 0.2)"

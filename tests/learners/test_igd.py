@@ -1,0 +1,101 @@
+"""IGD: how its pieces fit together, what it refuses, and what its rounding errors cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from learners import reference
+from learners.cases import buildable
+from tacit import GIGA, IGD, Absolute, Hinge, L2Ball, Linear, Logistic, Problem, Squared, Unprovable, WholeSpace
+from zoo import LOSSES, SETS, Distance, labels_of
+
+NOWHERE = np.zeros(0)
+
+
+@pytest.mark.parametrize("domain", ["l2 ball", "half-space without 0"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "absolute"])
+def test_round_t_takes_the_step_of_the_definition(loss, domain):
+    """Example t is a step of `eta = 1/(alpha·t)` from where the one before ended, wherever the stream is cut."""
+    problem = Problem(LOSSES[loss](), SETS[domain](2), 2, label_bound=1.0, ridge=0.3)
+    rng = np.random.default_rng(1)
+    V, y = problem.bound(rng.normal(size=(6, 2)), labels_of(problem.loss, 1.0, rng, 6))
+    learner = IGD(problem)
+    exact = learner.absorb(learner.start(), 0, V[:4], y[:4], NOWHERE)
+    exact = learner.absorb(exact, 4, V[4:], y[4:], NOWHERE)
+    x = problem.domain.project(np.zeros(2))
+    for t in range(6):
+        x = reference.implicit_step(learner._stepped, x, V[t], y[t], 1.0 / (0.3 * (t + 1)))
+    assert reference.distance(exact["x"], x) < 1e-11
+
+
+def test_what_it_hands_over_and_decides():
+    """It hands over its iterate, unchanged, and releases the nearest point of the set."""
+    learner = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
+    exact = learner.absorb(learner.start(), 0, np.array([[0.6, 0.8]]), np.array([1.0]), NOWHERE)
+    after, row = learner.hand_over(exact, 1)
+    assert np.array_equal(row, exact["x"])
+    assert np.array_equal(after["x"], exact["x"])
+    assert learner.decide(1, np.array([3.0, 4.0]), 0.5) == pytest.approx([0.6, 0.8])
+    assert np.array_equal(learner.start()["x"], np.zeros(2))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute", "logistic", "squared", "linear"])
+def test_no_iterate_is_longer_than_it_says(loss):
+    """Examples that all push one way bring the iterate near its bound and never past it, on every set."""
+    for name, learner in buildable(0.2).items():
+        if name.split(": ")[1].startswith(f"{loss},") and "zero-out" not in name and "printed" not in name:
+            problem = learner.problem
+            V, y = problem.bound(np.ones((30, problem.dimension)), -np.ones(30))
+            x = learner.start()
+            for t in range(30):
+                x = learner.absorb(x, t, V[t : t + 1], y[t : t + 1], NOWHERE)
+                assert np.linalg.norm(x["x"]) <= learner.longest_iterate * (1.0 + 1e-12)
+                assert np.max(np.abs(x["x"])) <= learner.certificate.magnitude * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("learner", [IGD, GIGA])
+def test_the_bound_on_iterates_is_reached(learner):
+    """Without a set, linear losses bring the iterate to `G/alpha`, so the bound is no wider than it must be."""
+    made = learner(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.5))
+    x = made.absorb(made.start(), 0, np.ones((3000, 1)), -np.ones(3000), NOWHERE)["x"]
+    assert 0.999 * made.longest_iterate < float(x[0]) <= made.longest_iterate
+
+
+def test_refusals_have_a_remedy():
+    """No ridge, unbounded gradients, and a kink without a scalar form are refused, each with what to do."""
+
+    class Kinked(Distance):
+        def smoothness(self, feature_bound):
+            return np.inf
+
+    with pytest.raises(Unprovable, match="Give the problem a ridge"):
+        IGD(Problem(Hinge(), L2Ball(1.0), 1))
+    with pytest.raises(Unprovable, match="Bound the domain"):
+        IGD(Problem(Squared(), WholeSpace(), 1, label_bound=1.0, ridge=1.0))
+    with pytest.raises(Unprovable, match="State a finite smoothness"):
+        IGD(Problem(Kinked(), L2Ball(1.0), 1, label_bound=1.0, ridge=1.0))
+
+
+@pytest.mark.parametrize("learner", [IGD, GIGA])
+def test_gradients_without_a_bound_are_refused(learner):
+    """A loss whose gradients differ little but have no bound is refused at once: its certificate would be infinite."""
+    with pytest.raises(Unprovable):
+        learner(Problem(Distance(), WholeSpace(), 2, label_bound=1.0, ridge=1.0))
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Linear(), Squared()])
+def test_rounding_errors_cost_little_for_smooth_losses(loss):
+    """Over ten thousand rounds they add less than a hundred-thousandth to the certificate."""
+    for ridge in (0.01, 0.1, 1.0):
+        learner = IGD(Problem(loss, L2Ball(1.0), 10, label_bound=1.0, ridge=ridge))
+        ideal = learner.problem.gradient_diameter / (ridge * 10_001)
+        assert ideal < learner.certificate.at(10_000) < ideal * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Absolute()])
+def test_rounding_errors_cost_little_for_kinked_losses(loss):
+    """Over a hundred thousand rounds they add less than half a hundredth to the certificate."""
+    learner = IGD(Problem(loss, L2Ball(1.0), 10, label_bound=1.0, ridge=0.01))
+    ideal = learner.problem.gradient_diameter / (0.01 * 100_001)
+    assert learner.certificate.at(100_000) < ideal * 1.005

@@ -1,0 +1,332 @@
+"""The sampler: bit for bit what it says, in distribution what it says, and never the same twice."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from mechanisms.draws import complaints, repeats, smirnov
+from tacit import InvalidInput
+from tacit.mechanisms import sampling
+from tacit.mechanisms.sampling import lattice_normal, secret_bits, seeded_bits
+
+pytestmark = pytest.mark.privacy
+
+SCALES = [2.0**25, 2.0**30.3, 2.0**40]
+FULL = np.uint64(2**64 - 1)
+
+
+def seeded(scale: float, seed: int = 0):
+    """A source of repeatable draws of one scale."""
+    bits = seeded_bits(seed, 0)
+    return lambda count: lattice_normal(scale, (count,), bits)
+
+
+def weights() -> np.ndarray:
+    """The whole weights of the blocks."""
+    cumulative, _ = sampling._table()
+    return np.diff(np.concatenate([[0], cumulative.astype(object)]))
+
+
+def attempt(block: np.ndarray, offset: np.ndarray, uniform: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """One try for each chosen block, offset in it and 53-bit uniform: kept or not, and which value."""
+    cumulative, _ = sampling._table()
+    first = np.concatenate([np.zeros(1, np.uint64), cumulative])[block] << np.uint64(1)
+    words = np.concatenate([first, offset.astype(np.uint64), uniform.astype(np.uint64) << np.uint64(11)])
+    kept, values = sampling._attempt(np.full(len(block), scale), lambda count: words)
+    drawn = np.zeros(len(block), dtype=np.int64)
+    drawn[kept] = values
+    return kept, drawn
+
+
+def acceptance(block: np.ndarray, offset: np.ndarray, scale: float) -> tuple[list[int], np.ndarray]:
+    """How many of the 2^53 uniforms keep each candidate, by bisection, and the candidates."""
+    low, high = np.zeros(len(block), np.int64), np.full(len(block), 2**53, np.int64)
+    _, values = attempt(block, offset, low, scale)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        kept, _ = attempt(block, offset, middle, scale)
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+    return [int(h) for h in high], values
+
+
+@pytest.mark.parametrize(("scale", "count"), [(2.0**25, 1_000_000), (2.0**30.3, 10_000_000), (2.0**40, 1_000_000)])
+def test_draws_are_a_rounded_gaussian(scale, count):
+    """Cells, moments, signs and low bits of millions of draws are those of the exact distribution."""
+    assert complaints(seeded(scale), scale, count) == []
+
+
+@pytest.mark.slow
+def test_many_draws_are_a_rounded_gaussian():
+    """Forty million draws too, and as many of them lie beyond four and five deviations as should."""
+    scale = 2.0**33.7
+    assert complaints(seeded(scale, 1), scale, 40_000_000) == []
+    draw, beyond = seeded(scale, 2), np.zeros(2)
+    for _ in range(160):
+        x = np.abs(draw(250_000)) / scale
+        beyond += [np.count_nonzero(x > 4.0), np.count_nonzero(x > 5.0)]
+    for count, tail in zip(beyond, (6.334e-5, 5.733e-7), strict=True):
+        assert abs(count - 4e7 * tail) < 5.5 * math.sqrt(4e7 * tail)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_whole_shape(scale):
+    """The Kolmogorov-Smirnov distance of 200 000 draws stays below 2.9/sqrt(n), false alarm 1e-7."""
+    assert smirnov(seeded(scale, 3)(200_000), scale) < 2.9
+
+
+def far_bits(seed: int, beyond: float):
+    """Bits that choose only blocks beyond so many deviations."""
+    honest, cumulative = seeded_bits(seed, 0), sampling._table()[0]
+    least = int(cumulative[min(int(beyond * sampling._FINENESS), len(cumulative)) - 1])
+
+    def bits(count: int) -> np.ndarray:
+        words = honest(count).copy()
+        third = count // 3
+        words[:third] = (np.uint64(least) + (words[:third] % np.uint64(max(2**63 - least, 1)))) << np.uint64(1)
+        return words
+
+    return bits
+
+
+@pytest.mark.parametrize("beyond", [3.0, 5.0, 7.0])
+def test_the_tail(beyond):
+    """Draws forced beyond 3, 5 or 7 deviations have the shape of the tail there."""
+    scale = 2.0**31
+    values = lattice_normal(scale, (50_000,), far_bits(4, beyond))
+    assert np.min(np.abs(values)) >= beyond * scale
+    assert smirnov(values, scale, beyond) < 2.9
+
+
+# Planted faults, which the same questions must find.
+
+
+def test_a_scale_off_by_a_five_hundredth_is_caught():
+    """Noise of 0.2 % too large or too small a deviation."""
+    rng = np.random.default_rng(0)
+    scale = 2.0**30
+    for wrong in (0.998 * scale, 1.002 * scale):
+        found = complaints(
+            lambda count, sd=wrong: np.rint(rng.standard_normal(count) * sd).astype(np.int64), scale, 10_000_000
+        )
+        assert "moment 2" in found
+
+
+def test_a_tail_cut_off_is_caught(monkeypatch):
+    """A table that ends at five deviations has no tail to be forced into."""
+    monkeypatch.setattr(sampling, "BLOCKS", 5 * sampling._FINENESS)
+    sampling._table.cache_clear()
+    try:
+        values = lattice_normal(2.0**31, (2_000,), far_bits(4, 4.5))
+        assert smirnov(values, 2.0**31, 4.5) > 2.9
+    finally:
+        sampling._table.cache_clear()
+
+
+def test_a_low_bit_stuck_is_caught():
+    """Draws whose lowest or third bit never moves."""
+    honest = seeded(2.0**30, 5)
+    assert complaints(lambda count: honest(count) & ~np.int64(1), 2.0**30, 500_000) == ["bit 0"]
+    assert complaints(lambda count: honest(count) | np.int64(4), 2.0**30, 500_000) == ["bit 2"]
+
+
+def test_a_lost_sign_is_caught():
+    """Draws that are never negative, and ones whose sign is their lowest bit."""
+    honest = seeded(2.0**30, 6)
+    assert "sign" in complaints(lambda count: np.abs(honest(count)), 2.0**30, 500_000)
+
+    def tied(count):
+        values = np.abs(honest(count))
+        return np.where(values & 1, values, -values)
+
+    assert complaints(tied, 2.0**30, 500_000) == ["sign and lowest bit together"]
+
+
+def test_a_repeated_block_is_caught():
+    """Words that start over after every call give the same draws twice."""
+    same = seeded(2.0**30, 7)(250_000)
+    assert complaints(lambda count: same, 2.0**30, 500_000)[0].startswith("the same")
+    again = np.tile(seeded(2.0**40, 7)(1000), 2)
+    assert repeats(again) == 1000
+
+
+# Bit for bit.
+
+
+def test_the_table_is_whole():
+    """Weights add up to 2^63 exactly, none is below `C·exp(-x²/2)`, and the correction is what rounding up added."""
+    cumulative, excess = sampling._table()
+    whole = weights()
+    assert int(cumulative[-1]) == 2**63 == sum(whole)
+    assert len(whole) == sampling.BLOCKS == 13 * 1024
+    assert ((excess > 0.0) & (excess <= 1.0)).all()
+    with mp.workprec(200):
+        density = [mp.exp(-(mp.mpf(i) ** 2) / 2**21) for i in range(len(whole))]
+        constants = [mp.mpf(float(e)) * int(w) / p for e, w, p in zip(excess, whole, density, strict=True)]
+        c, close = constants[0], 1 - mp.mpf(2) ** -48
+        assert min(constants) > c * close  # one constant C for all blocks
+        assert max(constants) < c / close
+        assert all(w >= c * p * close for w, p in zip(whole, density, strict=True))
+
+
+@pytest.mark.parametrize("scale", [2.0**25, 2.0**30.3, 3.0 * 2.0**37, 2.0**40])
+def test_each_candidate_is_kept_as_often_as_it_should(scale):
+    """Within 8 deviations every value's probability is `exp(-k²/(2·scale²))`, up to one constant, to 2^-44."""
+    rng = np.random.default_rng(8)
+    block = rng.integers(0, 8 * 1024, 400)
+    block[:8] = 0, 1, 1023, 1024, 8191, 4096, 2, 3
+    offset = np.floor(rng.uniform(0.0, scale / 1024 - 1.0, 400)).astype(np.int64)
+    offset[:2] = 1, 0
+    kept, values = acceptance(block, offset, scale)
+    whole = weights()
+    with mp.workprec(160):
+        logs = [
+            mp.log(int(whole[b])) + mp.log(n) + mp.mpf(int(k)) ** 2 / (2 * mp.mpf(scale) ** 2)
+            for b, n, k in zip(block, kept, values, strict=True)
+        ]
+        centre = (max(logs) + min(logs)) / 2
+        assert max(abs(log - centre) for log in logs) < mp.mpf(2) ** -44
+
+
+def test_a_wrong_acceptance_is_caught(monkeypatch):
+    """The same measure notices a ratio that forgets how far its weight was rounded up, where that matters."""
+    cumulative, excess = sampling._table()
+    monkeypatch.setattr(sampling, "_table", lambda: (cumulative, np.ones_like(excess)))
+    block = np.array([1, 7900, 8100, 8190])
+    kept, values = acceptance(block, np.zeros(4, np.int64), 2.0**30)
+    whole = weights()
+    logs = np.log(whole[block].astype(float)) + np.log(kept) + (values / 2.0**30) ** 2 / 2.0
+    assert np.ptp(logs) > 2.0**-44
+
+
+@pytest.mark.parametrize("scale", [2.0**25, 2.0**30.3, 2.0**40])
+def test_every_integer_has_one_block(scale):
+    """An integer next to the border of two blocks can be drawn from exactly one of them."""
+    rng = np.random.default_rng(9)
+    block = rng.integers(0, 8 * 1024, 300)
+    width = Fraction(scale) / 1024
+    border = np.array([math.ceil((int(b) + 1) * width) for b in block])
+    for nudge in (-1, 0, 1):
+        ways = np.zeros(300, dtype=int)
+        for side in (0, 1):
+            start = np.array([math.ceil((int(b) + side) * width) for b in block])
+            # offsets from the block's own first integer, as the sampler computes it
+            first = np.abs(attempt(block + side, np.zeros(300, np.int64), np.zeros(300, np.int64), scale)[1])
+            assert (np.abs(first - start) <= 1).all()
+            offset = border + nudge - first
+            kept, values = attempt(block + side, np.maximum(offset, 0), np.zeros(300, np.int64), scale)
+            ways += kept & (offset >= 0) & (values == border + nudge)
+        assert (ways == 1).all()
+
+
+def test_zero_is_drawn_once():
+    """Minus zero is not a second zero: its half of the tries is thrown away."""
+    zero = np.zeros(2, np.int64)
+    sign = np.array([0, 1 << 63], dtype=np.uint64)
+    kept, values = attempt(zero, sign, zero, 2.0**30)
+    assert kept.tolist() == [True, False]
+    assert values[0] == 0
+    kept, values = attempt(zero, sign | np.uint64(5), zero, 2.0**30)
+    assert kept.tolist() == [True, True]
+    assert values.tolist() == [5, -5]
+
+
+def test_the_first_and_the_last_word():
+    """The smallest and the largest 63-bit number choose the first and the last block."""
+    words = np.array([0, FULL, 0, 0, 0, 0], dtype=np.uint64)
+    kept, values = sampling._attempt(np.full(2, 2.0**30), lambda count: words)
+    assert kept.tolist() == [True, True]
+    assert values.tolist() == [0, math.ceil((13 * 1024 - 1) * 2**20)]
+
+
+# Bits.
+
+
+def test_seeded_bits_repeat_and_differ():
+    """A seed and a block give the same words in any pieces; another seed or block gives others."""
+    whole = seeded_bits(1, 2)(100)
+    pieces = seeded_bits(1, 2)
+    assert np.array_equal(np.concatenate([pieces(30), pieces(70)]), whole)
+    others = [seeded_bits(1, 3)(100), seeded_bits(2, 2)(100), seeded_bits(12, 2)(100), seeded_bits(1, 22)(100)]
+    assert repeats(np.concatenate([whole, *others])) == 0
+
+
+def test_words_are_uniform():
+    """All 64 bits of the words are ones half the time, to 5.5 deviations."""
+    words = seeded_bits(3, 0)(200_000)
+    for bit in range(64):
+        ones = int(np.count_nonzero((words >> np.uint64(bit)) & np.uint64(1)))
+        assert abs(ones - 100_000) < 5.5 * math.sqrt(200_000) / 2.0
+
+
+def test_secret_bits_never_repeat():
+    """Two sources, and two pieces of one, have no word in common (by chance with probability 1e-10)."""
+    one, other = secret_bits(), secret_bits()
+    assert repeats(np.concatenate([one(20_000), one(20_000), other(20_000)])) == 0
+
+
+def test_calls_never_repeat():
+    """Unseeded draws of several calls have nothing in common (by chance less than once in 1e3 for a single pair)."""
+    values = np.concatenate([lattice_normal(2.0**40, (20_000,)) for _ in range(3)])
+    assert repeats(values) <= 3
+
+
+def test_threads_never_repeat():
+    """Eight threads that draw at once draw eight different things."""
+    drawn: list[np.ndarray] = []
+    threads = [threading.Thread(target=lambda: drawn.append(lattice_normal(2.0**40, (5_000,)))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(drawn) == 8
+    assert repeats(np.concatenate(drawn)) <= 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_draws_its_own():
+    """After a fork, child and parent draw different things, although both were in the same state."""
+    lattice_normal(2.0**40, (10,))
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, lattice_normal(2.0**40, (500,)).tobytes())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        theirs = np.frombuffer(pipe.read(), dtype=np.int64)
+    os.waitpid(child, 0)
+    mine = lattice_normal(2.0**40, (500,))
+    assert len(theirs) == 500
+    assert repeats(np.concatenate([mine, theirs])) == 0
+
+
+# The door.
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**24.99, 2.0**40.01, -(2.0**30), math.inf, math.nan, [2.0**30, 3.0]])
+def test_scales_outside_the_range_are_refused(scale):
+    """A scale the proof does not cover is refused, wherever in the array it stands."""
+    with pytest.raises(InvalidInput, match="between 2\\^25 and 2\\^40"):
+        lattice_normal(scale, (2,))
+
+
+def test_scales_broadcast():
+    """Each entry has its own scale; a scale of 0 gives zeros and nothing else."""
+    scales = np.array([[0.0], [2.0**25], [2.0**40]])
+    values = lattice_normal(scales, (3, 4000), seeded_bits(1, 1))
+    assert values.shape == (3, 4000)
+    assert values.dtype == np.int64
+    assert not values[0].any()
+    assert np.std(values[1:] / scales[1:], axis=1) == pytest.approx([1.0, 1.0], abs=0.06)
+    assert np.array_equal(lattice_normal(0.0, (5,)), np.zeros(5))
+    assert lattice_normal(2.0**30, (0, 3)).shape == (0, 3)

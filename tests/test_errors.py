@@ -1,0 +1,96 @@
+"""The tree of refusals, and the two checks that every setting goes through."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tacit import errors
+from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, TacitError, Unprovable, one_of, positive, whole
+
+
+def test_one_tree():
+    """Every error of the package is a TacitError, and one `except` catches them all."""
+    defined = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BaseException)]
+    assert set(defined) == {TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict}
+    assert all(issubclass(kind, TacitError) for kind in defined)
+
+
+def test_families_are_distinct():
+    """No family contains another, and only invalid input is a ValueError, as callers of NumPy expect."""
+    families = [InvalidInput, Unprovable, BudgetExhausted, StateConflict]
+    for kind in families:
+        assert [other for other in families if issubclass(kind, other)] == [kind]
+        assert issubclass(kind, ValueError) == (kind is InvalidInput)
+
+
+def test_the_drawing_names_every_error():
+    """The tree drawn at the top of the file is the tree."""
+    for kind in (TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict):
+        assert kind.__name__ in errors.__doc__
+
+
+@pytest.mark.parametrize(
+    "value", [1, 0.5, 5e-324, 1e308, np.float32(0.25), np.int64(3), Fraction(1, 3), Decimal("0.1")]
+)
+def test_positive_numbers_pass(value):
+    """Any kind of positive number is returned as a float."""
+    assert type(positive("size", value)) is float
+    assert positive("size", value) == float(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, math.inf, -math.inf, None, "wide", [1.0, 2.0], 1j])
+def test_others_are_refused_by_name(value):
+    """The message has the name, the value and the remedy."""
+    with pytest.raises(InvalidInput, match=r"^size must be positive and finite, got .* State it\.$"):
+        positive("size", value, "State it.")
+
+
+def test_no_remedy_leaves_no_blank():
+    """Without a remedy the message ends with its sentence."""
+    with pytest.raises(InvalidInput, match=r"got 0\.$"):
+        positive("size", 0)
+
+
+def test_integers_past_every_float_are_refused():
+    """An integer too large for a float is not finite here."""
+    with pytest.raises(InvalidInput):
+        positive("size", 10**400)
+
+
+def test_words_are_not_numbers():
+    """A word that looks like a number is refused: the setting would stay a word."""
+    with pytest.raises(InvalidInput):
+        positive("size", "1.5")
+
+
+def test_one_of():
+    """A listed word is returned; another is refused, with the list."""
+    assert one_of("mode", "fast", ("slow", "fast")) == "fast"
+    with pytest.raises(InvalidInput, match=r"mode must be one of slow, fast; got 'quick'\."):
+        one_of("mode", "quick", ("slow", "fast"))
+    with pytest.raises(InvalidInput, match="got None"):
+        one_of("mode", None, ("slow", "fast"))
+
+
+@pytest.mark.parametrize("value", [1, 7.0, np.int32(3), np.float64(12.0), 10**30, True])
+def test_whole_numbers_pass(value):
+    """Any kind of whole number is returned as an int."""
+    assert type(whole("count", value)) is int
+    assert whole("count", value) == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, math.nan, math.inf, None, "3", "three", [2], 1j])
+def test_other_numbers_are_not_whole(value):
+    """The message has the name, the least value allowed and what came."""
+    with pytest.raises(InvalidInput, match="count must be a whole number, 1 or more, got"):
+        whole("count", value)
+
+
+def test_the_least_whole_number_can_be_chosen():
+    """Zero passes where zero makes sense."""
+    assert whole("count", 0, least=0) == 0
+    with pytest.raises(InvalidInput, match="2 or more, got 1"):
+        whole("count", 1, least=2)

@@ -1,0 +1,136 @@
+"""What tests share: losses, sets, a user's own loss, set and vector loss, and the exact delta to 60 digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import mpmath
+import numpy as np
+
+from tacit import (
+    Absolute,
+    Box,
+    ConvexSet,
+    HalfSpace,
+    Hinge,
+    Huber,
+    InvalidInput,
+    L1Ball,
+    L2Ball,
+    Linear,
+    Logistic,
+    Quantile,
+    ScalarLoss,
+    Simplex,
+    Squared,
+    WholeSpace,
+)
+
+
+class LogCosh(ScalarLoss):
+    """`ln cosh(u - y)`, written as a user would: only what must be written."""
+
+    curvature: ClassVar[float] = 1.0
+
+    def value(self, u, y):
+        return np.logaddexp(u - y, y - u) - math.log(2.0)
+
+    def slope(self, u, y):
+        return np.tanh(u - y)
+
+    def slope_bound(self, reach, label_bound):
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """`{s·(1, …, 1)/sqrt(d) : |s| ≤ length}`, written as a user would: five members, nothing inherited."""
+
+    length: float
+
+    def project(self, x):
+        along = float(np.sum(x)) / math.sqrt(len(x))
+        return np.full(len(x), min(max(along, -self.length), self.length) / math.sqrt(len(x)))
+
+    def contains(self, x):
+        return bool(np.ptp(x) <= 1e-9 and np.linalg.norm(x) <= self.length * (1.0 + 1e-9))
+
+    def diameter(self, dimension):
+        return 2.0 * self.length
+
+    def radius_in(self, dimension):
+        return self.length
+
+    def check_dimension(self, dimension):
+        if dimension > 1000:
+            raise InvalidInput(f"a diagonal has at most 1000 dimensions, got {dimension}.")
+
+
+class Distance:
+    """`½‖x - y·v‖²`, a user's loss that is not a function of `v·x` alone."""
+
+    labels: ClassVar[str] = "real"
+
+    def value(self, x, v, y):
+        return 0.5 * float((x - y * v) @ (x - y * v))
+
+    def gradient(self, x, v, y):
+        return x - y * v
+
+    def lipschitz(self, feature_bound, radius, label_bound):
+        return (radius + feature_bound * label_bound) * (1.0 + 1e-9)
+
+    def smoothness(self, feature_bound):
+        return 1.0
+
+    def gradient_diameter(self, feature_bound, radius, label_bound):
+        return 2.0 * feature_bound * label_bound * (1.0 + 1e-9)
+
+
+LOSSES: dict[str, Callable[[], ScalarLoss]] = {
+    "absolute": Absolute,
+    "hinge": Hinge,
+    "huber": lambda: Huber(0.7),
+    "huber wide": lambda: Huber(50.0),
+    "linear": Linear,
+    "log cosh": LogCosh,
+    "logistic": Logistic,
+    "quantile .5": lambda: Quantile(0.5),
+    "quantile .9": lambda: Quantile(0.9),
+    "squared": Squared,
+}
+"""Every scalar loss of the package, and a user's own."""
+
+SETS: dict[str, Callable[[int], ConvexSet]] = {
+    "box": lambda d: Box(-0.5, 2.0),
+    "diagonal": lambda d: Diagonal(1.5),
+    "half-space": lambda d: HalfSpace(tuple(1.0 + i % 3 for i in range(d)), 0.25),
+    "half-space without 0": lambda d: HalfSpace(tuple((-1.0) ** i for i in range(d)), -2.0),
+    "l1 ball": lambda d: L1Ball(1.3),
+    "l2 ball": lambda d: L2Ball(0.8),
+    "simplex": lambda d: Simplex(2.0),
+    "unit box": lambda d: Box(0.0, 1.0),
+    "whole space": lambda d: WholeSpace(),
+}
+"""Every convex set of the package, and a user's own, in a given dimension."""
+
+
+def labels_of(loss: ScalarLoss, label_bound: float, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Legal labels, the extreme ones among them."""
+    if loss.labels == "sign":
+        return rng.choice([-1.0, 1.0], count)
+    return np.where(
+        rng.random(count) < 0.5,
+        label_bound * rng.choice([-1.0, 1.0], count),
+        rng.uniform(-label_bound, label_bound, count),
+    )
+
+
+def true_delta(epsilon: float, mu: mpmath.mpf) -> mpmath.mpf:
+    """The delta of mu-GDP at `epsilon`, from its definition, to 60 digits after what the subtraction cancels."""
+    with mpmath.workdps(80 + max(0, -int(mpmath.log10(mu)))):
+        e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
+        return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
