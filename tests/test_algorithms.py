@@ -208,3 +208,11 @@ def test_both_relations_are_printed():
     zeroed = replace(PROBLEM, neighbours="zero-out")
     assert "removing the influence" in str(pigd(zeroed, BUDGET, 50).guarantee)
     assert pigd(zeroed, BUDGET, 50).calibrated.noise_sd(1) < pigd(PROBLEM, BUDGET, 50).calibrated.noise_sd(1)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("privacy", [Privacy(100.0, 1e-6), Privacy(1.0, 1e-40)])
+def test_budgets_out_of_the_samplers_reach_are_refused(privacy):
+    """Where the noise's bounded support would show, the budget is refused instead of promised."""
+    with pytest.raises(InvalidInput, match="out of the sampler's reach"):
+        pigd(linear(1.0), privacy, horizon=1)

@@ -3,17 +3,20 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tacit import Privacy, __version__
-from tacit.accounting import paper
+from tacit.accounting import errata, paper
 from tacit.cli import app
+from tacit.report.tables import errata_table
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
 
 
 def test_privacy_as_json_has_mu_to_six_digits():
@@ -37,7 +40,9 @@ def test_privacy_sets_the_paper_beside_the_exact_noise():
 def test_privacy_for_people_names_both():
     """The table has our row and the paper's two."""
     text = run("privacy", "--epsilon", "1", "--delta", "1e-6", "--releases", "1000").stdout
-    assert "tacit, exactly" in text and "0.236704" in text and "the paper" in text
+    assert "tacit, exactly" in text
+    assert "0.236704" in text
+    assert "the paper" in text
 
 
 @pytest.mark.parametrize(
@@ -55,10 +60,48 @@ def test_bad_budgets_are_one_sentence_and_exit_2(arguments, words):
         [sys.executable, "-c", code, "privacy", *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert words in done.stderr and "Traceback" not in done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_version_and_help():
     """--version prints it; --help names the commands."""
     assert run("--version").stdout.strip() == f"tacit {__version__}"
     assert "privacy" in run("--help").stdout
+    assert "errata" in run("--help").stdout
+
+
+def test_errata_as_json_is_the_whole_grid():
+    """Every row of the library's table, with its column names."""
+    rows = json.loads(run("errata", "--json").stdout)
+    assert rows == [asdict(row) for row in errata.table()]
+    assert list(rows[0])[:6] == ["algorithm", "reading", "T", "epsilon", "delta", "alpha"]
+
+
+def test_errata_for_people_says_what_is_broken():
+    """One setting by default; broken claims are marked, true ones are not."""
+    lines = run("errata").stdout.splitlines()
+    [lost_alpha] = [line for line in lines if "PIGD" in line and "proven" in line and " 0.01 " in line]
+    assert "36.9" in lost_alpha
+    assert "BROKEN" in lost_alpha
+    [right] = [line for line in lines if "POCP" in line and "proven" in line]
+    assert "holds" in right
+    assert "BROKEN" not in right
+    assert sum("BROKEN" in line for line in lines) == 10
+    assert lines[0].startswith("T = 100,000")
+
+
+def test_errata_all_shows_every_setting():
+    """A table for each horizon and pair of parameters."""
+    text = run("errata", "--all").stdout
+    assert text.count("T = ") == 30
+    assert "T = 500,000, the paper's parameters epsilon = 20, delta = 0.01" in text
+
+
+def test_broken_rows_are_red():
+    """In a terminal that has colours."""
+    console = Console(force_terminal=True, color_system="standard", width=100)
+    with console.capture() as capture:
+        console.print(errata_table(errata.table([1_000], [1.0], [1e-6])))
+    for line in capture.get().splitlines():
+        assert ("BROKEN" in line) == ("\x1b[31m" in line)

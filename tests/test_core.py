@@ -153,7 +153,7 @@ def test_a_state_is_used_once(verb):
         (X[:2], Y[:3], "shape"),
         ([[np.nan, 0, 0]], [1.0], "row 0"),
         ([[1.0, 0, 0]], [0.0], "2\\*y - 1"),
-        ([["a", 0, 0]], [1.0], "numbers"),
+        ([["a", 0, 0]], [1.0], "feature 0 is nan"),
     ],
 )
 def test_bad_input_changes_nothing(rows, labels, words):

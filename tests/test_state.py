@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -32,7 +33,7 @@ from tacit import (
     pgiga,
     pigd,
 )
-from tacit.accounting.ledger import known
+from tacit.accounting import ledger as books
 from tacit.state import fingerprint, read_state
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
@@ -277,7 +278,7 @@ def test_private_and_states_can_be_pickled():
     assert again == one
     assert again.settings == one.settings
     assert "calibrated" not in vars(pickle.loads(pickle.dumps(one)))
-    assert known(pickle.loads(pickle.dumps(state)).lineage)
+    assert pickle.loads(pickle.dumps(state)).lineage in books._BOOKS
     assert pickle.loads(pickle.dumps(Gaussian("S"))) == Gaussian("S")
 
 
@@ -357,3 +358,73 @@ def test_a_forked_child_opens_a_second_stream_only_in_a_ledger_of_its_own():
         one.run(one.fork(state, Ledger(BUDGET)), X[:1], Y[:1])
         os._exit(outcome + 4)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.privacy
+def test_a_state_moved_on_by_hand_is_refused():
+    """Counting a generation up without learning does not make a used state live again."""
+    one = private()
+    state = one.start()
+    one.step(state, X[:1], Y[:1])
+    with pytest.raises(StateConflict, match="not its live state"):
+        one.step(replace(state, generation=1), X[:1], Y[:1])
+
+
+@pytest.mark.privacy
+def test_a_private_state_cannot_pass_for_a_simulation_nor_for_another_round():
+    """A forged lineage, or rounds that do not fit the releases made, are refused before anything is released."""
+    one = private()
+    state = one.start()
+    for forged in (replace(state, lineage="simulation"), replace(state, k=2), replace(state, t=3)):
+        with pytest.raises(StateConflict, match="other settings"):
+            one.step(forged, X[:1], Y[:1])
+
+
+@pytest.mark.privacy
+def test_what_a_guarantee_was_computed_from_cannot_be_changed():
+    """Rounds, deviations and lattice steps are read-only."""
+    one = private()
+    for array in (one.timetable.rounds, one.calibrated.sd, one.calibrated.step):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@pytest.mark.privacy
+def test_classes_of_one_name_that_behave_differently_are_told_apart():
+    """A loss redefined under its old name has other constants, and so other settings."""
+
+    def steep(scale):
+        class Mine(Hinge):
+            def slope(self, u, y):
+                return scale * super().slope(u, y)
+
+            def slope_bound(self, reach, label_bound):
+                return scale
+
+        return pigd(replace(PROBLEM, loss=Mine()), BUDGET, 4)
+
+    assert steep(1.0).settings != steep(100.0).settings
+
+
+@pytest.mark.privacy
+def test_of_racing_loads_one_goes_on(tmp_path):
+    """Threads that load one file in a process that does not know the stream share one ledger."""
+    one = private()
+    state = one.start()
+    state.dump(tmp_path / "state.npz")
+    books._BOOKS.pop(state.lineage)
+    wins, ready = [], threading.Barrier(8)
+
+    def go():
+        ready.wait()
+        try:
+            wins.append(one.step(one.load(tmp_path / "state.npz"), X[:1], Y[:1]))
+        except StateConflict:
+            pass
+
+    threads = [threading.Thread(target=go) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wins) == 1

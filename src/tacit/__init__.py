@@ -13,11 +13,13 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Absolute": "problem.losses",
+    "Averaged": "learners.averaged",
     "Box": "problem.sets",
     "BudgetExhausted": "errors",
     "Certificate": "contracts",
     "ConvexSet": "problem.sets",
     "Cost": "accounting.cost",
+    "FadingIGD": "learners.fading",
     "GIGA": "learners.giga",
     "Gaussian": "mechanisms.gaussian",
     "Guarantee": "accounting.guarantee",
@@ -49,11 +51,13 @@ _HOME = {
     "VectorLoss": "problem.problem",
     "WholeSpace": "problem.sets",
     "at": "schedule",
+    "averaged": "learners.averaged",
     "every": "schedule",
     "geometric": "schedule",
     "pgiga": "algorithms",
     "pigd": "algorithms",
     "pocp": "algorithms",
+    "pol": "algorithms",
 }
 
 __all__ = list(_HOME)

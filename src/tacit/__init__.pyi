@@ -5,6 +5,7 @@ from tacit.accounting.ledger import Ledger as Ledger
 from tacit.algorithms import pgiga as pgiga
 from tacit.algorithms import pigd as pigd
 from tacit.algorithms import pocp as pocp
+from tacit.algorithms import pol as pol
 from tacit.contracts import Certificate as Certificate
 from tacit.contracts import Learner as Learner
 from tacit.contracts import Mechanism as Mechanism
@@ -15,6 +16,9 @@ from tacit.errors import InvalidInput as InvalidInput
 from tacit.errors import StateConflict as StateConflict
 from tacit.errors import TacitError as TacitError
 from tacit.errors import Unprovable as Unprovable
+from tacit.learners.averaged import Averaged as Averaged
+from tacit.learners.averaged import averaged as averaged
+from tacit.learners.fading import FadingIGD as FadingIGD
 from tacit.learners.giga import GIGA as GIGA
 from tacit.learners.igd import IGD as IGD
 from tacit.mechanisms.gaussian import Gaussian as Gaussian
@@ -46,11 +50,13 @@ __all__ = [
     "GIGA",
     "IGD",
     "Absolute",
+    "Averaged",
     "Box",
     "BudgetExhausted",
     "Certificate",
     "ConvexSet",
     "Cost",
+    "FadingIGD",
     "Gaussian",
     "Guarantee",
     "HalfSpace",
@@ -80,9 +86,11 @@ __all__ = [
     "VectorLoss",
     "WholeSpace",
     "at",
+    "averaged",
     "every",
     "geometric",
     "pgiga",
     "pigd",
     "pocp",
+    "pol",
 ]

@@ -7,11 +7,12 @@ from typing import Any
 from tacit.accounting.exact import Privacy
 from tacit.contracts import Calibration, Learner
 from tacit.core import Private
+from tacit.learners.averaged import How, averaged
 from tacit.learners.giga import GIGA, Step
 from tacit.learners.igd import IGD
 from tacit.mechanisms.gaussian import Gaussian, Shape
 from tacit.problem.problem import Problem
-from tacit.schedule import Schedule, every
+from tacit.schedule import Schedule, at, every
 
 
 def pocp(
@@ -83,3 +84,27 @@ def pgiga(
     """
     default: Step = "contracting" if settings.get("calibration", "exact") == "exact" else "printed"
     return pocp(GIGA(problem, step or default), privacy, horizon, **settings)
+
+
+def pol(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int,
+    *,
+    how: How = "mean",
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """Private offline learning (Algorithm 6): IGD over the whole data, its averaged iterate released once.
+
+    Any loss and set that IGD takes will do: the hinge loss and constraints too.
+
+    >>> from tacit import Hinge, Privacy, Problem, Simplex, pol
+    >>> private = pol(Problem(Hinge(), Simplex(), dimension=2, ridge=0.1), Privacy(1, 1e-6), horizon=3)
+    >>> _, (model,) = private.run(private.start(), [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    >>> Simplex().contains(model.point)
+    True
+    """
+    learner = averaged(IGD(problem), how, horizon=horizon)
+    return Private(learner, Gaussian(), at([horizon]), privacy, horizon, calibration, allow_broken, seed)

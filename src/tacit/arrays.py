@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,3 +15,11 @@ Integers = NDArray[np.int64]
 
 Arrays = dict[str, NDArray[Any]]
 """One side's memory: a few named arrays, which a state can store."""
+
+Kind = TypeVar("Kind", bound=NDArray[Any])
+
+
+def fixed(array: Kind) -> Kind:
+    """`array`, made read-only: what a guarantee was computed from cannot be changed afterwards."""
+    array.setflags(write=False)
+    return array

@@ -14,11 +14,14 @@ protocols of learners and mechanisms are in `contracts.py`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, get_args
+
+import numpy as np
 
 from tacit.accounting import ledger as books
 from tacit.accounting.cost import FREE
@@ -29,7 +32,7 @@ from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, one_of, whole
 from tacit.schedule import Schedule, Timetable
-from tacit.state import SIMULATION, State, fingerprint, first_state, new_lineage, read_state
+from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_lineage, read_state
 
 _RUN = 256  # releases whose noise is drawn in one call
 
@@ -136,13 +139,13 @@ class Private:
         drawn = next(noise) if publishes else None
         exact = self.learner.absorb(state.exact, state.t, X, y, state.point)
         if drawn is None:
-            return state.advance(t=t, exact=exact), None
+            return following(state, t=t, exact=exact), None
         k = state.k + 1
         exact, row = self.learner.hand_over(exact, t)
         secret, encoded = self.calibrated.encode(state.secret, row, k)
         public, noisy, sd = self.calibrated.decode(state.public, encoded + drawn, k)
         point, spent = self.learner.decide(t, noisy, sd), self.calibrated.cost(k)
-        new = state.advance(t=t, k=k, exact=exact, secret=secret, public=public, point=point, spent=spent)
+        new = following(state, t=t, k=k, exact=exact, secret=secret, public=public, point=point, spent=spent)
         return new, Release(t, k, noisy.copy(), point.copy(), sd, state.simulated)
 
     def _noise_ahead(self, state: State, rows: int) -> Iterator[Integers]:
@@ -174,8 +177,11 @@ class Private:
 
     @cached_property
     def settings(self) -> str:
-        """A hash of everything that was chosen; a state belongs to one."""
-        return fingerprint(self)
+        """A hash of everything that was chosen and of what follows from it; a state belongs to one."""
+        rounds = self.timetable.rounds if self.timetable.horizon else np.arange(1, 65)
+        noise = [self.calibrated.noise_sd(k) for k in range(1, min(len(rounds), 64) + 1)]
+        certificate = self.learner.certificate
+        return fingerprint([self, certificate.magnitude, certificate.at(rounds), noise])
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
@@ -188,37 +194,38 @@ class Private:
         """Go on from a dumped state; an old snapshot of a stream that this process or `ledger` knows is refused."""
         state = read_state(path)
         self._check(state, 0)
-        if ledger is None:
-            ledger = books.guard_of(state.lineage) if books.known(state.lineage) else Ledger()
-        return self._open(state, ledger)
+        if ledger is None and self.seed is None:
+            ledger = books.enter(state.lineage, Ledger())
+        return self._open(replace(state, spent=self.calibrated.cost(state.k)), ledger or Ledger())
 
     def fork(self, state: State, ledger: Ledger | None = None) -> State:
         """A second stream from `state` on, charged as a whole one in the same ledger, or in the one you name."""
         self._check(state, 0)
-        if state.simulated:
+        if self.seed is not None:
             return state
         ledger = books.guard_of(state.lineage) if ledger is None else ledger
-        return self._open(state.advance(lineage=new_lineage(), spent=FREE), ledger)
+        return self._open(following(state, lineage=new_lineage(), spent=FREE), ledger)
 
     def _open(self, state: State, ledger: Ledger) -> State:
         """Enter `state` into a ledger."""
-        if not state.simulated:
-            if books.known(state.lineage) and books.guard_of(state.lineage) is not ledger:
+        if self.seed is None:
+            if books.enter(state.lineage, ledger) is not ledger:
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
             neighbours = self.learner.problem.neighbours
-            ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.generation)
-            books.enter(state.lineage, ledger)
+            ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
         return state
 
     def _commit(self, state: State, new: State) -> State:
         """Spend, before anything is shown."""
-        if new is not state and not state.simulated:
-            books.guard_of(state.lineage).commit(state.lineage, state.generation, new.generation, new.spent)
+        if new is not state and self.seed is None:
+            books.guard_of(state.lineage).commit(state.lineage, state.position, new.position, new.spent)
         return new
 
     def _check(self, state: State, rows: int) -> None:
         """Refuse a state of other settings, or rows past the horizon, before anything changes."""
-        if state.settings != self.settings:
+        due, next_due = self.timetable.due(state.k) or 0, self.timetable.due(state.k + 1) or math.inf
+        fits = (due if state.k else 0) <= state.t < next_due and state.simulated == (self.seed is not None)
+        if state.settings != self.settings or not fits:
             raise StateConflict(
                 "this state was made under other settings. Use the Private that made it, or start() a new stream."
             )

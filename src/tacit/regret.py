@@ -134,6 +134,24 @@ def igd_regret_bound(problem: Problem, horizon: int) -> float:
     return alpha / 2.0 * diameter**2 + lipschitz**2 / (2.0 * alpha) * (1.0 + math.log(horizon))
 
 
+def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> float:
+    """Regret of exact `FadingIGD`: `½·D²·(A_1 + Σ alpha_t) + Σ (L + alpha_t·D)²/(2·A_t)`, of order `T^(3/4)`.
+
+    *Proof.* As for IGD, on the perturbed losses, whose Lipschitz constant is `L + alpha_t·D`:
+    `f_t(x_t) - f_t(x*) ≤ (A_t/2)·D_t² - ((A_t + alpha_t)/2)·D_{t+1}² + (L + alpha_t·D)²/(2·A_t)`, which telescopes, as
+    `A_{t+1} ≤ A_t + alpha_t`; and the perturbation costs x* at most `(alpha_t/2)·D²` a round. ∎
+
+    >>> from tacit import Hinge, L2Ball, Problem
+    >>> problem = Problem(Hinge(), L2Ball(1.0), dimension=2)
+    >>> 15.0 < fading_regret_bound(problem, 1.0, 100_000) / fading_regret_bound(problem, 1.0, 2_500) < 16.0
+    True
+    """
+    diameter, t = problem.domain.diameter(problem.size), np.arange(1.0, horizon + 1.0)
+    weights, totals = strength * t**-0.25, 4.0 / 3.0 * strength * t**0.75
+    steps = (problem.lipschitz + weights * diameter) ** 2 / (2.0 * totals)
+    return float(diameter**2 / 2.0 * (totals[0] + weights.sum()) + steps.sum())
+
+
 def pocp_regret_bound(problem: Problem, sensitivity: float, privacy: Privacy, horizon: int) -> float:
     """What Theorem 2 of the paper adds to the exact learner's regret, given `S(t) ≤ lam/t`.
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import fixed
 from tacit.errors import InvalidInput, whole
 
 
@@ -124,12 +125,13 @@ class Timetable:
         assert self.horizon is not None
         last: int = self.horizon
         if isinstance(self.schedule, Every):
-            return np.append(np.arange(self.schedule.rounds, last, self.schedule.rounds, dtype=np.int64), last)
+            multiples = np.arange(self.schedule.rounds, last, self.schedule.rounds, dtype=np.int64)
+            return fixed(np.append(multiples, last))
         terms = (self.schedule.round_of(k) or last for k in count(1))
         rounds = [0, *islice(takewhile(lambda t: t < last, terms), last), last]
         if any(a >= b for a, b in pairwise(rounds)):
             raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
-        return np.array(rounds[1:], dtype=np.int64)
+        return fixed(np.array(rounds[1:], dtype=np.int64))
 
     def due(self, k: int) -> int | None:
         """The round of the k-th release, or None after the last."""

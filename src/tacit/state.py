@@ -68,14 +68,15 @@ class State:
         """Whether this state belongs to a seeded run, which protects nobody."""
         return self.lineage == SIMULATION
 
-    def advance(self, **changes: Any) -> State:
-        """The next generation."""
-        return dataclasses.replace(self, generation=self.generation + 1, **changes)
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Generation, examples seen and releases made."""
+        return self.generation, self.t, self.k
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, readable by the owner alone, whole or not at all."""
         header = {name: getattr(self, name) for name in _HEADER}
-        header |= {"version": VERSION, "spent": [self.spent.mu_squared, self.spent.rho]}
+        header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         arrays = {
             f"{part}/{name}": array
             for part in ("exact", "secret", "public")
@@ -101,6 +102,11 @@ _HEADER = ("settings", "lineage", "generation", "t", "k")
 def new_lineage() -> str:
     """A name that no other stream has."""
     return uuid.uuid4().hex
+
+
+def following(state: State, **changes: Any) -> State:
+    """The next generation of `state`."""
+    return dataclasses.replace(state, generation=state.generation + 1, **changes)
 
 
 def first_state(settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array) -> State:
@@ -155,7 +161,7 @@ def _plain(value: Any) -> Any:
         return [[_plain(key), _plain(item)] for key, item in value.items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
-    elif hasattr(value, "__dict__") and not callable(value) and not hasattr(type(value), "__slots__"):
+    elif hasattr(value, "__dict__") and not callable(value) and "__slots__" not in vars(type(value)):
         names = sorted(
             name for name in vars(value) if not isinstance(getattr(type(value), name, None), cached_property)
         )

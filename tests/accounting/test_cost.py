@@ -3,6 +3,7 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
@@ -125,3 +126,16 @@ def test_what_it_prints():
     """Gaussian costs print mu; others print rho, all of it."""
     assert str(gaussian(0.04)) == "mu = 0.2"
     assert str(Cost(0.04, 0.03)) == "rho = 0.05"
+
+
+@pytest.mark.privacy
+def test_an_imperfect_sampler_is_paid_for():
+    """With (e, d) extra, (epsilon, delta) becomes (epsilon + e, exp(e/2)·delta + d), in every reading."""
+    ideal, real = gaussian(0.04), Cost(0.04, extra_epsilon=1e-3, extra_delta=1e-8)
+    assert real.delta(1.001) == pytest.approx(np.exp(5e-4) * ideal.delta(1.0) + 1e-8, rel=1e-6)
+    epsilon = real.epsilon(1e-6)
+    assert epsilon == pytest.approx(ideal.epsilon((1e-6 - 1e-8) * np.exp(-5e-4)) + 1e-3, rel=1e-9)
+    assert real.within(Privacy(epsilon * (1 + 1e-9), 1e-6))
+    assert not real.within(Privacy(epsilon * (1 - 1e-6), 1e-6))
+    assert real.epsilon(1e-8) == np.inf
+    assert total([real, real]).extra_delta == 2e-8

@@ -28,7 +28,7 @@ def test_a_broken_promise():
     guarantee = Guarantee(BUDGET, BROKEN, "replace", calibration="paper-printed")
     assert not guarantee.holds
     assert str(guarantee).startswith(
-        "BROKEN: the paper-printed noise claims (1, 1e-06)-differential privacy, and delivers"
+        "BROKEN: the paper-printed noise claims (1, 1e-06)-differential privacy, and what it provably delivers is"
     )
 
 

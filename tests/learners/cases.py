@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from tacit import GIGA, IGD, L2Ball, Problem, Unprovable, WholeSpace
+from tacit import GIGA, IGD, Averaged, FadingIGD, L2Ball, Problem, Unprovable, WholeSpace
 from zoo import LOSSES, SETS, Distance
 
 ROUNDED_UP = 1.0 + 1e-9
@@ -130,6 +131,9 @@ LEARNERS: dict[str, Callable[[Problem], IGD | GIGA]] = {
     "igd": IGD,
     "giga": GIGA,
     "giga printed": lambda problem: GIGA(problem, "printed"),
+    "fading igd": lambda problem: FadingIGD(replace(problem, ridge=0.0), strength=problem.ridge),
+    "mean of igd": lambda problem: Averaged(IGD(problem)),
+    "suffix of igd": lambda problem: Averaged(IGD(problem), first=3),
 }
 
 VARIANTS = {
@@ -162,6 +166,7 @@ def problems(ridge: float = 1.0) -> Iterator[tuple[str, Problem]]:
                 yield name, Problem(make(), domain, size, label_bound=1.5, ridge=ridge, **VARIANTS[variant])
 
 
+@lru_cache
 def buildable(ridge: float = 1.0) -> dict[str, IGD | GIGA]:
     """Every learner on every problem that it can certify."""
     built = {}
@@ -171,6 +176,6 @@ def buildable(ridge: float = 1.0) -> dict[str, IGD | GIGA]:
                 made = make(problem)
             except Unprovable:
                 continue
-            if np.isfinite(made.certificate.at(1e6)):
+            if np.isfinite(made.certificate.at(1e4)):
                 built[f"{learner}: {name}"] = made
     return built

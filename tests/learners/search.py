@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learners.cases import Nothing
-from tacit import GIGA, IGD, Certificate, ScalarLoss
+from tacit import GIGA, IGD, Averaged, Certificate, ScalarLoss
 
 _UNUSED = np.zeros(0)  # the last release: learners that hand over their iterate do not look at it
 
@@ -34,7 +34,8 @@ def moved(learner: IGD | GIGA, raw: np.ndarray, i: int) -> float:
     else:
         other = _without(learner, before, i, V[i : i + 1], y[i : i + 1])
     ends = [learner.absorb(x, i + 1, V[i + 1 : -1], y[i + 1 : -1], _UNUSED) for x in (one, other)]
-    return float(np.linalg.norm(ends[0]["x"] - ends[1]["x"]))
+    rows = [learner.hand_over(end, len(raw) - 1)[1] for end in ends]
+    return float(np.linalg.norm(rows[0] - rows[1]))
 
 
 def _without(learner, before, i, V, y):
@@ -49,13 +50,16 @@ def _without(learner, before, i, V, y):
     if isinstance(learner, GIGA):
         rate = 1.0 / (learner.problem.ridge * (i + 1 + learner.delay))
         return {"x": learner.problem.domain.project(before["x"] * (1.0 - rate * learner.problem.ridge))}
+    if isinstance(learner, Averaged):
+        exact = replace(learner.learner, problem=replace(learner.problem, loss=Nothing(), label_bound=1.0))
+        return replace(learner, learner=exact).absorb(before, i, V, y, _UNUSED)
     silent = replace(learner, problem=replace(learner.problem, loss=Nothing(), label_bound=1.0))
     return silent.absorb(before, i, V, y, _UNUSED)
 
 
 def first_round(learner: IGD | GIGA) -> int:
     """The first round after which an example can have moved the iterate."""
-    return getattr(learner, "first_move", 1)
+    return getattr(learner, "first_move", getattr(learner, "first", 1))
 
 
 def search(

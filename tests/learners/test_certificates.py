@@ -57,13 +57,13 @@ def test_no_neighbour_exceeds_the_certificate(group):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ridge", [3.0, 0.3, 0.05])
+@pytest.mark.parametrize("ridge", [3.0, 0.1])
 @pytest.mark.parametrize("group", GROUPS)
 def test_no_neighbour_exceeds_the_certificate_however_long_one_searches(group, ridge):
-    """The same search, three times as long, over longer streams and other ridges."""
+    """The same search, twice as long, over longer streams and other ridges."""
     for name, learner in buildable(ridge).items():
         if name.split(",")[0] == group and first_round(learner) < 100:
-            found = search(learner, seed=len(name), longest=12, tries=30, evaluations=100)
+            found = search(learner, seed=len(name), longest=12, tries=24, evaluations=72)
             assert found.share <= 1.0, f"{name}: {found}"
 
 

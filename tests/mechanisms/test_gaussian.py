@@ -31,6 +31,7 @@ from tacit import (
     pocp,
 )
 from tacit.accounting import paper
+from tacit.accounting.cost import Cost
 from tacit.contracts import Certificate
 from tacit.mechanisms.gaussian import Gaussian as Mechanism
 from tacit.schedule import Timetable
@@ -92,7 +93,7 @@ def test_everything_published_fits_the_budget(plan):
     spent = costs(private, range(1, len(private.timetable.rounds) + 1))
     mu = private.privacy.mu
     if private.learner.certificate.at(private.timetable.rounds[-1]) > 0.0:
-        assert mu**2 * (1.0 - 1e-6) <= math.fsum(spent) <= mu**2
+        assert mu**2 * (1.0 - 1e-3) <= math.fsum(spent) <= mu**2
     assert private.guarantee.delivered.within(private.privacy)
     assert private.guarantee.holds
 
@@ -108,8 +109,9 @@ def test_the_stated_cost_is_the_recomputed_one(plan):
     assert (np.diff(stated) >= 0.0).all()
     assert (stated >= sums).all()
     assert (stated <= sums * (1.0 + 1e-9)).all()
-    assert private.calibrated.cost(0).mu_squared == 0.0
+    assert private.calibrated.cost(0) == Cost()
     assert private.calibrated.cost(None) == private.calibrated.cost(count)
+    assert private.calibrated.cost(count).extra_epsilon == pytest.approx(2.0**-41 * count * private.learner.row_size)
 
 
 @settings(max_examples=80)
@@ -141,7 +143,7 @@ def test_rounding_is_charged():
     sd, step = Mechanism().calibrate(by_hand, Timetable(every(1), 1), 4, tiny, "exact").levels(1)
     assert step > 0.01
     assert (1.0 / sd) ** 2 < 0.97 * tiny.mu**2  # what a mechanism that forgot the lattice would call the whole cost
-    assert tiny.mu**2 * (1.0 - 1e-6) < ((1.0 + 2.0 * step) / sd) ** 2 <= tiny.mu**2
+    assert tiny.mu**2 / 2.0 < ((1.0 + 2.0 * step) / sd) ** 2 <= tiny.mu**2
 
 
 @pytest.mark.parametrize(("shape", "power"), [("S^(2/3)", 1.0), ("S^(1/2)", 2.0)])
@@ -190,7 +192,8 @@ def test_an_endless_release_costs_its_share(k, epsilon, dimension, learner):
     private = pocp(learner(logistic(dimension)), Privacy(epsilon, 1e-6))
     share = math.log1p(1.0 / k) / ((1.0 + math.log(k)) * (1.0 + math.log(k + 1)))
     cost = costs(private, [k])[0]
-    assert cost == pytest.approx(private.privacy.mu**2 * share, rel=1e-6)
+    assert cost == pytest.approx(private.privacy.mu**2 * share, rel=5e-3)
+    assert cost <= private.privacy.mu**2 * share
     sd, step = private.calibrated.levels(k)
     assert 2.0**25 <= sd / step <= 2.0**40
     assert private.learner.certificate.magnitude < 2.0**52 * step
@@ -335,7 +338,7 @@ def test_a_learner_the_paper_does_not_name_gets_the_least_true_constant():
 def test_what_cannot_be_hidden_is_refused_at_once(horizon):
     """An infinite certificate, and rows of more lattice steps than a float can count, are refused at construction."""
     table = Timetable(every(1), horizon)
-    with pytest.raises(Unprovable, match="not finite"):
+    with pytest.raises(Unprovable, match="not a finite bound"):
         Mechanism().calibrate(certificate_of(lambda t: np.full_like(t, np.inf)), table, 1, BUDGET, "exact")
     with pytest.raises(InvalidInput, match="Bound the domain more tightly"):
         Mechanism().calibrate(certificate_of(lambda t: 1e-20 / t, magnitude=1.0), table, 1, Privacy(9.0, 0.1), "exact")

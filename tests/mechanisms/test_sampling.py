@@ -34,11 +34,12 @@ def weights() -> np.ndarray:
     return np.diff(np.concatenate([[0], cumulative.astype(object)]))
 
 
-def attempt(block: np.ndarray, offset: np.ndarray, uniform: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """One try for each chosen block, offset in it and 53-bit uniform: kept or not, and which value."""
+def attempt(block: np.ndarray, offset: np.ndarray, uniform: list[int], scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """One try for each chosen block, offset in it and 106-bit uniform: kept or not, and which value."""
     cumulative, _ = sampling._table()
     first = np.concatenate([np.zeros(1, np.uint64), cumulative])[block] << np.uint64(1)
-    words = np.concatenate([first, offset.astype(np.uint64), uniform.astype(np.uint64) << np.uint64(11)])
+    halves = np.array([[u >> 53 for u in uniform], [u % 2**53 for u in uniform]], dtype=np.uint64) << np.uint64(11)
+    words = np.concatenate([first, offset.astype(np.uint64), *halves])
     kept, values = sampling._attempt(np.full(len(block), scale), lambda count: words)
     drawn = np.zeros(len(block), dtype=np.int64)
     drawn[kept] = values
@@ -46,14 +47,26 @@ def attempt(block: np.ndarray, offset: np.ndarray, uniform: np.ndarray, scale: f
 
 
 def acceptance(block: np.ndarray, offset: np.ndarray, scale: float) -> tuple[list[int], np.ndarray]:
-    """How many of the 2^53 uniforms keep each candidate, by bisection, and the candidates."""
-    low, high = np.zeros(len(block), np.int64), np.full(len(block), 2**53, np.int64)
+    """How many of the 2^106 uniforms keep each candidate, by bisection, and the candidates."""
+    low, high = [0] * len(block), [2**106] * len(block)
     _, values = attempt(block, offset, low, scale)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
+    for _ in range(106):
+        middle = [(a + b) // 2 for a, b in zip(low, high, strict=True)]
         kept, _ = attempt(block, offset, middle, scale)
-        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-    return [int(h) for h in high], values
+        low = [m if k else a for a, m, k in zip(low, middle, kept, strict=True)]
+        high = [b if k else m for b, m, k in zip(high, middle, kept, strict=True)]
+    return high, values
+
+
+def log_weights(block: np.ndarray, offset: np.ndarray, scale: float) -> list[mp.mpf]:
+    """`ln P'(k) + k²/(2·scale²)` for these candidates, up to one constant: all alike, were the sampler ideal."""
+    kept, values = acceptance(block, offset, scale)
+    whole = weights()
+    with mp.workprec(200):
+        return [
+            mp.log(int(whole[b])) + mp.log(n) + mp.mpf(int(k)) ** 2 / (2 * mp.mpf(scale) ** 2)
+            for b, n, k in zip(block, kept, values, strict=True)
+        ]
 
 
 @pytest.mark.parametrize(("scale", "count"), [(2.0**25, 1_000_000), (2.0**30.3, 10_000_000), (2.0**40, 1_000_000)])
@@ -88,8 +101,8 @@ def far_bits(seed: int, beyond: float):
 
     def bits(count: int) -> np.ndarray:
         words = honest(count).copy()
-        third = count // 3
-        words[:third] = (np.uint64(least) + (words[:third] % np.uint64(max(2**63 - least, 1)))) << np.uint64(1)
+        chosen = words[: count // 4]
+        words[: count // 4] = (np.uint64(least) + (chosen % np.uint64(max(2**63 - least, 1)))) << np.uint64(1)
         return words
 
     return bits
@@ -175,34 +188,50 @@ def test_the_table_is_whole():
         assert all(w >= c * p * close for w, p in zip(whole, density, strict=True))
 
 
-@pytest.mark.parametrize("scale", [2.0**25, 2.0**30.3, 3.0 * 2.0**37, 2.0**40])
-def test_each_candidate_is_kept_as_often_as_it_should(scale):
-    """Within 8 deviations every value's probability is `exp(-k²/(2·scale²))`, up to one constant, to 2^-44."""
+def off_by(low: float, high: float, scale: float) -> float:
+    """Bound on |ln(P'(k)/P(k))|, P the rounded Gaussian, for random k between so many deviations.
+
+    The constant comes from the first deviation, where the mass is; the discrete and the rounded Gaussian differ by a
+    factor within `x²/(24·scale²)` of 1.
+    """
     rng = np.random.default_rng(8)
-    block = rng.integers(0, 8 * 1024, 400)
-    block[:8] = 0, 1, 1023, 1024, 8191, 4096, 2, 3
-    offset = np.floor(rng.uniform(0.0, scale / 1024 - 1.0, 400)).astype(np.int64)
-    offset[:2] = 1, 0
-    kept, values = acceptance(block, offset, scale)
-    whole = weights()
-    with mp.workprec(160):
-        logs = [
-            mp.log(int(whole[b])) + mp.log(n) + mp.mpf(int(k)) ** 2 / (2 * mp.mpf(scale) ** 2)
-            for b, n, k in zip(block, kept, values, strict=True)
-        ]
-        centre = (max(logs) + min(logs)) / 2
-        assert max(abs(log - centre) for log in logs) < mp.mpf(2) ** -44
+    offset = np.floor(rng.uniform(0.0, scale / 1024 - 1.0, 300)).astype(np.int64)
+    near = log_weights(rng.integers(0, 1024, 300), np.maximum(offset, 1), scale)
+    far = log_weights(rng.integers(int(low * 1024), int(high * 1024), 300), offset, scale)
+    middle = (max(near) + min(near)) / 2
+    return float(max(abs(log - middle) for log in near + far)) + (max(near) - min(near)) + high**2 / (24.0 * scale**2)
+
+
+@pytest.mark.parametrize("scale", [2.0**25, 2.0**30.3, 3.0 * 2.0**37, 2.0**40])
+def test_each_value_is_as_likely_as_it_should(scale):
+    """Within 12.5 deviations probabilities are the rounded Gaussian's up to `LOG_RATIO`; within 8, up to 2^-44."""
+    assert off_by(0.0, 8.0, scale) < 2.0**-44
+    for low, high in ((8.0, 10.0), (10.0, 12.0), (12.0, 12.5)):
+        assert off_by(low, high, scale) < sampling.LOG_RATIO
+
+
+@pytest.mark.xfail(reason="106 bits resolve the last third of a deviation to 2^-37 only", strict=True)
+def test_each_value_is_as_likely_as_it_should_up_to_the_last():
+    """So it is as far as anything is drawn."""
+    assert off_by(12.9, sampling.REACH, 2.0**30.3) < sampling.LOG_RATIO
 
 
 def test_a_wrong_acceptance_is_caught(monkeypatch):
     """The same measure notices a ratio that forgets how far its weight was rounded up, where that matters."""
     cumulative, excess = sampling._table()
     monkeypatch.setattr(sampling, "_table", lambda: (cumulative, np.ones_like(excess)))
-    block = np.array([1, 7900, 8100, 8190])
-    kept, values = acceptance(block, np.zeros(4, np.int64), 2.0**30)
-    whole = weights()
-    logs = np.log(whole[block].astype(float)) + np.log(kept) + (values / 2.0**30) ** 2 / 2.0
-    assert np.ptp(logs) > 2.0**-44
+    assert off_by(7.5, 8.0, 2.0**30) > sampling.LOG_RATIO
+
+
+@pytest.mark.parametrize(("draws", "shift"), [(1, 0.0), (10**6, 0.3), (10**9, 4.0)])
+def test_what_the_sampler_costs(draws, shift):
+    """Twice the log ratio of every draw in epsilon, and the chance that any passes the reach in delta."""
+    cost = sampling.sampling_cost(draws, shift)
+    assert cost.extra_epsilon == pytest.approx(2.0 * draws * 2.0**-42, rel=1e-12)
+    with mp.workprec(200):
+        beyond = 2 * draws * mp.ncdf(mp.mpf(shift) - 13)
+    assert beyond <= cost.extra_delta <= beyond * (1 + mp.mpf(10) ** -8)
+    assert cost.mu_squared == cost.rho == 0.0
 
 
 @pytest.mark.parametrize("scale", [2.0**25, 2.0**30.3, 2.0**40])
@@ -217,10 +246,10 @@ def test_every_integer_has_one_block(scale):
         for side in (0, 1):
             start = np.array([math.ceil((int(b) + side) * width) for b in block])
             # offsets from the block's own first integer, as the sampler computes it
-            first = np.abs(attempt(block + side, np.zeros(300, np.int64), np.zeros(300, np.int64), scale)[1])
+            first = np.abs(attempt(block + side, np.zeros(300, np.int64), [0] * 300, scale)[1])
             assert (np.abs(first - start) <= 1).all()
             offset = border + nudge - first
-            kept, values = attempt(block + side, np.maximum(offset, 0), np.zeros(300, np.int64), scale)
+            kept, values = attempt(block + side, np.maximum(offset, 0), [0] * 300, scale)
             ways += kept & (offset >= 0) & (values == border + nudge)
         assert (ways == 1).all()
 
@@ -229,17 +258,17 @@ def test_zero_is_drawn_once():
     """Minus zero is not a second zero: its half of the tries is thrown away."""
     zero = np.zeros(2, np.int64)
     sign = np.array([0, 1 << 63], dtype=np.uint64)
-    kept, values = attempt(zero, sign, zero, 2.0**30)
+    kept, values = attempt(zero, sign, [0, 0], 2.0**30)
     assert kept.tolist() == [True, False]
     assert values[0] == 0
-    kept, values = attempt(zero, sign | np.uint64(5), zero, 2.0**30)
+    kept, values = attempt(zero, sign | np.uint64(5), [0, 0], 2.0**30)
     assert kept.tolist() == [True, True]
     assert values.tolist() == [5, -5]
 
 
 def test_the_first_and_the_last_word():
     """The smallest and the largest 63-bit number choose the first and the last block."""
-    words = np.array([0, FULL, 0, 0, 0, 0], dtype=np.uint64)
+    words = np.array([0, FULL, 0, 0, 0, 0, 0, 0], dtype=np.uint64)
     kept, values = sampling._attempt(np.full(2, 2.0**30), lambda count: words)
     assert kept.tolist() == [True, True]
     assert values.tolist() == [0, math.ceil((13 * 1024 - 1) * 2**20)]

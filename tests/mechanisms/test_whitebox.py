@@ -142,8 +142,8 @@ def test_an_adaptive_pair_on_a_ball():
 @pytest.mark.parametrize("adversary", [None, spiteful])
 @pytest.mark.parametrize("algorithm", [pigd, pgiga])
 def test_the_audit_in_full(algorithm, adversary):
-    """Ten thousand games a world measure mu to about one in a hundred."""
-    assert audit(algorithm(tight(), BUDGET, T), adversary, 10_000) == []
+    """Four thousand games a world measure mu to about one in a hundred."""
+    assert audit(algorithm(tight(), BUDGET, T), adversary, 4_000) == []
 
 
 # Planted bugs.

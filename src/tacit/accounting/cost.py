@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from tacit.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
-from tacit.accounting.exact import Privacy, delta_of, epsilon_of
+from tacit.accounting.exact import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
 from tacit.errors import InvalidInput
 
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
@@ -19,7 +19,18 @@ _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
 
 @dataclass(frozen=True)
 class Cost:
-    """Squared Gaussian-privacy parameter, and zCDP of what is not Gaussian.
+    """What releases cost.
+
+    Attributes
+    ----------
+    mu_squared : float
+        Squared Gaussian-privacy parameter of the Gaussian part.
+    rho : float
+        zCDP of the rest.
+    extra_epsilon, extra_delta : float
+        What a sampler that is not ideal adds. If the probabilities of what it draws are within a factor `exp(±e/2)`
+        of the ideal ones, all draws together, but for outcomes of probability d, then (epsilon, delta) becomes
+        `(epsilon + e, exp(e/2)·delta + d)`.
 
     Examples
     --------
@@ -29,10 +40,12 @@ class Cost:
 
     mu_squared: float = 0.0
     rho: float = 0.0
+    extra_epsilon: float = 0.0
+    extra_delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.mu_squared >= 0.0 and self.rho >= 0.0):
-            raise InvalidInput(f"nothing costs less than nothing, got {self.mu_squared} and {self.rho}.")
+        if not all(part >= 0.0 for part in astuple(self)):
+            raise InvalidInput(f"nothing costs less than nothing, got {astuple(self)}.")
 
     def __str__(self) -> str:
         return f"mu = {self.mu:.4g}" if self.gaussian else f"rho = {self._all_rho:.4g}"
@@ -49,11 +62,19 @@ class Cost:
 
     def epsilon(self, delta: float) -> float:
         """The epsilon at `delta`, rounded up."""
-        return epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
+        delta = self._left_of(delta)
+        if delta <= SMALLEST:
+            return math.inf
+        ideal = epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
+        return (ideal + self.extra_epsilon) * (_UP if self.extra_epsilon else 1.0)
 
     def delta(self, epsilon: float) -> float:
         """The delta at `epsilon`, rounded up."""
-        return delta_of(epsilon, self.mu * _UP) if self.gaussian else delta_of_rho(epsilon, self._all_rho)
+        epsilon -= self.extra_epsilon
+        if epsilon < 0.0:
+            return 1.0
+        ideal = delta_of(epsilon, self.mu * _UP) if self.gaussian else delta_of_rho(epsilon, self._all_rho)
+        return min(1.0, math.exp(self.extra_epsilon / 2.0) * ideal + self.extra_delta)
 
     def within(self, privacy: Privacy) -> bool:
         """Whether this keeps `privacy`.
@@ -61,9 +82,16 @@ class Cost:
         >>> gaussian(1e-6, count=100).within(Privacy(1.0, 1e-6))
         True
         """
+        epsilon, delta = privacy.epsilon - self.extra_epsilon, self._left_of(privacy.delta)
+        if epsilon < 0.0 or delta <= SMALLEST:
+            return False
         if self.gaussian:
-            return self.mu * _UP <= privacy.mu
-        return self._all_rho <= rho_of(privacy.epsilon, privacy.delta)
+            return self.mu * _UP <= mu_of(epsilon, delta)
+        return self._all_rho <= rho_of(epsilon, delta)
+
+    def _left_of(self, delta: float) -> float:
+        """What an imperfect sampler leaves of `delta` to the ideal mechanism."""
+        return (delta - self.extra_delta) * math.exp(-self.extra_epsilon / 2.0)
 
     @property
     def _all_rho(self) -> float:
@@ -76,8 +104,8 @@ def total(costs: Iterable[Cost]) -> Cost:
     >>> total([gaussian(0.25, count=2), gaussian(0.5)]).mu
     1.0
     """
-    costs = list(costs)
-    return Cost(math.fsum(cost.mu_squared for cost in costs), math.fsum(cost.rho for cost in costs))
+    costs = [FREE, *costs]
+    return Cost(*(math.fsum(parts) for parts in zip(*map(astuple, costs), strict=True)))
 
 
 FREE = Cost()

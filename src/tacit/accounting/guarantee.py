@@ -22,8 +22,9 @@ class Guarantee:
     claimed : Privacy
         What the calibration promises for the whole published sequence.
     delivered : Cost
-        What the noise delivers: exactly, for noise that is Gaussian on its lattice (`tacit.mechanisms.sampling` says
-        how near to it the sampler comes).
+        What the noise delivers against the learner's certificate, for noise that is Gaussian on its lattice
+        (`tacit.mechanisms.sampling` says how near to it the sampler comes). Where no two streams reach the certificate
+        in every round, the truth is better still.
     neighbours : {"replace", "zero-out"}
         What one person may change.
     calibration : str
@@ -61,15 +62,15 @@ class Guarantee:
         if not self.holds:
             seeded = " Simulation: not private." if self.simulated else ""
             return (
-                f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and delivers {truth}, "
-                f"for {change}.{seeded}"
+                f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and what it provably "
+                f"delivers is {truth}, for {change}.{seeded}"
             )
         opening = "Simulation: not private. With secret noise the" if self.simulated else "The"
         verb = "would be" if self.simulated else "is"
         return (
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
             "probability of any outcome by at most a factor exp(epsilon), plus delta. The number and order of examples "
-            f"are public. {'Exactly' if self.delivered.gaussian else 'At most'}: {truth}."
+            f"are public. What the noise provably delivers: {truth}."
         )
 
 

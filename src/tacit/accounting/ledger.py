@@ -15,6 +15,9 @@ from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
 from tacit.errors import BudgetExhausted, StateConflict, Unprovable
 
+Position = tuple[int, int, int]
+"""Generation, examples seen and releases made: a state is live only if all three are the newest."""
+
 SECOND_STREAM = "open a second, separately charged stream with Private.fork"
 
 
@@ -24,7 +27,7 @@ class _Line:
 
     reserved: Cost
     spent: Cost
-    generation: int
+    live: Position
 
 
 class Ledger:
@@ -57,7 +60,6 @@ class Ledger:
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy
         self.neighbours: str | None = None
-        self.process = os.getpid()
         self._lines: dict[str, _Line] = {}
         self._lock = threading.RLock()
 
@@ -77,9 +79,9 @@ class Ledger:
             return total(line.reserved for line in self._lines.values())
 
     def open(
-        self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, generation: int = 0
+        self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, at: Position = (0, 0, 0)
     ) -> None:
-        """Reserve `cost` for a lineage that starts at `generation`; one that is known must go on where it stands."""
+        """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands."""
         with self._lock:
             if neighbours != (self.neighbours or neighbours):
                 raise Unprovable(
@@ -87,7 +89,7 @@ class Ledger:
                     "they do not add. Use one relation for all models on a stream, or a ledger for each."
                 )
             if lineage in self._lines:
-                self._check_live(lineage, generation)
+                self._check_live(lineage, at)
                 if cost != self._lines[lineage].reserved:
                     raise StateConflict("this stream reserved another cost when it opened. Go on with its settings.")
                 return
@@ -98,29 +100,29 @@ class Ledger:
                     "allows. Give the models smaller budgets, or the ledger a larger one."
                 )
             self.neighbours = neighbours
-            self._lines[lineage] = _Line(cost, spent, generation)
+            self._lines[lineage] = _Line(cost, spent, at)
 
-    def commit(self, lineage: str, generation: int, following: int, spent: Cost) -> None:
-        """Record that `generation` was used, `following` is live, and what is spent: before any release is shown.
+    def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
+        """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.
 
-        Raises `StateConflict`, and records nothing, if that generation was used before.
+        Raises `StateConflict`, and records nothing, if `used` is not the live state.
         """
         with self._lock:
-            self._check_live(lineage, generation)
+            self._check_live(lineage, used)
             line = self._lines[lineage]
-            if following <= generation or not _at_most(line.spent, spent):
+            if following[0] <= used[0] or following[1:] < used[1:] or not _at_most(line.spent, spent):
                 raise StateConflict("a stream's generations and its cost only rise. Go on from its newest state.")
             if not _at_most(spent, line.reserved):
                 raise BudgetExhausted(f"this stream reserved {line.reserved} and would have spent {spent}.")
-            line.generation, line.spent = following, spent
+            line.live, line.spent = following, spent
 
-    def _check_live(self, lineage: str, generation: int) -> None:
+    def _check_live(self, lineage: str, at: Position) -> None:
         if lineage not in self._lines:
             raise StateConflict("this ledger does not know the stream. Open it first.")
-        live = self._lines[lineage].generation
-        if generation != live:
+        live = self._lines[lineage].live
+        if at != live:
             raise StateConflict(
-                f"generation {generation} of this stream is not its live state, which is generation {live}: it was "
+                f"generation {at[0]} of this stream is not its live state, which is generation {live[0]}: it was "
                 "used already, or is a copy or an old snapshot. Releasing its next round again would spend twice. "
                 f"Go on from the newest state, or {SECOND_STREAM}."
             )
@@ -131,21 +133,20 @@ def _at_most(less: Cost, more: Cost) -> bool:
 
 
 _BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on
+_BOOKS_LOCK = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BOOKS.clear)  # a child has opened nothing yet
 
 
-def enter(lineage: str, ledger: Ledger) -> None:
-    """Remember which ledger guards `lineage`."""
-    _BOOKS[lineage] = ledger
-
-
-def known(lineage: str) -> bool:
-    """Whether `lineage` is open in this process; a forked child has opened nothing yet."""
-    return lineage in _BOOKS and _BOOKS[lineage].process == os.getpid()
+def enter(lineage: str, ledger: Ledger) -> Ledger:
+    """The ledger that guards `lineage` in this process: `ledger`, unless there is one already."""
+    with _BOOKS_LOCK:
+        return _BOOKS.setdefault(lineage, ledger)
 
 
 def guard_of(lineage: str) -> Ledger:
     """The ledger that guards `lineage` in this process."""
-    if not known(lineage):
+    if lineage not in _BOOKS:
         raise StateConflict(
             "this state's stream is not open in this process, and may go on in another. Dump it there and load it "
             f"here, or {SECOND_STREAM}, naming its ledger."

@@ -94,6 +94,11 @@ class IGD(IterateLearner):
         range_over_slope = p.norm_bound**2 * self.longest_iterate / p.lipschitz
         return replace(p, loss=Smoothed(p.loss, 2.0**-20 * range_over_slope))
 
+    @property
+    def _largest(self) -> float:
+        """`B + G/D_1`: no number in a step is larger."""
+        return float(self.longest_iterate + self.problem.lipschitz / self.inertia(1.0))
+
     def _sensitivity(self, t: Array) -> Array:
         moved = np.asarray(self.problem.gradient_diameter / self.inertia(t), dtype=np.float64)
         return moved + self.rounding(t) + self._inexactness(t)
@@ -106,15 +111,17 @@ class IGD(IterateLearner):
     def _inexactness(self, t: Array) -> Array:
         """What inexact steps up to t add between two runs: `2·Σ_i D_i/D_t·error_i`, bounded by `D_i ≤ D_t`.
 
-        With a solver, `error_i` is its tolerance. With a scalar root where the set is felt, it is
-        `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`, `u = 4·(size + 8)·2⁻⁵³`.
+        With a solver, `error_i` is its tolerance, and the gradient's rounding error where its steps stall: that of a
+        number of at most `B + G/D_1`, times the smoothness of the data term over `D_i`. With a scalar root where the
+        set is felt, it is `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`, `u = 4·(size + 8)·2⁻⁵³`.
         """
         loss, p, inertia = self._stepped.loss, self.problem, self.inertia(t)
         if not isinstance(loss, ScalarLoss):
             solved = 2.0**-19 * p.gradient_diameter / inertia * (1.0 + np.log(t + 1.0))
-            return np.asarray(solved + 2.0**-43 * self.longest_iterate * t, dtype=np.float64)
+            stalled = 32.0 * (self.row_size + 8) * UNIT * t * (p.smoothness - p.ridge) / inertia
+            return np.asarray(solved + (2.0**-43 * t + stalled) * self._largest, dtype=np.float64)
         if isinstance(p.domain, WholeSpace):
             return np.zeros_like(t)
         unit = 4.0 * (self.row_size + 8) * UNIT * p.norm_bound
-        error = unit * (self.longest_iterate + p.lipschitz / self.inertia(1.0))
+        error = unit * self._largest
         return np.asarray(2.0 * t * error * np.sqrt(loss.curvature / inertia), dtype=np.float64)

@@ -54,8 +54,8 @@ def _scalar_prox(problem: Problem, loss: ScalarLoss, anchor: Array, v: Array, y:
     z = float(v @ anchor)
     u = loss.prox(z, y, pull * squared_norm)
     free = anchor + ((u - z) / squared_norm) * v
-    inside = problem.domain.project(free)
-    if inside is free or bool((inside == free).all()):
+    inside = problem.domain.project(free.copy())  # a user's projection may work in place
+    if bool((inside == free).all()):
         return free
     return _bound_prox(problem, loss, anchor, v, y, pull)
 

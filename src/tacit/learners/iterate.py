@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Array, Arrays
+from tacit.contracts import Certificate
 from tacit.errors import Unprovable
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import Values
@@ -23,15 +24,19 @@ class IterateLearner:
     problem: Problem
 
     def __post_init__(self) -> None:
-        if not self.problem.ridge > 0.0:
-            raise Unprovable(
-                f"{type(self).__name__} certifies strongly convex losses only, and ridge is {self.problem.ridge}. "
-                "Give the problem a ridge, e.g. 0.01."
-            )
+        self.check_convexity()
         if not math.isfinite(self.problem.gradient_diameter + self.problem.lipschitz):
             raise Unprovable(
                 f"the gradients of {type(self.problem.loss).__name__} over {self.problem.domain} have no bound, so one "
                 "example could move the iterate anywhere. Bound the domain, e.g. L2Ball(1.0)."
+            )
+
+    def check_convexity(self) -> None:
+        """Refuse a problem whose convexity does not suffice."""
+        if not self.problem.ridge > 0.0:
+            raise Unprovable(
+                f"{type(self).__name__} certifies strongly convex losses only, and ridge is {self.problem.ridge}. "
+                "Give the problem a ridge, e.g. 0.01, or use FadingIGD."
             )
 
     @property
@@ -65,6 +70,15 @@ class IterateLearner:
     def steepest(self) -> float:
         """The Lipschitz constant of `f`, ridge included, where iterates can be."""
         return self.problem.lipschitz + self.problem.ridge * self.longest_iterate
+
+    @property
+    def certificate(self) -> Certificate:
+        """Stated, and proven, by each learner."""
+        raise NotImplementedError
+
+    def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
+        """One step for each example."""
+        raise NotImplementedError
 
     def inertia(self, t: Values) -> Values:
         """`D_t`: an example moves the iterate after t examples by at most its gradient over `D_t`."""

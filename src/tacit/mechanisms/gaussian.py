@@ -23,16 +23,17 @@ from typing import Literal
 import numpy as np
 
 from tacit.accounting import paper
-from tacit.accounting.cost import FREE, Cost
-from tacit.accounting.exact import Privacy
-from tacit.arrays import Array, Arrays, Integers
+from tacit.accounting.cost import FREE, Cost, total
+from tacit.accounting.exact import SMALLEST, Privacy, mu_of
+from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
-from tacit.errors import InvalidInput, Unprovable, one_of
+from tacit.errors import BudgetExhausted, InvalidInput, Unprovable, one_of
 from tacit.mechanisms.sampling import (
     LARGEST_SCALE,
     SMALLEST_SCALE,
     Bits,
     lattice_normal,
+    sampling_cost,
     secret_bits,
     seeded_bits,
 )
@@ -41,6 +42,7 @@ from tacit.schedule import Timetable
 Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
+_FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
 _BLOCK = 256  # releases whose seeded noise is drawn together
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
@@ -85,15 +87,16 @@ class Gaussian:
         if timetable.horizon is None:
             return _Endless(certificate, timetable, size, privacy)
         sensitivity = certificate.at(timetable.rounds)
-        sd, step = _settle(lambda moved: self._spread(moved, privacy.mu), sensitivity, size, certificate.magnitude)
+        mu = _ideal_mu(privacy, sampling_cost(len(sensitivity) * size, privacy.mu))
+        sd, step = _settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
         return _Finite(sensitivity, sd, step, size, privacy)
 
     def _spread(self, sensitivity: Array, mu: float) -> Array:
         """Deviations in this shape whose costs add up to mu²."""
         p = _POWERS[self.shape]
         moved = sensitivity > 0.0
-        total = math.fsum(sensitivity[moved] ** (2.0 - 2.0 * p))
-        return np.where(moved, sensitivity**p, 0.0) * math.sqrt(total) / (mu * _SAFE)
+        costs = math.fsum(sensitivity[moved] ** (2.0 - 2.0 * p))
+        return np.where(moved, sensitivity**p, 0.0) * math.sqrt(costs) / (mu * _SAFE)
 
 
 class _Lattice:
@@ -151,17 +154,21 @@ class _Finite(_Lattice):
 
     def __init__(self, sensitivity: Array, sd: Array, step: Array, size: int, claimed: Privacy) -> None:
         super().__init__(size, len(sd), claimed)
-        self.sd, self.step = sd, step
+        self.sd, self.step = fixed(sd), fixed(step)
         moved = _on_lattice(sensitivity, step, size)
-        rounded_up = 1.0 + (len(sd) + 8) * 2.0**-52
-        self._spent = np.cumsum((moved / np.where(moved > 0.0, sd, 1.0)) ** 2) * rounded_up
+        shift = moved / np.where(moved > 0.0, sd, 1.0)
+        self._spent = fixed(np.cumsum(shift**2) * (1.0 + (len(sd) + 8) * 2.0**-52))
+        self._farthest = float(np.max(shift))
 
     def levels(self, k: int) -> tuple[float, float]:
         return float(self.sd[k - 1]), float(self.step[k - 1])
 
     def cost(self, k: int | None) -> Cost:
-        """The costs of the first k releases, added up once and rounded up."""
-        return FREE if k == 0 else Cost(float(self._spent[-1 if k is None else k - 1]))
+        """The costs of the first k releases, added up once and rounded up, and the sampler's."""
+        if k == 0:
+            return FREE
+        k = len(self.sd) if k is None else k
+        return total([Cost(float(self._spent[k - 1])), sampling_cost(k * self.size, self._farthest)])
 
 
 class _Endless(_Lattice):
@@ -169,7 +176,10 @@ class _Endless(_Lattice):
 
     def __init__(self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy) -> None:
         super().__init__(size, math.inf, claimed)
-        self.certificate, self.timetable, self.mu = certificate, timetable, claimed.mu
+        self.certificate, self.timetable = certificate, timetable
+        self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
+        self._sampling = sampling_cost(self._most_draws, claimed.mu)
+        self.mu = _ideal_mu(claimed, self._sampling)
         self.levels(1)  # refuses at once what cannot be hidden
 
     def levels(self, k: int) -> tuple[float, float]:
@@ -180,9 +190,18 @@ class _Endless(_Lattice):
         return float(sd[0]), float(step[0])
 
     def cost(self, k: int | None) -> Cost:
-        """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares."""
+        """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares, and what the sampler may cost in all."""
         spent = 1.0 if k is None else 1.0 - 1.0 / _slow(k + 1)
-        return FREE if k == 0 else Cost((self.mu * (1.0 - 1e-13)) ** 2 * spent)
+        return FREE if k == 0 else total([Cost((self.mu * (1.0 - 1e-13)) ** 2 * spent), self._sampling])
+
+    def noise(self, seed: int | None, k: int, count: int) -> Integers:
+        """As always, until the sampler's share of the budget is used up, some billions of values on."""
+        if (k + count - 1) * self.size > self._most_draws:
+            raise BudgetExhausted(
+                f"release {k} would pass the {self._most_draws:,} values that its sampler's share of epsilon pays for. "
+                "Start a new stream, with a budget of its own."
+            )
+        return super().noise(seed, k, count)
 
 
 def _as_in_the_paper(
@@ -207,6 +226,18 @@ def _as_in_the_paper(
     return _Finite(sensitivity, sd, step, size, claimed)
 
 
+def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
+    """The mu that is left for ideal noise once the sampler's own cost is paid."""
+    epsilon = privacy.epsilon - sampling.extra_epsilon
+    delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
+    if epsilon <= 0.0 or delta <= SMALLEST:
+        raise InvalidInput(
+            f"{privacy} is out of the sampler's reach: it alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
+            f"delta = {sampling.extra_delta:.2g}. Take a smaller epsilon, a larger delta, or fewer releases."
+        )
+    return mu_of(epsilon, delta)
+
+
 def _slow(k: int) -> float:
     return 1.0 + math.log(k)
 
@@ -229,15 +260,15 @@ def _on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
 
 def _lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
     """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
-    if not (np.isfinite(sensitivity).all() and math.isfinite(magnitude)):
+    if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
         raise Unprovable(
-            "the certificate is not finite, so no noise is enough. Bound the domain, or take a loss of bounded slope."
+            "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
         )
     if (sd[sensitivity > 0.0] <= 0.0).any():
         raise InvalidInput("the noise must be positive wherever an example can move the row.")
     wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
     silent = sd == 0.0
-    least = np.where(silent, 0.0, 4.0 * sd / LARGEST_SCALE)
+    least = np.where(silent, 0.0, np.maximum(4.0 * sd / LARGEST_SCALE, magnitude * 2.0**-49))
     most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
     step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
     if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():

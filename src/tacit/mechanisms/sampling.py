@@ -4,13 +4,14 @@
 `vector + N(0, scale²)`, a post-processing of the Gaussian mechanism, so no low bits leak (Mironov, *On Significance of
 the Least Significant Bits for Differential Privacy*, 2012).
 
-**The sampler** is rejection on integers. The half-line is cut into `BLOCKS` blocks of 2⁻¹⁰ deviations. A block is
-chosen by a table of whole weights `w_i ≥ C·exp(-x_i²/2)`, `x_i` its lower end; an integer is chosen uniformly, by
-masking bits, from the least power of two that covers the block; it is kept if it lies in the block and a 53-bit
-uniform is below `C·exp(-x²/2)/w_i`. What is kept has probability proportional to `exp(-k²/(2·scale²))` up to the
-rounding of one product and one comparison, whatever the rounding of the table; between that and the rounded Gaussian
-lies a factor within `x²/(24·scale²)` of 1, below 2⁻⁴⁶ for a scale of 2²⁵ and above. Beyond 13 deviations lies less
-than 1e-37.
+**The sampler** is rejection on integers. The half-line is cut into `BLOCKS` blocks of 2⁻¹⁰ deviations, up to `REACH`. A
+block is chosen by a table of whole weights `w_i ≥ C·exp(-x_i²/2)`, `x_i` its lower end; an integer is chosen
+uniformly, by masking bits, from the least power of two that covers the block; it is kept if it lies in the block and
+a 106-bit uniform is below `C·exp(-x²/2)/w_i`. What is kept has probability proportional to `exp(-k²/(2·scale²))` up
+to the rounding of that ratio, whatever the rounding of the table; between that and the rounded Gaussian lies a
+factor within `x²/(24·scale²)` of 1. Altogether a value within `REACH` deviations has its ideal probability up to a
+factor `exp(±LOG_RATIO)`, and none is drawn beyond. `sampling_cost` says what that costs, and every guarantee
+includes it.
 
 **The bits** are AES-256 in counter mode, under a key drawn from the operating system for each call and then forgotten:
 nothing to store, to copy into a forked process, or to share between threads.
@@ -26,13 +27,21 @@ from functools import lru_cache
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
+from tacit.accounting.cost import Cost
 from tacit.errors import InvalidInput
 
 SMALLEST_SCALE = 2.0**25
 LARGEST_SCALE = 2.0**40
 _FINENESS = 2**10
-BLOCKS = 13 * _FINENESS
+REACH = 13
+"""Deviations beyond which nothing is drawn."""
+
+LOG_RATIO = 2.0**-42
+"""Bound on |ln(P'(k)/P(k))|, P' the sampler's probabilities and P the rounded Gaussian's, within `REACH`."""
+
+BLOCKS = REACH * _FINENESS
 Bits = Callable[[int], NDArray[np.uint64]]
 
 
@@ -71,10 +80,23 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
     return drawn.reshape(shape)
 
 
+def sampling_cost(draws: int, shift: float) -> Cost:
+    """What `draws` values add to a guarantee, if a neighbour moves no release by more than `shift` deviations.
+
+    *Proof.* Where every value lies within `REACH` of both worlds' rows, each world's probabilities are within a factor
+    `exp(±draws·LOG_RATIO)` of the ideal ones; the rest has probability at most `2·draws·Phi(shift - REACH)`. ∎
+
+    >>> sampling_cost(10**7, shift=2.0).extra_epsilon < 1e-5
+    True
+    """
+    beyond = 2.0 * draws * float(ndtr(shift - REACH)) * (1.0 + 1e-9)
+    return Cost(extra_epsilon=2.0 * draws * LOG_RATIO, extra_delta=beyond)
+
+
 def _attempt(scale: NDArray[np.float64], bits: Bits) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """One try for each scale: which were kept, and their values."""
     cumulative, excess = _table()
-    words = bits(3 * scale.size).reshape(3, -1)
+    words = bits(4 * scale.size).reshape(4, -1)
     block = np.searchsorted(cumulative, words[0] >> np.uint64(1), side="right")
     width = scale / _FINENESS
     first = np.ceil(block * width).astype(np.int64)
@@ -84,8 +106,10 @@ def _attempt(scale: NDArray[np.float64], bits: Bits) -> tuple[NDArray[np.bool_],
     negative = (words[1] >> np.uint64(63)).astype(np.bool_)
     lower, x = block / _FINENESS, value / scale
     ratio = np.exp(-0.5 * (x - lower) * (x + lower)) * excess[block]
-    uniform = (words[2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    kept = (value < last) & (uniform < ratio) & ~(negative & (value == 0))
+    whole, part = np.divmod(ratio * 2.0**53, 1.0)
+    coarse, fine = ((word >> np.uint64(11)).astype(np.float64) for word in words[2:])
+    below = (coarse < whole) | ((coarse == whole) & (fine < part * 2.0**53))
+    kept = (value < last) & below & ~(negative & (value == 0))
     return kept, np.where(negative, -value, value)[kept]
 
 

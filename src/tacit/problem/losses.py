@@ -183,7 +183,7 @@ class Huber(ScalarLoss):
         return z - min(max(pull, -step * self.width), step * self.width)
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """The smaller of `2R·width` and squared loss's, among whose gradients are all shorter ones."""
+        """The smaller of `2R·width` and squared loss's: a clipped gradient lies between squared loss's and 0."""
         squared = Squared().gradient_diameter(feature_bound, radius, label_bound)
         return min(squared, 2.0 * feature_bound * self.width * ROUNDED_UP)
 

@@ -238,16 +238,33 @@ class Problem:
 
 
 def _as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
-    try:
-        X, y = np.asarray(X, dtype=np.float64, order="C"), np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"examples must be numbers: {error}. Encode them by a public rule.") from None
+    X, y = _as_numbers(X), _as_numbers(y)
     if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):
         raise InvalidInput(
             f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
             "The intercept is appended for you."
         )
     return X, y
+
+
+def _as_numbers(values: Any) -> Array:
+    """An array of floats; what is not a number becomes NaN, and is dealt with as a bad value."""
+    try:
+        return np.asarray(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        entries = np.asarray(values, dtype=object)
+        return np.array([_as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
+    except ValueError:
+        raise InvalidInput("examples must be rows of equal length, each of numbers.") from None
+
+
+def _as_number(entry: Any) -> float:
+    try:
+        return float(entry)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _clip_rows(X: Array, bound: float) -> Array:

@@ -148,8 +148,9 @@ def widest_chord(rising: Callable[[Array], Array], feature_bound: float) -> floa
     a')²·cos²m`. For a line `a = r + b·cos θ` (squared loss) this is `4·sin²m·(r² + 2rb·cos m·cos e + b²·cos²m)`, at
     most the square of `2·sin m·(r + b·|cos m|)`. For the sigmoid and m ≤ 90° replace it by its secant through the
     two points, a line to which the above applies; at cos m the sigmoid, concave from the midpoint on, lies above it.
-    For m > 90° reflect both angles, which keeps `a - a'` and does not shrink `a + a'`. D is convex in (a, a'), so
-    shorter gradients are covered by the corners, among which a' = 0 is no farther than the mirrored pair at 45°. ∎
+    For m > 90° reflect both angles,
+    which keeps `a - a'` and does not shrink `a + a'`. Shorter examples are no worse: for a given component along the
+    point, and so a given a, the distance grows with the component across it. ∎
 
     On a cell [l, h] the product is at most `sqrt(R² - l²)·rising(h)`; cells that cannot hold the maximum are dropped
     and the others cut, until the bound is within 1e-8 of a value attained.
