@@ -1,5 +1,6 @@
 """States are plain data that can be saved, say to which settings they belong, and go on once."""
 
+import contextlib
 import copy
 import json
 import os
@@ -417,10 +418,8 @@ def test_of_racing_loads_one_goes_on(tmp_path):
 
     def go():
         ready.wait()
-        try:
+        with contextlib.suppress(StateConflict):
             wins.append(one.step(one.load(tmp_path / "state.npz"), X[:1], Y[:1]))
-        except StateConflict:
-            pass
 
     threads = [threading.Thread(target=go) for _ in range(8)]
     for thread in threads:

@@ -177,7 +177,7 @@ def test_the_table_is_whole():
     cumulative, excess = sampling._table()
     whole = weights()
     assert int(cumulative[-1]) == 2**63 == sum(whole)
-    assert len(whole) == sampling.BLOCKS == 13 * 1024
+    assert len(whole) == sampling.BLOCKS == sampling.REACH * 1024
     assert ((excess > 0.0) & (excess <= 1.0)).all()
     with mp.workprec(200):
         density = [mp.exp(-(mp.mpf(i) ** 2) / 2**21) for i in range(len(whole))]
@@ -206,14 +206,13 @@ def off_by(low: float, high: float, scale: float) -> float:
 def test_each_value_is_as_likely_as_it_should(scale):
     """Within 12.5 deviations probabilities are the rounded Gaussian's up to `LOG_RATIO`; within 8, up to 2^-44."""
     assert off_by(0.0, 8.0, scale) < 2.0**-44
-    for low, high in ((8.0, 10.0), (10.0, 12.0), (12.0, 12.5)):
+    for low, high in ((8.0, 10.0), (10.0, 11.0), (11.0, 12.0)):
         assert off_by(low, high, scale) < sampling.LOG_RATIO
 
 
-@pytest.mark.xfail(reason="106 bits resolve the last third of a deviation to 2^-37 only", strict=True)
 def test_each_value_is_as_likely_as_it_should_up_to_the_last():
     """So it is as far as anything is drawn."""
-    assert off_by(12.9, sampling.REACH, 2.0**30.3) < sampling.LOG_RATIO
+    assert off_by(sampling.REACH - 0.1, sampling.REACH, 2.0**30.3) < sampling.LOG_RATIO
 
 
 def test_a_wrong_acceptance_is_caught(monkeypatch):
@@ -229,7 +228,7 @@ def test_what_the_sampler_costs(draws, shift):
     cost = sampling.sampling_cost(draws, shift)
     assert cost.extra_epsilon == pytest.approx(2.0 * draws * 2.0**-42, rel=1e-12)
     with mp.workprec(200):
-        beyond = 2 * draws * mp.ncdf(mp.mpf(shift) - 13)
+        beyond = 2 * draws * mp.ncdf(mp.mpf(shift) - sampling.REACH)
     assert beyond <= cost.extra_delta <= beyond * (1 + mp.mpf(10) ** -8)
     assert cost.mu_squared == cost.rho == 0.0
 
@@ -271,7 +270,7 @@ def test_the_first_and_the_last_word():
     words = np.array([0, FULL, 0, 0, 0, 0, 0, 0], dtype=np.uint64)
     kept, values = sampling._attempt(np.full(2, 2.0**30), lambda count: words)
     assert kept.tolist() == [True, True]
-    assert values.tolist() == [0, math.ceil((13 * 1024 - 1) * 2**20)]
+    assert values.tolist() == [0, math.ceil((sampling.BLOCKS - 1) * 2**20)]
 
 
 # Bits.

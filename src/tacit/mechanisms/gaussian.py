@@ -43,6 +43,7 @@ Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 _FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
+_SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
 _BLOCK = 256  # releases whose seeded noise is drawn together
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
@@ -86,8 +87,9 @@ class Gaussian:
             return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
         if timetable.horizon is None:
             return _Endless(certificate, timetable, size, privacy)
-        sensitivity = certificate.at(timetable.rounds)
-        mu = _ideal_mu(privacy, sampling_cost(len(sensitivity) * size, privacy.mu))
+        sensitivity = _checked(certificate.at(timetable.rounds), certificate.magnitude)
+        shift = _SLIGHTLY_MORE * float(np.max(_shift(sensitivity, self._spread(sensitivity, privacy.mu))))
+        mu = _ideal_mu(privacy, sampling_cost(len(sensitivity) * size, shift))
         sd, step = _settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
         return _Finite(sensitivity, sd, step, size, privacy)
 
@@ -156,7 +158,7 @@ class _Finite(_Lattice):
         super().__init__(size, len(sd), claimed)
         self.sd, self.step = fixed(sd), fixed(step)
         moved = _on_lattice(sensitivity, step, size)
-        shift = moved / np.where(moved > 0.0, sd, 1.0)
+        shift = _shift(moved, sd)
         self._spent = fixed(np.cumsum(shift**2) * (1.0 + (len(sd) + 8) * 2.0**-52))
         self._farthest = float(np.max(shift))
 
@@ -178,14 +180,15 @@ class _Endless(_Lattice):
         super().__init__(size, math.inf, claimed)
         self.certificate, self.timetable = certificate, timetable
         self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
-        self._sampling = sampling_cost(self._most_draws, claimed.mu)
+        shifts = [claimed.mu * math.sqrt(_share(k)) for k in range(1, _BLOCK + 1)]
+        early = (sampling_cost(size, shift) for shift in shifts)
+        self._sampling = total([*early, sampling_cost(self._most_draws, shifts[-1])])
         self.mu = _ideal_mu(claimed, self._sampling)
         self.levels(1)  # refuses at once what cannot be hidden
 
     def levels(self, k: int) -> tuple[float, float]:
-        share = 1.0 / _slow(k) - 1.0 / _slow(k + 1)
-        per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(share))
-        sensitivity = self.certificate.at([self.timetable.due(k) or 1])
+        per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(_share(k)))
+        sensitivity = _checked(self.certificate.at([self.timetable.due(k) or 1]), self.certificate.magnitude)
         sd, step = _settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
         return float(sd[0]), float(step[0])
 
@@ -221,7 +224,7 @@ def _as_in_the_paper(
         every_round = np.arange(1.0, horizon + 1.0)
         lam = float(np.max(every_round * certificate.at(every_round)))
         sd, claimed = paper.pocp_noise(lam, privacy, horizon, rounds, reading)
-    sensitivity = certificate.at(rounds)
+    sensitivity = _checked(certificate.at(rounds), certificate.magnitude)
     step = _lattice_step(sensitivity, sd, size, certificate.magnitude)
     return _Finite(sensitivity, sd, step, size, claimed)
 
@@ -238,8 +241,17 @@ def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
     return mu_of(epsilon, delta)
 
 
+def _shift(moved: Array, sd: Array) -> Array:
+    """By how many deviations an example moves each release."""
+    return moved / np.where(moved > 0.0, sd, 1.0)
+
+
 def _slow(k: int) -> float:
     return 1.0 + math.log(k)
+
+
+def _share(k: int) -> float:
+    return 1.0 / _slow(k) - 1.0 / _slow(k + 1)
 
 
 def _settle(spread: Callable[[Array], Array], sensitivity: Array, size: int, magnitude: float) -> tuple[Array, Array]:
@@ -258,12 +270,17 @@ def _on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
     return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
 
 
-def _lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
-    """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
+def _checked(sensitivity: Array, magnitude: float) -> Array:
+    """The bounds of a certificate, if they are bounds."""
     if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
         raise Unprovable(
             "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
         )
+    return sensitivity
+
+
+def _lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
+    """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
     if (sd[sensitivity > 0.0] <= 0.0).any():
         raise InvalidInput("the noise must be positive wherever an example can move the row.")
     wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)

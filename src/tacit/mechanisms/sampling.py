@@ -35,7 +35,7 @@ from tacit.errors import InvalidInput
 SMALLEST_SCALE = 2.0**25
 LARGEST_SCALE = 2.0**40
 _FINENESS = 2**10
-REACH = 13
+REACH = 12
 """Deviations beyond which nothing is drawn."""
 
 LOG_RATIO = 2.0**-42
