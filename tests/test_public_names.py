@@ -16,6 +16,7 @@ NAMES = [
     "Certificate",
     "ConvexSet",
     "Cost",
+    "FadingIGD",
     "GIGA",
     "Gaussian",
     "Guarantee",
@@ -47,11 +48,13 @@ NAMES = [
     "VectorLoss",
     "WholeSpace",
     "at",
+    "averaged",
     "every",
     "geometric",
     "pgiga",
     "pigd",
     "pocp",
+    "pol",
 ]
 
 

@@ -13,7 +13,6 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Absolute": "problem.losses",
-    "Averaged": "learners.averaged",
     "Box": "problem.sets",
     "BudgetExhausted": "errors",
     "Certificate": "contracts",

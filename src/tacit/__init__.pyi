@@ -16,7 +16,6 @@ from tacit.errors import InvalidInput as InvalidInput
 from tacit.errors import StateConflict as StateConflict
 from tacit.errors import TacitError as TacitError
 from tacit.errors import Unprovable as Unprovable
-from tacit.learners.averaged import Averaged as Averaged
 from tacit.learners.averaged import averaged as averaged
 from tacit.learners.fading import FadingIGD as FadingIGD
 from tacit.learners.giga import GIGA as GIGA
@@ -50,7 +49,6 @@ __all__ = [
     "GIGA",
     "IGD",
     "Absolute",
-    "Averaged",
     "Box",
     "BudgetExhausted",
     "Certificate",

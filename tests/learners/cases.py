@@ -9,7 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit import GIGA, IGD, Averaged, FadingIGD, L2Ball, Problem, Unprovable, WholeSpace
+from tacit import GIGA, IGD, FadingIGD, L2Ball, Problem, Unprovable, WholeSpace
+from tacit.learners.averaged import Averaged
 from zoo import LOSSES, SETS, Distance
 
 ROUNDED_UP = 1.0 + 1e-9

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learners.cases import Nothing
-from tacit import GIGA, IGD, Averaged, Certificate, ScalarLoss
+from tacit import GIGA, IGD, Certificate, ScalarLoss
+from tacit.learners.averaged import Averaged
 
 _UNUSED = np.zeros(0)  # the last release: learners that hand over their iterate do not look at it
 

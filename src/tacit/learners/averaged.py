@@ -57,7 +57,8 @@ class Averaged:
     def certificate(self) -> Certificate:
         """The mean of the learner's bounds."""
         inner = self.learner.certificate
-        formula, lemma = f"mean of {inner.formula} from {self.first} to t", f"proof in tacit.Averaged; {inner.lemma}"
+        formula = f"mean of {inner.formula} from {self.first} to t"
+        lemma = f"proof in tacit.learners.averaged; {inner.lemma}"
         moved_by, noise = "one example moves every later mean", self._paper_noise
         return Certificate("l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, noise)
 
