@@ -402,7 +402,7 @@ def test_classes_of_one_name_that_behave_differently_are_told_apart():
             def slope_bound(self, reach, label_bound):
                 return scale
 
-        return pigd(replace(PROBLEM, loss=Mine()), BUDGET, 4)
+        return pigd(replace(PROBLEM, loss=Mine(), domain=L2Ball(1e6)), BUDGET, 4)
 
     assert steep(1.0).settings != steep(100.0).settings
 
@@ -430,7 +430,6 @@ def test_of_racing_loads_one_goes_on(tmp_path):
 
 
 @pytest.mark.privacy
-@pytest.mark.xfail(reason="forked workers each fill their own copy of one ledger", strict=True)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_ledger_belongs_to_one_process():

@@ -118,8 +118,11 @@ def test_the_certificate_pays_for_every_error(loss, domain, t, ridge):
     rounds = np.arange(1.0, t + 1.0)
     each = sum(allotted(learner, 1.0 / (ridge * rounds), stepped(learner)))
     owed = 2.0 * np.sum((rounds + 1.0) / (t + 1.0) * each)
-    paid = learner.certificate.at(t) - learner.problem.gradient_diameter / (ridge * (t + 1.0))
-    assert owed <= paid * (1.0 + 1e-9) + 4.0 * UNIT * learner.certificate.at(t)
+    paid = float(learner.rounding(np.float64(t)) + learner._inexactness(np.float64(t)))
+    assert owed <= paid * (1.0 + 1e-9)
+    moved = learner.problem.gradient_diameter / (ridge * (t + 1.0))
+    diameter = learner.problem.domain.diameter(learner.problem.size)
+    assert float(learner.certificate.at(t)) >= min(moved + owed, diameter) * (1.0 - 1e-9)
 
 
 def caps(rng: np.random.Generator):

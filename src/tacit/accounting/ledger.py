@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
@@ -60,6 +60,7 @@ class Ledger:
     def __init__(self, privacy: Privacy | None = None) -> None:
         self.privacy = privacy
         self.neighbours: str | None = None
+        self._process = os.getpid()
         self._lines: dict[str, _Line] = {}
         self._lock = threading.RLock()
 
@@ -82,6 +83,7 @@ class Ledger:
         self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, at: Position = (0, 0, 0)
     ) -> None:
         """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands."""
+        self._check_process()
         with self._lock:
             if neighbours != (self.neighbours or neighbours):
                 raise Unprovable(
@@ -107,6 +109,7 @@ class Ledger:
 
         Raises `StateConflict`, and records nothing, if `used` is not the live state.
         """
+        self._check_process()
         with self._lock:
             self._check_live(lineage, used)
             line = self._lines[lineage]
@@ -115,6 +118,13 @@ class Ledger:
             if not _at_most(spent, line.reserved):
                 raise BudgetExhausted(f"this stream reserved {line.reserved} and would have spent {spent}.")
             line.live, line.spent = following, spent
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StateConflict(
+                "this ledger belongs to the process that made it: a forked child has only a copy, which would spend "
+                "the same budget again. Run the stream where its ledger is."
+            )
 
     def _check_live(self, lineage: str, at: Position) -> None:
         if lineage not in self._lines:
@@ -129,13 +139,22 @@ class Ledger:
 
 
 def _at_most(less: Cost, more: Cost) -> bool:
-    return less.mu_squared <= more.mu_squared and less.rho <= more.rho
+    return all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
 
 
 _BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on
 _BOOKS_LOCK = threading.Lock()
+
+
+def _start_anew() -> None:
+    """A forked child has opened nothing yet, and another thread may have held the lock."""
+    global _BOOKS_LOCK  # noqa: PLW0603
+    _BOOKS_LOCK = threading.Lock()
+    _BOOKS.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BOOKS.clear)  # a child has opened nothing yet
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def enter(lineage: str, ledger: Ledger) -> Ledger:

@@ -88,7 +88,7 @@ class GIGA(IterateLearner):
         return paper.pocp_noise(lam, privacy, horizon, rounds, reading)
 
     def _sensitivity(self, t: Array) -> Array:
-        reached = self.problem.gradient_diameter / self.inertia(t) + self.rounding(t)
+        reached = self.within_the_set(self.problem.gradient_diameter / self.inertia(t) + self.rounding(t))
         return np.where(t >= self.first_move, reached, 0.0)
 
     def inertia(self, t: Values) -> Values:

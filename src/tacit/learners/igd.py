@@ -36,8 +36,8 @@ class IGD(IterateLearner):
     contracts by `A_t/(A_t + alpha_t)`, and `S(t) = S(t-1)·A_t/(A_t + alpha_t) ≤ Gd/(A_t + alpha_t)`, since `S(t-1) ≤
     Gd/(A_{t-1} + alpha_{t-1}) ≤ Gd/A_t`. ∎
 
-    To this are added rounding errors (`IterateLearner.rounding`, `learners.implicit`): a ten-thousandth after 1e5
-    examples.
+    It is never more than the diameter of the set. To it are added rounding errors (`IterateLearner.rounding`,
+    `learners.implicit`): a ten-thousandth after 1e5 examples.
 
     Where a kinked loss meets a bounded set, an exact step is so sensitive to rounding that the certificate would be
     lost; there the kinks are rounded off over a millionth of the range of predictions
@@ -100,8 +100,8 @@ class IGD(IterateLearner):
         return float(self.longest_iterate + self.problem.lipschitz / self.inertia(1.0))
 
     def _sensitivity(self, t: Array) -> Array:
-        moved = np.asarray(self.problem.gradient_diameter / self.inertia(t), dtype=np.float64)
-        return moved + self.rounding(t) + self._inexactness(t)
+        moved = self.problem.gradient_diameter / self.inertia(t)
+        return self.within_the_set(moved + self.rounding(t) + self._inexactness(t))
 
     def _tolerance(self, i: int) -> float:
         """How near the solver must come at step i, for losses without a scalar form."""

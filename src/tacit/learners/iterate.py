@@ -84,6 +84,11 @@ class IterateLearner:
         """`D_t`: an example moves the iterate after t examples by at most its gradient over `D_t`."""
         raise NotImplementedError
 
+    def within_the_set(self, bound: Values) -> Array:
+        """`bound`, or the diameter of the domain where that is less: no two iterates lie farther apart."""
+        diameter = self.problem.domain.diameter(self.problem.size)
+        return np.asarray(np.minimum(bound, diameter * (1.0 + 1e-9)), dtype=np.float64)
+
     def rounding(self, t: Array) -> Array:
         """What rounding errors of all steps up to t can add between two neighbouring runs: `2u·t·(B + G/D_t)`.
 
