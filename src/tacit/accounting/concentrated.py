@@ -16,7 +16,7 @@ import math
 
 from scipy.optimize import minimize_scalar
 
-from tacit.accounting.exact import SMALLEST, check_delta, last_true
+from tacit.accounting.exact import SMALLEST, check_delta, largest_true, last_true
 from tacit.errors import InvalidInput
 
 _UNIT = 2.0**-50
@@ -70,10 +70,4 @@ def rho_of(epsilon: float, delta: float) -> float:
     check_delta(delta)
     if not 0.0 <= epsilon < math.inf:
         raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
-    low = 1.0
-    while delta_of_rho(epsilon, low) > delta:
-        low /= 2.0
-    high = 2.0 * low
-    while delta_of_rho(epsilon, high) <= delta:
-        low, high = high, 2.0 * high
-    return last_true(lambda r: delta_of_rho(epsilon, r) <= delta, low, high)
+    return largest_true(lambda r: delta_of_rho(epsilon, r) <= delta)

@@ -120,13 +120,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     if not 0.0 <= epsilon < math.inf:
         raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
     check_delta(delta)
-    low = 1.0
-    while delta_of(epsilon, low) > delta:
-        low /= 2.0
-    high = 2.0 * low
-    while delta_of(epsilon, high) <= delta:
-        low, high = high, 2.0 * high
-    return last_true(lambda m: delta_of(epsilon, m) <= delta, low, high)
+    return largest_true(lambda m: delta_of(epsilon, m) <= delta)
 
 
 def noise_multiplier(privacy: Privacy, releases: int) -> float:
@@ -136,6 +130,21 @@ def noise_multiplier(privacy: Privacy, releases: int) -> float:
     4.225
     """
     return math.sqrt(releases) / privacy.mu
+
+
+def largest_true(holds: Callable[[float], bool]) -> float:
+    """The largest positive number for which `holds`, which is true up to it and false from there on.
+
+    >>> largest_true(lambda x: x <= 5.0)
+    5.0
+    """
+    good = 1.0
+    while not holds(good):
+        good /= 2.0
+    bad = 2.0 * good
+    while holds(bad):
+        good, bad = bad, 2.0 * bad
+    return last_true(holds, good, bad)
 
 
 def last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:

@@ -9,14 +9,12 @@ with p = 1 (the paper's: every release costs the same), p = 2/3 (least sum of de
 by the Lipschitz argument of the paper's Theorem 2) or p = 1/2 (least sum of variances). Without a
 horizon, `sigma_k² = S_k²/(mu²·w_k)` with `w_k = 1/l(k) - 1/l(k+1)`, `l(k) = 1 + ln k`, whose sum over all k is 1.
 
-**Lattice.** The row is rounded to multiples of a power of two `g_k` and integer noise is added. Rounding moves each of
-the two neighbouring rows by at most `g_k/2` an entry, so `S_k` grows by `sqrt(size)·g_k`; that is what is charged.
+Rows are hidden on a lattice (`tacit.mechanisms.lattice`), whose cost, and the sampler's, is part of every calibration.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,18 +23,11 @@ import numpy as np
 from tacit.accounting import paper
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import SMALLEST, Privacy, mu_of
-from tacit.arrays import Array, Arrays, Integers, fixed
+from tacit.arrays import Array, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
-from tacit.errors import BudgetExhausted, InvalidInput, Unprovable, one_of
-from tacit.mechanisms.sampling import (
-    LARGEST_SCALE,
-    SMALLEST_SCALE,
-    Bits,
-    lattice_normal,
-    sampling_cost,
-    secret_bits,
-    seeded_bits,
-)
+from tacit.errors import BudgetExhausted, InvalidInput, one_of
+from tacit.mechanisms.lattice import BLOCK, OnLattice, checked, lattice_step, on_lattice, settle, shifts
+from tacit.mechanisms.sampling import sampling_cost
 from tacit.schedule import Timetable
 
 Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
@@ -44,8 +35,6 @@ _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 _FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
 _SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
-_BLOCK = 256  # releases whose seeded noise is drawn together
-_FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
 
 @dataclass(frozen=True)
@@ -87,10 +76,10 @@ class Gaussian:
             return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
         if timetable.horizon is None:
             return _Endless(certificate, timetable, size, privacy)
-        sensitivity = _checked(certificate.at(timetable.rounds), certificate.magnitude)
-        shift = _SLIGHTLY_MORE * float(np.max(_shift(sensitivity, self._spread(sensitivity, privacy.mu))))
+        sensitivity = checked(certificate.at(timetable.rounds), certificate.magnitude)
+        shift = _SLIGHTLY_MORE * float(np.max(shifts(sensitivity, self._spread(sensitivity, privacy.mu))))
         mu = _ideal_mu(privacy, sampling_cost(len(sensitivity) * size, shift))
-        sd, step = _settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
+        sd, step = settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
         return _Finite(sensitivity, sd, step, size, privacy)
 
     def _spread(self, sensitivity: Array, mu: float) -> Array:
@@ -101,64 +90,14 @@ class Gaussian:
         return np.where(moved, sensitivity**p, 0.0) * math.sqrt(costs) / (mu * _SAFE)
 
 
-class _Lattice:
-    """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
-
-    def __init__(self, size: int, count: float, claimed: Privacy) -> None:
-        self.size, self.count, self.claimed = size, count, claimed
-        self._kept: tuple[int | None, int, Integers] = None, 0, np.empty((0, size), dtype=np.int64)
-
-    def levels(self, k: int) -> tuple[float, float]:
-        """The deviation and the lattice step of release k."""
-        raise NotImplementedError
-
-    def noise_sd(self, k: int) -> float:
-        """The deviation of release k."""
-        return self.levels(k)[0]
-
-    def start(self) -> tuple[Arrays, Arrays]:
-        """Independent noise needs no memory on either side."""
-        return {}, {}
-
-    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """The nearest lattice point."""
-        return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
-
-    def noise(self, seed: int | None, k: int, count: int) -> Integers:
-        """Integers of each release's deviation; from a seed, block by block of releases, however the call is cut."""
-        if seed is None:
-            return self._draw(range(k, k + count), secret_bits())
-        blocks = range((k - 1) // _BLOCK, (k + count - 2) // _BLOCK + 1)
-        rows = np.concatenate([self._seeded_block(seed, block) for block in blocks])
-        skipped = k - 1 - blocks[0] * _BLOCK
-        return rows[skipped : skipped + count]
-
-    def _seeded_block(self, seed: int, block: int) -> Integers:
-        """The noise of one block of a simulation, kept until another is asked for."""
-        if self._kept[:2] != (seed, block):
-            first = block * _BLOCK + 1
-            releases = range(first, int(min(first + _BLOCK, self.count + 1)))
-            self._kept = seed, block, self._draw(releases, seeded_bits(seed, block))
-        return self._kept[2]
-
-    def _draw(self, releases: range, bits: Bits) -> Integers:
-        levels = np.array([self.levels(k) for k in releases])
-        return lattice_normal(levels[:, :1] / levels[:, 1:], (len(releases), self.size), bits)
-
-    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
-        """Integers times the step, which is a power of two."""
-        sd, step = self.levels(k)
-        return public, np.asarray(noisy * step, dtype=np.float64), sd
-
-
-class _Finite(_Lattice):
+class _Finite(OnLattice):
     """Noise for a known list of releases."""
 
     def __init__(self, sensitivity: Array, sd: Array, step: Array, size: int, claimed: Privacy) -> None:
         super().__init__(size, len(sd), claimed)
         self.sd, self.step = fixed(sd), fixed(step)
-        moved = _on_lattice(sensitivity, step, size)
-        shift = _shift(moved, sd)
+        moved = on_lattice(sensitivity, step, size)
+        shift = shifts(moved, sd)
         self._spent = fixed(np.cumsum(shift**2) * (1.0 + (len(sd) + 8) * 2.0**-52))
         self._farthest = float(np.max(shift))
 
@@ -173,23 +112,23 @@ class _Finite(_Lattice):
         return total([Cost(float(self._spent[k - 1])), sampling_cost(k * self.size, self._farthest)])
 
 
-class _Endless(_Lattice):
+class _Endless(OnLattice):
     """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
 
     def __init__(self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy) -> None:
         super().__init__(size, math.inf, claimed)
         self.certificate, self.timetable = certificate, timetable
         self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
-        shifts = [claimed.mu * math.sqrt(_share(k)) for k in range(1, _BLOCK + 1)]
-        early = (sampling_cost(size, shift) for shift in shifts)
-        self._sampling = total([*early, sampling_cost(self._most_draws, shifts[-1])])
+        planned = [claimed.mu * math.sqrt(_share(k)) for k in range(1, BLOCK + 1)]
+        early = (sampling_cost(size, shift) for shift in planned)
+        self._sampling = total([*early, sampling_cost(self._most_draws, planned[-1])])
         self.mu = _ideal_mu(claimed, self._sampling)
         self.levels(1)  # refuses at once what cannot be hidden
 
     def levels(self, k: int) -> tuple[float, float]:
         per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(_share(k)))
-        sensitivity = _checked(self.certificate.at([self.timetable.due(k) or 1]), self.certificate.magnitude)
-        sd, step = _settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
+        sensitivity = checked(self.certificate.at([self.timetable.due(k) or 1]), self.certificate.magnitude)
+        sd, step = settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
         return float(sd[0]), float(step[0])
 
     def cost(self, k: int | None) -> Cost:
@@ -224,8 +163,8 @@ def _as_in_the_paper(
         every_round = np.arange(1.0, horizon + 1.0)
         lam = float(np.max(every_round * certificate.at(every_round)))
         sd, claimed = paper.pocp_noise(lam, privacy, horizon, rounds, reading)
-    sensitivity = _checked(certificate.at(rounds), certificate.magnitude)
-    step = _lattice_step(sensitivity, sd, size, certificate.magnitude)
+    sensitivity = checked(certificate.at(rounds), certificate.magnitude)
+    step = lattice_step(sensitivity, sd, size, certificate.magnitude)
     return _Finite(sensitivity, sd, step, size, claimed)
 
 
@@ -241,56 +180,9 @@ def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
     return mu_of(epsilon, delta)
 
 
-def _shift(moved: Array, sd: Array) -> Array:
-    """By how many deviations an example moves each release."""
-    return moved / np.where(moved > 0.0, sd, 1.0)
-
-
 def _slow(k: int) -> float:
     return 1.0 + math.log(k)
 
 
 def _share(k: int) -> float:
     return 1.0 / _slow(k) - 1.0 / _slow(k + 1)
-
-
-def _settle(spread: Callable[[Array], Array], sensitivity: Array, size: int, magnitude: float) -> tuple[Array, Array]:
-    """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
-    sd = spread(sensitivity)
-    for _ in range(8):
-        step = _lattice_step(sensitivity, sd, size, magnitude)
-        sd = spread(_on_lattice(sensitivity, step, size))
-        if (sd <= LARGEST_SCALE * step).all():
-            return sd, step
-    raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
-
-
-def _on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
-    """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
-    return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
-
-
-def _checked(sensitivity: Array, magnitude: float) -> Array:
-    """The bounds of a certificate, if they are bounds."""
-    if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
-        raise Unprovable(
-            "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
-        )
-    return sensitivity
-
-
-def _lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
-    """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
-    if (sd[sensitivity > 0.0] <= 0.0).any():
-        raise InvalidInput("the noise must be positive wherever an example can move the row.")
-    wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
-    silent = sd == 0.0
-    least = np.where(silent, 0.0, np.maximum(4.0 * sd / LARGEST_SCALE, magnitude * 2.0**-49))
-    most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
-    step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
-    if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():
-        raise InvalidInput(
-            f"rows may be as large as {magnitude:.3g}, which is more than 2^51 lattice steps of {step.min():.3g}. "
-            "Bound the domain more tightly."
-        )
-    return np.asarray(step, dtype=np.float64)

@@ -1,0 +1,126 @@
+"""Rounding rows to a lattice of integers, and what that costs.
+
+A row is rounded to multiples of a power of two `g` and integer noise is added. Rounding moves each of the two
+neighbouring rows by at most `g/2` an entry, so the sensitivity S grows by `sqrt(size)·g`; that is what is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tacit.accounting.exact import Privacy
+from tacit.arrays import Array, Arrays, Integers
+from tacit.errors import InvalidInput, Unprovable
+from tacit.mechanisms.sampling import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    Bits,
+    lattice_normal,
+    secret_bits,
+    seeded_bits,
+)
+
+BLOCK = 256
+"""Releases whose seeded noise is drawn together."""
+
+_FINE = 2.0**-20  # rounding may add this share to the sensitivity
+
+
+class OnLattice:
+    """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
+
+    def __init__(self, size: int, count: float, claimed: Privacy) -> None:
+        self.size, self.count, self.claimed = size, count, claimed
+        self._kept: tuple[int | None, int, Integers] = None, 0, np.empty((0, size), dtype=np.int64)
+
+    def levels(self, k: int) -> tuple[float, float]:
+        """The deviation and the lattice step of release k."""
+        raise NotImplementedError
+
+    def noise_sd(self, k: int) -> float:
+        """The deviation of release k."""
+        return self.levels(k)[0]
+
+    def start(self) -> tuple[Arrays, Arrays]:
+        """Independent noise needs no memory on either side."""
+        return {}, {}
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
+        """The nearest lattice point."""
+        return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
+
+    def noise(self, seed: int | None, k: int, count: int) -> Integers:
+        """Integers of each release's deviation; from a seed, block by block of releases, however the call is cut."""
+        if seed is None:
+            return self._draw(range(k, k + count), secret_bits())
+        blocks = range((k - 1) // BLOCK, (k + count - 2) // BLOCK + 1)
+        rows = np.concatenate([self._seeded_block(seed, block) for block in blocks])
+        skipped = k - 1 - blocks[0] * BLOCK
+        return rows[skipped : skipped + count]
+
+    def _seeded_block(self, seed: int, block: int) -> Integers:
+        """The noise of one block of a simulation, kept until another is asked for."""
+        if self._kept[:2] != (seed, block):
+            first = block * BLOCK + 1
+            releases = range(first, int(min(first + BLOCK, self.count + 1)))
+            self._kept = seed, block, self._draw(releases, seeded_bits(seed, block))
+        return self._kept[2]
+
+    def _draw(self, releases: range, bits: Bits) -> Integers:
+        levels = np.array([self.levels(k) for k in releases])
+        return lattice_normal(levels[:, :1] / levels[:, 1:], (len(releases), self.size), bits)
+
+    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
+        """Integers times the step, which is a power of two."""
+        sd, step = self.levels(k)
+        return public, np.asarray(noisy * step, dtype=np.float64), sd
+
+
+def shifts(moved: Array, sd: Array) -> Array:
+    """By how many deviations an example moves each release."""
+    return moved / np.where(moved > 0.0, sd, 1.0)
+
+
+def settle(spread: Callable[[Array], Array], sensitivity: Array, size: int, magnitude: float) -> tuple[Array, Array]:
+    """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
+    sd = spread(sensitivity)
+    for _ in range(8):
+        step = lattice_step(sensitivity, sd, size, magnitude)
+        sd = spread(on_lattice(sensitivity, step, size))
+        if (sd <= LARGEST_SCALE * step).all():
+            return sd, step
+    raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
+
+
+def on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
+    """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
+    return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
+
+
+def checked(sensitivity: Array, magnitude: float) -> Array:
+    """The bounds of a certificate, if they are bounds."""
+    if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
+        raise Unprovable(
+            "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
+        )
+    return sensitivity
+
+
+def lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
+    """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
+    if (sd[sensitivity > 0.0] <= 0.0).any():
+        raise InvalidInput("the noise must be positive wherever an example can move the row.")
+    wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
+    silent = sd == 0.0
+    least = np.where(silent, 0.0, np.maximum(4.0 * sd / LARGEST_SCALE, magnitude * 2.0**-49))
+    most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
+    step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
+    if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():
+        raise InvalidInput(
+            f"rows may be as large as {magnitude:.3g}, which is more than 2^51 lattice steps of {step.min():.3g}. "
+            "Bound the domain more tightly."
+        )
+    return np.asarray(step, dtype=np.float64)
