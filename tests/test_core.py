@@ -258,7 +258,7 @@ def test_endless_streams_go_on_within_their_budget(schedule):
         releases += shown
     assert releases
     assert state.spent.mu < BUDGET.mu
-    assert private.guarantee.holds
+    assert private.guarantee.proven
 
 
 class Sums(IGD):
@@ -362,3 +362,44 @@ def test_costs_under_different_relations_are_not_added_up():
         return
     costs = [private.guarantee.delivered.mu for private in (replaced, zeroed)]
     assert ledger.reserved.mu_squared >= costs[0] ** 2 + (2.0 * costs[1]) ** 2
+
+
+@pytest.mark.privacy
+def test_a_simulation_holds_nothing():
+    """However right its noise would be, were it secret."""
+    private = pigd(PROBLEM, BUDGET, HORIZON, seed=1)
+    assert private.guarantee.proven
+    assert not private.guarantee.holds
+    assert pigd(PROBLEM, BUDGET, HORIZON).guarantee.holds
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"privacy": (1.0, 1e-6)}, "Privacy\\(epsilon"),
+        ({"schedule": 5}, "every\\(1\\)"),
+        ({"learner": object()}, "IGD"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused_with_an_example(setting, words):
+    """A tuple for a budget, a number for a schedule, anything for a learner."""
+    good = {"learner": IGD(PROBLEM), "mechanism": Gaussian(), "schedule": every(1), "privacy": BUDGET, "horizon": 5}
+    with pytest.raises(InvalidInput, match=words):
+        Private(**(good | setting))
+
+
+@pytest.mark.privacy
+def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch):
+    """NaN and huge rows are hidden like rows of the certified magnitude: nothing passes unbounded."""
+    private = silenced(pigd(PROBLEM, BUDGET, HORIZON, seed=1))
+    for wild in (np.nan, np.inf, -1e300):
+        monkeypatch.setattr(IGD, "hand_over", lambda self, exact, t, wild=wild: (exact, np.full(4, wild)))
+        _, (release,) = private.run(private.start(), X[:1], Y[:1])
+        assert np.abs(release.noisy).max() <= private.learner.certificate.magnitude * (1 + 1e-6)
+
+
+def test_predictions_bound_new_rows_as_in_learning():
+    """The intercept is appended and long rows are scaled."""
+    point = np.array([0.1, 0.2, 0.3, 0.4])
+    V, _ = PROBLEM.bound(X, Y)
+    np.testing.assert_allclose(PROBLEM.predict(point, X), V @ point)

@@ -245,7 +245,7 @@ def test_nothing_secret_is_shown(tmp_path):
     with np.load(path, allow_pickle=False) as file:
         assert set(file.files) == {"header", "point", "exact/x"}
         header = json.loads(str(file["header"]))
-    assert set(header) == {"settings", "lineage", "generation", "t", "k", "version", "spent"}
+    assert set(header) == {"settings", "lineage", "generation", "token", "t", "k", "version", "spent"}
 
 
 def test_a_dump_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
@@ -445,3 +445,25 @@ def test_a_ledger_belongs_to_one_process():
             os._exit(0)
         released += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert released == 0
+
+
+@pytest.mark.privacy
+def test_a_branch_of_another_process_is_refused(tmp_path):
+    """A state that another process led on from a copy has another token, even at the same round."""
+    one = private()
+    state = one.start()
+    state.dump(tmp_path / "copy.npz")
+    mine, _ = one.run(state, X[:1], Y[:1])
+    code = RESUME.replace("twin = one.load(sys.argv[1])", "twin = state").replace(
+        "print(", "state.dump(sys.argv[1]); print(", 1
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "copy.npz")], capture_output=True, check=True)
+    assert read_state(tmp_path / "copy.npz").t == mine.t
+    with pytest.raises(StateConflict, match="not its live state"):
+        one.load(tmp_path / "copy.npz")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    """Not called a state of another kind."""
+    with pytest.raises(InvalidInput, match="does not exist"):
+        private().load(tmp_path / "nowhere.npz")

@@ -30,9 +30,9 @@ from tacit.accounting.guarantee import Guarantee
 from tacit.accounting.ledger import Ledger
 from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
-from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, one_of, whole
+from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
 from tacit.schedule import Schedule, Timetable
-from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_lineage, read_state
+from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_name, read_state
 
 _RUN = 256  # releases whose noise is drawn in one call
 
@@ -98,13 +98,16 @@ class Private:
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, get_args(Calibration))
+        expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+        expect("schedule", self.schedule, hasattr(self.schedule, "round_of"), "every(1) or geometric(1.1)")
+        expect("learner", self.learner, hasattr(self.learner, "certificate"), "IGD(problem)")
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, whole(name, value, least=int(name == "horizon")))
         certificate, accepts = self.learner.certificate, self.mechanism.accepts
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
-        if not self.guarantee.holds and not self.allow_broken:
+        if not self.guarantee.proven and not self.allow_broken:
             raise Unprovable(f"{self.guarantee} Use calibration='exact', or say allow_broken=True to study it.")
 
     def step(self, state: State, X: Any, y: Any) -> tuple[State, Release | None]:
@@ -185,7 +188,7 @@ class Private:
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
-        lineage = SIMULATION if self.seed is not None else new_lineage()
+        lineage = SIMULATION if self.seed is not None else new_name()
         exact, coders = self.learner.start(), self.calibrated.start()
         state = first_state(self.settings, lineage, exact, coders, self.learner.problem.first_point)
         return self._open(state, Ledger() if ledger is None else ledger)
@@ -204,7 +207,7 @@ class Private:
         if self.seed is not None:
             return state
         ledger = books.guard_of(state.lineage) if ledger is None else ledger
-        return self._open(following(state, lineage=new_lineage(), spent=FREE), ledger)
+        return self._open(following(state, lineage=new_name(), spent=FREE), ledger)
 
     def _open(self, state: State, ledger: Ledger) -> State:
         """Enter `state` into a ledger."""
@@ -232,8 +235,8 @@ class Private:
         horizon = self.timetable.horizon
         if horizon is not None and state.t + rows > horizon:
             raise BudgetExhausted(
-                f"round {state.t + rows} lies past the horizon of {horizon}, for which the noise was planned. "
-                "Plan a longer one before the first example, or leave out horizon= to go on for ever."
+                f"round {state.t + rows} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
+                "longer one before the first example, or none, with a schedule that does not end, to go on for ever."
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -100,3 +100,15 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     if number < least or number != value:
         raise InvalidInput(f"{name} must be a whole number, {least} or more, got {value!r}.")
     return number
+
+
+def expect(name: str, value: Any, right: bool, example: str) -> None:
+    """Refuse a setting of the wrong kind, and show one of the right kind.
+
+    >>> expect("privacy", 1.0, False, "Privacy(epsilon=1.0, delta=1e-6)")
+    Traceback (most recent call last):
+    ...
+    tacit.errors.InvalidInput: privacy cannot be 1.0. Give it as in Privacy(epsilon=1.0, delta=1e-6).
+    """
+    if not right:
+        raise InvalidInput(f"{name} cannot be {value!r}. Give it as in {example}.")

@@ -76,7 +76,7 @@ class At:
 
 
 def every(rounds: int = 1) -> Every:
-    """Publish after every `rounds` examples; `every(1)` is the paper's.
+    """Publish after every `rounds` examples, and at the horizon if there is one; `every(1)` is the paper's.
 
     >>> every(1)
     Every(rounds=1)
@@ -85,7 +85,7 @@ def every(rounds: int = 1) -> Every:
 
 
 def geometric(ratio: float = 1.1, start: int = 1) -> Geometric:
-    """Publish at geometrically growing rounds: few releases, so little noise, and never very stale.
+    """Publish at geometrically growing rounds, and at the horizon: few releases, so little noise, and never very stale.
 
     >>> [geometric(1.5).round_of(k) for k in range(1, 9)]
     [1, 2, 3, 5, 8, 12, 18, 27]
@@ -94,7 +94,7 @@ def geometric(ratio: float = 1.1, start: int = 1) -> Geometric:
 
 
 def at(rounds: Iterable[int]) -> At:
-    """Publish at these rounds and no others.
+    """Publish at these rounds, and at the horizon if there is one; without one, the last of them is the horizon.
 
     >>> at([10, 100])
     At(rounds=(10, 100))
@@ -122,7 +122,8 @@ class Timetable:
     @cached_property
     def rounds(self) -> NDArray[np.int64]:
         """Every published round; only with a horizon."""
-        assert self.horizon is not None
+        if self.horizon is None:
+            raise InvalidInput("a stream without a horizon has no last round. Ask due(k) for the round of a release.")
         last: int = self.horizon
         if isinstance(self.schedule, Every):
             multiples = np.arange(self.schedule.rounds, last, self.schedule.rounds, dtype=np.int64)

@@ -34,8 +34,8 @@ class State:
     """Where a stream stands after `t` examples and `k` releases.
 
     `exact` and `secret` are the trusted side's; `public` and `point` were published. `lineage` names the stream and
-    `generation` counts its states: each is used once (`tacit.accounting.ledger`). Simulations, which have a
-    seed and protect nobody, may use a state as often as they like.
+    `generation` counts its states, and `token` tells them apart: each is used once (`tacit.accounting.ledger`).
+    Simulations, which have a seed and protect nobody, may use a state as often as they like.
 
     Examples
     --------
@@ -48,6 +48,7 @@ class State:
     settings: str
     lineage: str
     generation: int
+    token: str
     t: int
     k: int
     exact: Arrays
@@ -69,9 +70,9 @@ class State:
         return self.lineage == SIMULATION
 
     @property
-    def position(self) -> tuple[int, int, int]:
-        """Generation, examples seen and releases made."""
-        return self.generation, self.t, self.k
+    def position(self) -> tuple[int, int, int, str]:
+        """Generation, examples seen, releases made, and a token that no other state has."""
+        return self.generation, self.t, self.k, self.token
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, readable by the owner alone, whole or not at all."""
@@ -96,23 +97,25 @@ class State:
             raise
 
 
-_HEADER = ("settings", "lineage", "generation", "t", "k")
+_HEADER = ("settings", "lineage", "generation", "token", "t", "k")
 
 
-def new_lineage() -> str:
-    """A name that no other stream has."""
+def new_name() -> str:
+    """A name that no other stream or state has."""
     return uuid.uuid4().hex
 
 
 def following(state: State, **changes: Any) -> State:
     """The next generation of `state`."""
-    return dataclasses.replace(state, generation=state.generation + 1, **changes)
+    token = "" if state.simulated else new_name()
+    return dataclasses.replace(state, generation=state.generation + 1, token=token, **changes)
 
 
 def first_state(settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array) -> State:
     """The state before any example."""
     secret, public = coders
-    return State(settings, lineage, 0, 0, 0, exact, secret, public, point, FREE)
+    token = "" if lineage == SIMULATION else new_name()
+    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE)
 
 
 def read_state(path: str | os.PathLike[str]) -> State:
@@ -121,8 +124,10 @@ def read_state(path: str | os.PathLike[str]) -> State:
         with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        raise StateConflict(f"{path} is not a state of tacit: {error}. Give a file that dump() wrote.") from None
+    except FileNotFoundError:
+        raise InvalidInput(f"{path} does not exist. Give a file that State.dump wrote.") from None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        raise StateConflict(f"{path} is not a state of tacit. Give a file that State.dump wrote.") from None
     if header.pop("version", None) != VERSION:
         raise StateConflict(f"{path} was written by another version of tacit. Load it with that one.")
     spent = Cost(*header.pop("spent"))

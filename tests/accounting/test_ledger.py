@@ -19,7 +19,7 @@ HALF = gaussian(BUDGET.mu**2 / 2.0 * (1.0 - 1e-12))
 
 def at(generation):
     """Where a state of that generation stands, in streams that learn one example and release one point a generation."""
-    return generation, max(generation, 0), max(generation, 0)
+    return generation, max(generation, 0), max(generation, 0), ""
 
 
 @pytest.fixture

@@ -384,3 +384,10 @@ def test_a_problem_is_a_value():
     with pytest.raises(AttributeError):
         squared(2).ridge = 1.0
     assert Problem(Hinge(), Simplex(), 2).label_bound == 1.0
+
+
+@pytest.mark.parametrize("settings", [{"loss": Logistic}, {"loss": "logistic"}, {"domain": L2Ball}, {"domain": 1.0}])
+def test_classes_and_words_for_losses_and_sets_are_refused_with_an_example(settings):
+    """The class instead of an instance is the commonest slip."""
+    with pytest.raises(InvalidInput, match="Give it as in"):
+        Problem(**({"loss": Logistic(), "domain": L2Ball(1.0), "dimension": 2} | settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tacit.accounting.cost import Cost
@@ -46,20 +47,26 @@ class Guarantee:
     simulated: bool = False
 
     @property
-    def holds(self) -> bool:
-        """Whether the noise delivers at least what is claimed."""
+    def proven(self) -> bool:
+        """Whether the noise, if it is secret, delivers at least what is claimed."""
         return self.delivered.within(self.claimed)
 
     @property
+    def holds(self) -> bool:
+        """Whether it does deliver that: seeded noise protects nobody."""
+        return self.proven and not self.simulated
+
+    @property
     def epsilon(self) -> float:
-        """The exact epsilon at the claimed delta, rounded up."""
+        """What is proven at the claimed delta, rounded up; for a simulation, what secret noise would give."""
         return self.delivered.epsilon(self.claimed.delta)
 
     def __str__(self) -> str:
         change = _RELATIONS[self.neighbours]
         claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})"
-        truth = f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
-        if not self.holds:
+        number = f"epsilon = {_rounded_up(self.epsilon)}" if math.isfinite(self.epsilon) else "no finite epsilon"
+        truth = f"{number} at that delta ({self.delivered})"
+        if not self.proven:
             seeded = " Simulation: not private." if self.simulated else ""
             return (
                 f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and what it provably "

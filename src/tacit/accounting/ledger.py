@@ -13,10 +13,10 @@ from dataclasses import astuple, dataclass
 
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
-from tacit.errors import BudgetExhausted, StateConflict, Unprovable
+from tacit.errors import BudgetExhausted, StateConflict, Unprovable, expect
 
-Position = tuple[int, int, int]
-"""Generation, examples seen and releases made: a state is live only if all three are the newest."""
+Position = tuple[int, int, int, str]
+"""Generation, examples seen, releases made and a random token: a state is live only if all are the newest."""
 
 SECOND_STREAM = "open a second, separately charged stream with Private.fork"
 
@@ -58,6 +58,7 @@ class Ledger:
     """
 
     def __init__(self, privacy: Privacy | None = None) -> None:
+        expect("privacy", privacy, privacy is None or isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         self.privacy = privacy
         self.neighbours: str | None = None
         self._process = os.getpid()
@@ -80,7 +81,7 @@ class Ledger:
             return total(line.reserved for line in self._lines.values())
 
     def open(
-        self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, at: Position = (0, 0, 0)
+        self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, at: Position = (0, 0, 0, "")
     ) -> None:
         """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands."""
         self._check_process()
@@ -113,7 +114,7 @@ class Ledger:
         with self._lock:
             self._check_live(lineage, used)
             line = self._lines[lineage]
-            if following[0] <= used[0] or following[1:] < used[1:] or not _at_most(line.spent, spent):
+            if following[0] <= used[0] or following[1:3] < used[1:3] or not _at_most(line.spent, spent):
                 raise StateConflict("a stream's generations and its cost only rise. Go on from its newest state.")
             if not _at_most(spent, line.reserved):
                 raise BudgetExhausted(f"this stream reserved {line.reserved} and would have spent {spent}.")

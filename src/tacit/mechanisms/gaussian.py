@@ -80,21 +80,24 @@ class Gaussian:
         shift = _SLIGHTLY_MORE * float(np.max(shifts(sensitivity, self._spread(sensitivity, privacy.mu))))
         mu = _ideal_mu(privacy, sampling_cost(len(sensitivity) * size, shift))
         sd, step = settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
-        return _Finite(sensitivity, sd, step, size, privacy)
+        return _Finite(sensitivity, sd, step, size, certificate.magnitude, privacy)
 
     def _spread(self, sensitivity: Array, mu: float) -> Array:
         """Deviations in this shape whose costs add up to mu²."""
         p = _POWERS[self.shape]
         moved = sensitivity > 0.0
         costs = math.fsum(sensitivity[moved] ** (2.0 - 2.0 * p))
-        return np.where(moved, sensitivity**p, 0.0) * math.sqrt(costs) / (mu * _SAFE)
+        safe = min(_SAFE, 1.0 - len(sensitivity) * 2.0**-50)
+        return np.where(moved, sensitivity**p, 0.0) * math.sqrt(costs) / (mu * safe)
 
 
 class _Finite(OnLattice):
     """Noise for a known list of releases."""
 
-    def __init__(self, sensitivity: Array, sd: Array, step: Array, size: int, claimed: Privacy) -> None:
-        super().__init__(size, len(sd), claimed)
+    def __init__(
+        self, sensitivity: Array, sd: Array, step: Array, size: int, magnitude: float, claimed: Privacy
+    ) -> None:
+        super().__init__(size, len(sd), magnitude, claimed)
         self.sd, self.step = fixed(sd), fixed(step)
         moved = on_lattice(sensitivity, step, size)
         shift = shifts(moved, sd)
@@ -116,7 +119,7 @@ class _Endless(OnLattice):
     """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
 
     def __init__(self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy) -> None:
-        super().__init__(size, math.inf, claimed)
+        super().__init__(size, math.inf, certificate.magnitude, claimed)
         self.certificate, self.timetable = certificate, timetable
         self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         planned = [claimed.mu * math.sqrt(_share(k)) for k in range(1, BLOCK + 1)]
@@ -165,7 +168,7 @@ def _as_in_the_paper(
         sd, claimed = paper.pocp_noise(lam, privacy, horizon, rounds, reading)
     sensitivity = checked(certificate.at(rounds), certificate.magnitude)
     step = lattice_step(sensitivity, sd, size, certificate.magnitude)
-    return _Finite(sensitivity, sd, step, size, claimed)
+    return _Finite(sensitivity, sd, step, size, certificate.magnitude, claimed)
 
 
 def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
@@ -173,9 +176,10 @@ def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
     epsilon = privacy.epsilon - sampling.extra_epsilon
     delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
     if epsilon <= 0.0 or delta <= SMALLEST:
+        remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
         raise InvalidInput(
             f"{privacy} is out of the sampler's reach: it alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
-            f"delta = {sampling.extra_delta:.2g}. Take a smaller epsilon, a larger delta, or fewer releases."
+            f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
         )
     return mu_of(epsilon, delta)
 

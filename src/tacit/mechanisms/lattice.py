@@ -32,8 +32,8 @@ _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 class OnLattice:
     """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
 
-    def __init__(self, size: int, count: float, claimed: Privacy) -> None:
-        self.size, self.count, self.claimed = size, count, claimed
+    def __init__(self, size: int, count: float, magnitude: float, claimed: Privacy) -> None:
+        self.size, self.count, self.magnitude, self.claimed = size, count, magnitude, claimed
         self._kept: tuple[int | None, int, Integers] = None, 0, np.empty((0, size), dtype=np.int64)
 
     def levels(self, k: int) -> tuple[float, float]:
@@ -49,7 +49,8 @@ class OnLattice:
         return {}, {}
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """The nearest lattice point."""
+        """The nearest lattice point, of a row kept within its certified magnitude whatever a learner does."""
+        row = np.clip(np.nan_to_num(row), -self.magnitude, self.magnitude)
         return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, one_of, positive, whole
+from tacit.errors import InvalidInput, expect, one_of, positive, whole
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.sets import ConvexSet
 
@@ -120,6 +120,10 @@ class Problem:
             self.feature_bound,
             "State the largest norm an example may have; longer ones are scaled down.",
         )
+        kinds = isinstance(self.loss, ScalarLoss | VectorLoss) and not isinstance(self.loss, type)
+        expect("loss", self.loss, kinds, "Logistic()")
+        kinds = isinstance(self.domain, ConvexSet) and not isinstance(self.domain, type)
+        expect("domain", self.domain, kinds, "L2Ball(1.0)")
         object.__setattr__(self, "dimension", whole("dimension", self.dimension))
         for name in ("intercept", "ridge"):
             if not 0.0 <= getattr(self, name) < math.inf:
@@ -200,6 +204,16 @@ class Problem:
         legal = 1.0 if self.loss.labels == "sign" else 0.0
         return V, np.clip(np.where(bad, legal, y), -self._label_bound, self._label_bound)
 
+    def predict(self, point: Array, X: Any) -> Array:
+        """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
+
+        >>> from tacit import L2Ball, Logistic, Problem
+        >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
+        array([0.4])
+        """
+        rows = np.ones(len(X))
+        return np.asarray(self.bound(X, rows)[0] @ np.asarray(point, dtype=np.float64))
+
     def values(self, x: Array, V: Array, y: Array) -> Array:
         """`f(x)` on each bounded example: the data term and the ridge."""
         ridge = 0.5 * self.ridge * float(x @ x)
@@ -242,7 +256,7 @@ def _as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
     if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):
         raise InvalidInput(
             f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
-            "The intercept is appended for you."
+            "For one example pass [x] and [y]; the intercept is appended for you."
         )
     return X, y
 

@@ -131,11 +131,12 @@ def bisect(rising: Callable[[float], float], low: float, high: float) -> float:
     >>> bisect(lambda x: x**3 - 8.0, 0.0, 5.0)
     2.0
     """
-    while True:
+    for _ in range(2200):  # more than there are bits and exponents
         middle = low + (high - low) / 2.0
         if middle in (low, high):
-            return middle
+            break
         low, high = (low, middle) if rising(middle) > 0.0 else (middle, high)
+    return middle
 
 
 def widest_chord(rising: Callable[[Array], Array], feature_bound: float) -> float:

@@ -1,0 +1,5 @@
+"""`python -m tacit`: the command."""
+
+from tacit.cli import main
+
+main()
