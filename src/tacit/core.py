@@ -14,7 +14,6 @@ protocols of learners and mechanisms are in `contracts.py`.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -197,9 +196,9 @@ class Private:
         """Go on from a dumped state; an old snapshot of a stream that this process or `ledger` knows is refused."""
         state = read_state(path)
         self._check(state, 0)
-        if ledger is None and self.seed is None:
-            ledger = books.enter(state.lineage, Ledger())
-        return self._open(replace(state, spent=self.calibrated.cost(state.k)), ledger or Ledger())
+        if ledger is None:
+            ledger = books.enter(state.lineage, Ledger()) if self.seed is None else Ledger()
+        return self._open(replace(state, spent=self.calibrated.cost(state.k)), ledger)
 
     def fork(self, state: State, ledger: Ledger | None = None) -> State:
         """A second stream from `state` on, charged as a whole one in the same ledger, or in the one you name."""
@@ -226,8 +225,7 @@ class Private:
 
     def _check(self, state: State, rows: int) -> None:
         """Refuse a state of other settings, or rows past the horizon, before anything changes."""
-        due, next_due = self.timetable.due(state.k) or 0, self.timetable.due(state.k + 1) or math.inf
-        fits = (due if state.k else 0) <= state.t < next_due and state.simulated == (self.seed is not None)
+        fits = self.timetable.fits(state.t, state.k) and state.simulated == (self.seed is not None)
         if state.settings != self.settings or not fits:
             raise StateConflict(
                 "this state was made under other settings. Use the Private that made it, or start() a new stream."

@@ -140,6 +140,15 @@ class Timetable:
             return self.schedule.round_of(k)
         return int(self.rounds[k - 1]) if k <= len(self.rounds) else None
 
+    def fits(self, t: int, k: int) -> bool:
+        """Whether a stream that has seen t examples has made k releases.
+
+        >>> Timetable(every(4), horizon=10).fits(5, 1), Timetable(every(4), horizon=10).fits(8, 1)
+        (True, False)
+        """
+        made = self.due(k) if k > 0 else 0
+        return made is not None and made <= t and not self.publishes_by(t, k + 1)
+
     def publishes_by(self, t: int, k: int) -> bool:
         """Whether there is a k-th release, at round t or before."""
         due = self.due(k)
