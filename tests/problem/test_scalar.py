@@ -1,5 +1,6 @@
 """What follows from convexity alone: bisection, and the widest chord, which is a theorem about two gradients."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -11,8 +12,9 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
 from scipy.special import expit
 
-from tacit import Huber, Logistic, Squared
+from tacit import IGD, Huber, L2Ball, Logistic, Problem, Squared, Unprovable
 from tacit.problem.scalar import ROUNDED_UP, bisect, widest_chord
+from zoo import LogCosh
 
 ANGLES = st.floats(0.0, math.pi)
 LOG_SCALES = st.floats(-4.0, 4.0)
@@ -175,3 +177,30 @@ def test_diameters_without_a_set():
     assert Logistic().gradient_diameter(1.5, math.inf, 1.0) >= 3.0
     assert Squared().gradient_diameter(1.5, math.inf, 1.0) == math.inf
     assert Huber(0.5).gradient_diameter(1.5, math.inf, 1.0) == pytest.approx(1.5)
+
+
+class Claims(LogCosh):
+    """A user's loss whose statements about itself can be set."""
+
+    def __init__(self, bound=1.0, curvature=1.0, sign=1.0):
+        self.bound, self.sign = bound, sign
+        self.curvature = curvature
+
+    def slope(self, u, y):
+        return self.sign * np.tanh(u - y)
+
+    def slope_bound(self, reach, label_bound):
+        return self.bound
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [({"bound": 0.001}, "slope_bound"), ({"curvature": 1e-6}, "curvature"), ({"sign": -1.0}, "convex")],
+)
+def test_a_loss_that_belies_its_constants_is_refused(claims, words):
+    """Before any certificate is printed for it; the honest one passes."""
+    for loss, refused in ((Claims(), False), (Claims(**claims), True)):
+        problem = Problem(loss, L2Ball(2.0), dimension=2, label_bound=1.0, ridge=0.1)
+        with pytest.raises(Unprovable, match=words) if refused else contextlib.nullcontext():
+            IGD(problem)

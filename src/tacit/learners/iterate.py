@@ -11,7 +11,7 @@ from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import Values
+from tacit.problem.scalar import ScalarLoss, Values, check_slopes
 
 UNIT = 2.0**-53
 MOVED_BY = "one example moves every later iterate"
@@ -30,6 +30,8 @@ class IterateLearner:
                 f"the gradients of {type(self.problem.loss).__name__} over {self.problem.domain} have no bound, so one "
                 "example could move the iterate anywhere. Bound the domain, e.g. L2Ball(1.0)."
             )
+        if isinstance(self.problem.loss, ScalarLoss) and self.problem.label_bound is not None:
+            check_slopes(self.problem.loss, self.problem.norm_bound * self.problem.radius, self.problem.label_bound)
 
     def check_convexity(self) -> None:
         """Refuse a problem whose convexity does not suffice."""

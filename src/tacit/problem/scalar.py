@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.errors import Unprovable
 
 Values = Any  # a float or an array of floats: losses work elementwise on both
 
@@ -82,6 +83,25 @@ class ScalarLoss(ABC):
         By the triangle inequality twice the longest gradient; some losses know better.
         """
         return 2.0 * feature_bound * self.slope_bound(feature_bound * radius, label_bound) * ROUNDED_UP
+
+
+def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
+    """Look at a loss's slopes on a grid of predictions, and refuse it if they belie its constants.
+
+    A spot check, for losses of your own: certificates rest on `slope_bound`, on `curvature`, and on slopes that
+    never fall.
+    """
+    grid = np.linspace(-1.0, 1.0, 65) * min(reach, 100.0)
+    bound, name = loss.slope_bound(reach, label_bound), type(loss).__name__
+    for y in (-label_bound, label_bound):
+        slopes = np.array([float(loss.slope(float(u), y)) for u in grid])
+        if not (np.abs(slopes) <= bound * (1.0 + 1e-9)).all():
+            raise Unprovable(f"{name} has slopes beyond its slope_bound of {bound:.5g}. State a true bound.")
+        rises = np.diff(slopes)
+        if (rises < -1e-9 * bound).any():
+            raise Unprovable(f"{name} is not convex: its slope falls somewhere. Only convex losses are certified.")
+        if (rises > loss.curvature * np.diff(grid) * (1.0 + 1e-6) + 1e-9 * bound).any():
+            raise Unprovable(f"{name} bends more than its curvature of {loss.curvature:.5g}. State a true bound.")
 
 
 @dataclass(frozen=True)
