@@ -98,6 +98,14 @@ def test_old_snapshots_are_refused(tmp_path):
     one.run(one.load(tmp_path / "new.npz"), X[1:2], Y[1:2])
 
 
+def elsewhere(code, *arguments):
+    """What a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
 RESUME = """
 import sys, numpy as np
 from tacit import L2Ball, Logistic, Privacy, Problem, pigd, StateConflict
@@ -118,10 +126,7 @@ def test_another_process_goes_on_from_a_file_once(tmp_path):
     one = private()
     state, _ = one.run(one.start(), X[:2], Y[:2])
     state.dump(tmp_path / "state.npz")
-    done = subprocess.run(
-        [sys.executable, "-c", RESUME, str(tmp_path / "state.npz")], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["3", "1", "refused"]
+    assert elsewhere(RESUME, tmp_path / "state.npz").split() == ["3", "1", "refused"]
 
 
 @pytest.mark.privacy
@@ -199,8 +204,7 @@ def test_settings_are_told_apart_by_every_field_and_alike_in_every_process():
         "from tacit import *; print(pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), "
         "Privacy(1.0, 1e-6), 4).settings)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == private().settings
+    assert elsewhere(code).strip() == private().settings
 
 
 def test_settings_that_cannot_be_told_apart_are_refused():
@@ -457,7 +461,7 @@ def test_a_branch_of_another_process_is_refused(tmp_path):
     code = RESUME.replace("twin = one.load(sys.argv[1])", "twin = state").replace(
         "print(", "state.dump(sys.argv[1]); print(", 1
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "copy.npz")], capture_output=True, check=True)
+    elsewhere(code, tmp_path / "copy.npz")
     assert read_state(tmp_path / "copy.npz").t == mine.t
     with pytest.raises(StateConflict, match="not its live state"):
         one.load(tmp_path / "copy.npz")

@@ -28,15 +28,16 @@ class GIGA(IterateLearner):
     `S(t) = Gd/(alpha·(t + t0))`, tight for linear losses.
 
     *Proof.* `eta_t ≤ eta_1 = 2/(alpha + L_G)`, so a gradient step on an alpha-strongly convex, L_G-smooth function
-    contracts by `1 - eta_t·alpha = (t + t0 - 1)/(t + t0)`, and projections do not expand: `S(t) =
-    S(t-1)·(t+t0-1)/(t+t0)` if the runs differ before t. If they differ in example t they move apart by `eta_t·Gd =
-    Gd/(alpha·(t + t0))`. ∎
+    contracts by `1 - eta_t·alpha = (t + t0 - 1)/(t + t0)`, and projections do not expand. So if the runs differ
+    before t, `S(t) = S(t-1)·(t + t0 - 1)/(t + t0)`; if they differ in example t, they move apart by
+    `eta_t·Gd = Gd/(alpha·(t + t0))`. ∎
 
     **Printed step** (`step="printed"`): no move before round `t_q = ceil(2·kappa²)`, then `eta_t = 2/(alpha·t)`;
-    `S(t) = 2Gd/(alpha·t)`. (The paper's Lemma 5 says `2G/(alpha·t)`, half of the right value where `Gd = 2G`.)
+    `S(t) = 2Gd/(alpha·t)`. (The paper's Lemma 5 says `2G/(alpha·t)`, half of the right value where `Gd = 2G`.) The last
+    example reaches it, but no one pair of streams does so in every round: the truth is better than the guarantee.
 
-    *Proof.* The squared contraction is at most `1 + eta²·L_G² - 2·eta·alpha = 1 - 4/t + 4·kappa²/t² ≤ 1 - 2/t ≤ (1 -
-    1/t)²` for t ≥ 2·kappa², and example t moves the runs apart by `eta_t·Gd = 2Gd/(alpha·t)`. ∎
+    *Proof.* The squared contraction is at most `1 + eta²·L_G² - 2·eta·alpha = 1 - 4/t + 4·kappa²/t²`, for t ≥ 2·kappa²
+    at most `1 - 2/t ≤ (1 - 1/t)²`; and example t moves the runs apart by `eta_t·Gd = 2Gd/(alpha·t)`. ∎
 
     Examples
     --------

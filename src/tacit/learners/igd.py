@@ -27,17 +27,21 @@ class IGD(IterateLearner):
     **Certificate.** `S(t) = Gd/(alpha·(t + 1))`, with `Gd` the problem's gradient diameter; tight for linear losses.
     (The paper's Lemma 4 says `2L/t`, without `1/alpha`, which is false.)
 
-    *Proof.* More generally let round t have strong convexity `alpha_t` and step `1/A_t`, with `A_{t+1} ≤ A_t +
-    alpha_t` (here `alpha_t = alpha`, `A_t = alpha·t`). Multiplied by `A_t`, the objective of the step is `(A_t +
-    alpha_t)`-strongly convex. If the runs differ in example t, both start from one point; adding the two
-    strong-convexity inequalities at the minimisers x, x' gives `(A_t + alpha_t)·‖x - x'‖² ≤ (l - l')(x') - (l -
-    l')(x) ≤ Gd·‖x - x'‖`, because `l - l'` is Gd-Lipschitz on C (the rest cancels). So `‖x - x'‖ ≤ Gd/(A_t +
-    alpha_t)`. If they differ earlier, both take the same exact prox of an alpha_t-strongly convex function, which
-    contracts by `A_t/(A_t + alpha_t)`, and `S(t) = S(t-1)·A_t/(A_t + alpha_t) ≤ Gd/(A_t + alpha_t)`, since `S(t-1) ≤
-    Gd/(A_{t-1} + alpha_{t-1}) ≤ Gd/A_t`. ∎
+    *Proof.* More generally let round t have strong convexity `alpha_t` and step `1/A_t`, with
+    `A_{t+1} ≤ A_t + alpha_t` (here `alpha_t = alpha`, `A_t = alpha·t`), and let `D_t = A_t + alpha_t`. Multiplied by
+    `A_t`, the objective of step t is `D_t`-strongly convex.
+
+    If the runs differ in example t, both start from one point. Adding the two strong-convexity inequalities at the
+    minimisers x, x' gives
+
+        D_t·‖x - x'‖² ≤ (l - l')(x') - (l - l')(x) ≤ Gd·‖x - x'‖,
+
+    because `l - l'` is Gd-Lipschitz on C (the rest cancels); so `‖x - x'‖ ≤ Gd/D_t`. If they differ earlier, both take
+    the same exact prox of an alpha_t-strongly convex function, which contracts by `A_t/D_t`, and
+    `S(t-1)·A_t/D_t ≤ Gd/D_t`, since `S(t-1) ≤ Gd/D_{t-1} ≤ Gd/A_t`. ∎
 
     It is never more than the diameter of the set. To it are added rounding errors (`IterateLearner.rounding`,
-    `learners.implicit`): a ten-thousandth after 1e5 examples.
+    `learners.implicit`): in 54 dimensions at most four thousandths of it after 1e5 examples, but a tenth after 1e6.
 
     Where a kinked loss meets a bounded set, an exact step is so sensitive to rounding that the certificate would be
     lost; there the kinks are rounded off over a millionth of the range of predictions
