@@ -7,10 +7,13 @@ BIN    := $(VENV)/bin
 SITE   := build/site
 PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# A folder of data files beside the repository is used if there is one; an empty value is the same as none.
+export TACIT_DATA ?= $(abspath $(wildcard ../shared/data))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo regret test test-all checks lint types docs doctest clean
+.PHONY: help demo regret slopes offline test test-all checks lint types docs doctest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -21,6 +24,12 @@ demo: $(VENV)/.demo ## learn ad clicks privately, round by round, and show what 
 
 regret: $(VENV)/.demo ## measure the regret of private implicit gradient descent
 	$(BIN)/python experiments/pigd_regret.py
+
+slopes: $(VENV)/.demo ## measure how regret grows with the stream, beside the theorems' exponents (some minutes)
+	$(BIN)/python experiments/regret_slopes.py
+
+offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
+	$(BIN)/python experiments/offline_adult.py
 
 test: checks ## every check, then the tests (slow ones left out)
 	$(BIN)/python -m pytest tests -n 2

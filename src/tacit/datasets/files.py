@@ -1,0 +1,106 @@
+"""Where data files come from: a folder of yours, the cache, or a download into the cache."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+from typing import BinaryIO
+
+from tacit.errors import InvalidInput
+
+VARIABLE = "TACIT_DATA"
+"""The environment variable that names a folder of data files; empty is the same as unset."""
+
+PATIENCE = 30.0
+"""Seconds without an answer after which a download is given up."""
+
+
+def cache() -> Path:
+    """The folder that downloads are kept in: `tacit` in the user's cache folder; it need not exist yet."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
+    return Path(base).expanduser() / "tacit"
+
+
+def folders() -> list[Path]:
+    """The folders that are searched, in this order."""
+    chosen = os.environ.get(VARIABLE)
+    return [*([Path(chosen).expanduser()] if chosen else []), cache()]
+
+
+def find(name: str, url: str, *others: str) -> Path:
+    """The file `name`, or one of the `others` that hold the same data; downloaded from `url` where there is none.
+
+    >>> import os, tempfile
+    >>> from unittest.mock import patch
+    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TACIT_DATA=folder):
+    ...     _ = Path(folder, "numbers.csv.gz").write_bytes(b"")
+    ...     find("numbers.csv", "https://example.org/numbers.csv", "numbers.csv.gz").name
+    'numbers.csv.gz'
+    """
+    for path in (folder / each for folder in folders() for each in (name, *others)):
+        if path.is_file():
+            return path
+    try:
+        return download(url, cache() / name)
+    except (OSError, HTTPException) as error:
+        places = " or ".join(str(folder) for folder in folders())
+        raise InvalidInput(
+            f"{name} is not on this machine and could not be downloaded ({error}). Download {url} and put it into "
+            f"{places}; the environment variable {VARIABLE} names a folder of your choice."
+        ) from None
+
+
+def download(url: str, target: Path) -> Path:
+    """Fetch `url` into `target`, which appears whole or not at all."""
+    sys.stderr.write(f"Downloading {url} into {target.parent}\n")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        part = Path(folder, target.name)
+        with part.open("wb") as out, urllib.request.urlopen(url, timeout=PATIENCE) as response:
+            length = response.headers.get("Content-Length")
+            size = int(length) if length else None
+            with watched(response, size, target.name) as reader:
+                shutil.copyfileobj(reader, out)
+            # A connection cut short looks like the end of the file: only the announced size tells them apart.
+            if size not in (None, out.tell()):
+                raise OSError(f"the connection ended after {out.tell():,} of {size:,} bytes")
+        return part.replace(target)
+
+
+@contextmanager
+def watched(response: BinaryIO, size: int | None, name: str) -> Iterator[BinaryIO]:
+    """`response`, with a bar on stderr that follows it, if that is a terminal and `rich` is installed."""
+    if size and sys.stderr.isatty() and find_spec("rich"):
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True)) as progress:
+            yield progress.wrap_file(response, size, description=name)
+    else:
+        yield response
+
+
+def read(path: Path) -> str:
+    """The text of a file, gzipped or not, whatever its name.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.data").write_bytes(gzip.compress(b"1, 2"))
+    ...     read(Path(folder, "a.data"))
+    '1, 2'
+    """
+    try:
+        data = path.read_bytes()
+        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InvalidInput(f"it cannot be read as text, gzipped or plain ({error}).") from error
