@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tacit import InvalidInput, Privacy
 from tacit.accounting.cost import gaussian
-from tacit.accounting.paper import claim, delivered, noise_multiplier, parameters_claiming
+from tacit.accounting.paper import claim, delivered, noise_multiplier, parameters_claiming, pqftl_noise
 
 T = 100_000
 BUDGETS = st.builds(Privacy, st.floats(1e-3, 50.0), st.floats(1e-12, 0.4))
@@ -129,3 +129,14 @@ def test_an_unknown_reading_is_refused():
     """There are two readings; a misspelt one is not silently the other."""
     with pytest.raises(InvalidInput):
         noise_multiplier(Privacy(1.0, 1e-6), T, "prinetd")
+
+
+@settings(max_examples=50)
+@given(BUDGETS, st.integers(4, 10**7), st.floats(0.1, 10.0))
+def test_the_two_trees_of_pqftl(privacy, horizon, bound):
+    """Algorithm 5 with half of epsilon and of delta; `R²` on the matrix's nodes and, as printed, R on the vector's."""
+    matrix, vector = pqftl_noise(bound, privacy, horizon)
+    levels = math.log2(horizon)
+    node = bound**2 / (privacy.epsilon / 2) * levels**2 * math.log2(levels / (privacy.delta / 2))
+    assert vector**2 == pytest.approx(node, rel=1e-12)
+    assert matrix == pytest.approx(bound * vector, rel=1e-12)

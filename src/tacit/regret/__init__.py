@@ -1,0 +1,39 @@
+"""Regret, accuracy and the theorems' bounds. NOT PRIVATE: everything measured here looks at exact examples.
+
+Keep these numbers on the trusted side: no guarantee of this package covers them. The bounds themselves look at no
+example; they are functions of public settings.
+"""
+
+from tacit.regret.bounds import (
+    fading_regret_bound,
+    giga_regret_bound,
+    igd_regret_bound,
+    leader_regret_bound,
+    noise_regret_bound,
+    pgiga_regret_bound,
+    pocp_regret_bound,
+)
+from tacit.regret.measure import Record, replay, replay_exact
+from tacit.regret.offline import pol_utility_bound, risk_bound
+from tacit.regret.optimum import Optimum, best_in_hindsight
+from tacit.regret.quadratic import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
+
+__all__ = [
+    "Optimum",
+    "Record",
+    "best_in_hindsight",
+    "fading_regret_bound",
+    "giga_regret_bound",
+    "igd_regret_bound",
+    "leader_regret_bound",
+    "noise_regret_bound",
+    "pgiga_regret_bound",
+    "pocp_regret_bound",
+    "pol_utility_bound",
+    "pqftl_regret_bound",
+    "qftl_regret_bound",
+    "quadratic_regret_bound",
+    "replay",
+    "replay_exact",
+    "risk_bound",
+]
