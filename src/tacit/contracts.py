@@ -18,8 +18,11 @@ from tacit.schedule import Timetable
 
 Calibration = Literal["exact", "paper-printed", "paper-proven"]
 
-MECHANISMS = {"l2/tail": "Gaussian"}
-LEARNERS = {"l2/tail": "a learner that hands over its iterate (IGD, GIGA)"}
+MECHANISMS = {"l2/tail": "Gaussian", "range/tail": "Exponential"}
+LEARNERS = {
+    "l2/tail": "a learner that hands over its iterate (IGD, GIGA, FTL)",
+    "range/tail": "a learner that hands over the losses of candidates (EWOO)",
+}
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,9 @@ class Certificate:
     Attributes
     ----------
     metric, reach : str
-        `"l2"`, and `"tail"` (one example moves every later row, the one after t examples by at most `at(t)`) or
-        `"entry"` (one example moves the row it is summed into, by at most `at(t)`, and no other).
+        `"l2"` (how far a row moves) or `"range"` (how far its entries move relative to each other); and `"tail"` (one
+        example moves every later row, the one after t examples by at most `at(t)`) or `"entry"` (one example moves the
+        row it is summed into, by at most `at(t)`, and no other).
     formula : str
         `at(t)` for people, without the share of rounding errors.
     bound : callable

@@ -14,7 +14,7 @@ import pytest
 from mechanisms.draws import complaints, repeats, smirnov
 from tacit import InvalidInput
 from tacit.mechanisms import sampling
-from tacit.mechanisms.sampling import lattice_normal, secret_bits, seeded_bits
+from tacit.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
 
 pytestmark = pytest.mark.privacy
 
@@ -358,3 +358,119 @@ def test_scales_broadcast():
     assert np.std(values[1:] / scales[1:], axis=1) == pytest.approx([1.0, 1.0], abs=0.06)
     assert np.array_equal(lattice_normal(0.0, (5,)), np.zeros(5))
     assert lattice_normal(2.0**30, (0, 3)).shape == (0, 3)
+
+
+# Gumbel noise.
+
+
+def one_gumbel(zeros: int, fraction: int, coin: int, draw=lattice_gumbel) -> int:
+    """The integer made of so many zeros before a one, a fraction of 52 bits, and a coin."""
+    words = iter([0] * (zeros // 64) + [1 << (zeros % 64)] + [fraction << 12 | coin])
+    return int(draw((1,), lambda count: np.array([next(words) for _ in range(count)], dtype=np.uint64))[0])
+
+
+def ideal_gumbel(zeros: int, m: mp.mpf, coin: int) -> mp.mpf:
+    """`-ln(-ln U)` in units, U = H or 1 - H, H = m·2^-(zeros + 2), from its definition."""
+    H = m * mp.mpf(2) ** -(zeros + 2)
+    return -mp.log(-mp.log(1 - H if coin else H)) / mp.mpf(sampling.GUMBEL_STEP)
+
+
+def farthest_gumbel(cases, draw=lattice_gumbel) -> float:
+    """How far from the ideal variables drawn integers can lie, over both ends of what the 52 bits leave open."""
+    worst = mp.mpf(0)
+    for zeros, fraction, coin in cases:
+        drawn = one_gumbel(zeros, fraction, coin, draw)
+        with mp.workprec(zeros + 200):
+            for end in (fraction, fraction + 1):
+                ideal = ideal_gumbel(zeros, 1 + mp.mpf(end) / 2**52, coin)
+                worst = max(worst, abs(drawn - ideal))
+    return float(worst)
+
+
+FRACTIONS = (0, 1, 2**51 - 1, 2**51, 2**52 - 2, 2**52 - 1)
+DEPTHS = (0, 1, 2, 30, 61, 62, 63, 64, 127, 128, 1020, 1021, 1997, 4094)
+EXTREMES = [(z, f, c) for z in DEPTHS for f in FRACTIONS for c in (0, 1)]
+
+
+def random_cases(seed: int, count: int) -> list[tuple[int, int, int]]:
+    rng = np.random.default_rng(seed)
+    zeros, fraction = rng.geometric(0.5, count) - 1, rng.integers(0, 2**52, count)
+    return [(int(z), int(f), int(c)) for z, f, c in zip(zeros, fraction, rng.integers(0, 2, count), strict=True)]
+
+
+def test_each_gumbel_lies_near_an_ideal_one():
+    """Whatever the bits, at both ends of (0, 1) and far beyond where doubles end, it is within `GUMBEL_ERROR` units."""
+    assert 0.49 < farthest_gumbel(random_cases(1, 1000)) < 0.5 + 2.0**-12
+    assert farthest_gumbel(EXTREMES) < 0.5 + 2.0**-7 < sampling.GUMBEL_ERROR
+
+
+def test_what_is_rounded_lies_nearer_still(monkeypatch):
+    """In finer units: errors are below 2^-46 for bits as they come, 2^-40 down to 2^-2000 and 2^-39 to 2^-4096."""
+    monkeypatch.setattr(sampling, "GUMBEL_STEP", 2.0**-50)
+    assert farthest_gumbel(random_cases(3, 300)) * 2.0**-50 < 2.0**-46
+    assert farthest_gumbel([case for case in EXTREMES if case[0] < 2000]) * 2.0**-50 < 2.0**-40
+    assert farthest_gumbel(EXTREMES) * 2.0**-50 < 2.0**-39
+
+
+def test_gumbel_noise_reaches_beyond_53_bits():
+    """Values above 36.7, where a 53-bit uniform ends, are drawn, and below -3.6 too."""
+    assert one_gumbel(200, 5, 1) * sampling.GUMBEL_STEP > 140.0
+    assert one_gumbel(200, 5, 0) * sampling.GUMBEL_STEP < -4.9
+
+
+GUMBEL_FAULTS = {
+    "in single precision": lambda shape, bits: np.int64(np.float32(lattice_gumbel(shape, bits))),
+    "a unit off": lambda shape, bits: lattice_gumbel(shape, bits) + 1,
+    "zeros counted to 53": lambda shape, bits: lattice_gumbel(shape, lambda count: bits(count) | np.uint64(2**53)),
+    "a bit too far": lambda shape, bits: lattice_gumbel(shape, lambda count: bits(count) << np.uint64(1)),
+}
+
+
+@pytest.mark.parametrize("fault", GUMBEL_FAULTS)
+def test_a_gumbel_off_its_ideal_is_caught(fault):
+    """Planted faults of draws that would pass a glance at their histogram, but for the last."""
+    cases = [case for case in random_cases(2, 100) + EXTREMES if case[0] % 64 < 63]
+    assert farthest_gumbel(cases, GUMBEL_FAULTS[fault]) > sampling.GUMBEL_ERROR
+
+
+def gumbel_complaints(values: np.ndarray) -> list[str]:
+    """Everything wrong with draws that claim to be standard Gumbel: honest ones have a complaint once in 1e6 at most.
+
+    Mean and variance (whose own variances are `pi²/6/n` and `4.4·(pi²/6)²/n`) to 5.5 deviations, 4e-8 each; the
+    Kolmogorov-Smirnov distance to 2.9/sqrt(n), 1e-7; eight low bits to 5.5 deviations.
+    """
+    x, n, variance = np.sort(values * sampling.GUMBEL_STEP), len(values), math.pi**2 / 6.0
+    steps, expected = np.arange(n + 1) / n, np.exp(-np.exp(-x))
+    distance = np.max(np.maximum(np.abs(expected - steps[1:]), np.abs(expected - steps[:-1]))) * math.sqrt(n)
+    ones = [np.count_nonzero((values >> bit) & 1) for bit in range(8)]
+    wrong = {
+        "mean": abs(np.mean(x) - np.euler_gamma) > 5.5 * math.sqrt(variance / n),
+        "variance": abs(np.var(x) - variance) > 5.5 * variance * math.sqrt(4.4 / n),
+        "shape": distance > 2.9,
+        "bits": max(abs(count - n / 2.0) for count in ones) > 5.5 * math.sqrt(n) / 2.0,
+    }
+    return [name for name, found in wrong.items() if found]
+
+
+def test_draws_are_gumbel():
+    """A million draws have the mean, the variance, the shape and the low bits of the exact distribution."""
+    assert gumbel_complaints(lattice_gumbel((1_000_000,), seeded_bits(1, 0))) == []
+
+
+def test_gumbel_draws_that_are_not_are_caught():
+    """Planted: a scale off by 1 %, a coin that always falls the same way, zeros not counted, a sign, a stuck bit."""
+    honest = lattice_gumbel((1_000_000,), seeded_bits(1, 0))
+    assert gumbel_complaints((honest * 1.01).astype(np.int64))
+    assert gumbel_complaints(-honest)
+    assert gumbel_complaints(honest & ~np.int64(4)) == ["bits"]
+    bits = seeded_bits(1, 0)
+    assert gumbel_complaints(lattice_gumbel((1_000_000,), lambda count: bits(count) | np.uint64(1)))
+    assert gumbel_complaints(lattice_gumbel((1_000_000,), lambda count: bits(count) & ~np.uint64(1)))
+
+
+def test_gumbel_shapes_and_sources():
+    """Any shape; secret bits by default, never the same twice; a seed repeats them."""
+    assert lattice_gumbel((0, 3)).shape == (0, 3)
+    assert lattice_gumbel((2, 3)).dtype == np.int64
+    assert repeats(np.concatenate([lattice_gumbel((3_000,)) for _ in range(2)])) <= 50
+    assert np.array_equal(lattice_gumbel((50,), seeded_bits(3, 1)), lattice_gumbel((50,), seeded_bits(3, 1)))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Huber, InvalidInput, Quantile, ScalarLoss
+from tacit.problem.scalar import Smoothed
 from zoo import LOSSES, labels_of
 
 EACH = pytest.mark.parametrize("name", LOSSES)
@@ -230,3 +231,55 @@ def test_a_huber_width_is_positive(width):
     """Other widths are refused."""
     with pytest.raises(InvalidInput, match="width must be positive"):
         Huber(width)
+
+
+def widest(loss: ScalarLoss, reach: float, label_bound: float) -> float:
+    """`max - min` over |u| ≤ `reach` for the worst of many labels, kinks and ends among the predictions."""
+    labels = np.array([-1.0, 1.0]) if loss.labels == "sign" else np.linspace(-label_bound, label_bound, 201)
+    u = np.clip(np.concatenate([np.linspace(-reach, reach, 801), labels, labels + 0.7, labels - 0.7]), -reach, reach)
+    values = loss.value(u[:, None], labels)
+    return float(np.max(np.max(values, axis=0) - np.min(values, axis=0)))
+
+
+@EACH
+@pytest.mark.privacy
+@pytest.mark.parametrize("reach", [0.0, 0.1, 0.9, 1.0, 1.5, 30.0, 1e4])
+@pytest.mark.parametrize("label_bound", [1e-3, 0.5, 1.0, 1.2, 100.0])
+def test_variation_is_a_bound(name, reach, label_bound):
+    """No label's loss varies by more over the predictions; but for the user's, the bound is reached."""
+    loss = LOSSES[name]()
+    found, bound = widest(loss, reach, label_bound), loss.variation(reach, label_bound)
+    assert found <= bound + 1e-12
+    assert name == "log cosh" or found >= bound * (1.0 - 1e-8)
+
+
+@EACH
+@pytest.mark.privacy
+@settings(max_examples=60)
+@given(u=PREDICTIONS, other=PREDICTIONS, y=UNIT_LABELS)
+def test_variation_covers_any_two_predictions(name, u, other, y):
+    """Two values of one label's loss differ by at most the variation over an interval that holds both."""
+    loss = LOSSES[name]()
+    y = legal(loss, y)
+    bound = loss.variation(max(abs(u), abs(other)), 1.0)
+    assert abs(float(loss.value(u, y)) - float(loss.value(other, y))) <= bound + 1e-12
+
+
+@EACH
+def test_variation_without_a_set(name):
+    """Over all predictions there is no bound."""
+    assert LOSSES[name]().variation(math.inf, 1.0) == math.inf
+
+
+@EACH
+@pytest.mark.privacy
+@pytest.mark.parametrize("width", [0.01, 0.5, 20.0])
+def test_variation_of_a_smoothed_loss(name, width):
+    """Rounding kinks off does not make a loss vary by more."""
+    loss = LOSSES[name]()
+    smoothed = Smoothed(loss, width)
+    for reach in (0.3, 1.5, 10.0):
+        for y in (-1.0, 0.4, 1.0):
+            values = [float(smoothed.value(float(u), legal(loss, y))) for u in np.linspace(-reach, reach, 101)]
+            assert max(values) - min(values) <= smoothed.variation(reach, 1.0) + 1e-12
+        assert smoothed.variation(reach, 1.0) <= 2.0 * reach * loss.slope_bound(reach, 1.0) * (1.0 + 1e-8)

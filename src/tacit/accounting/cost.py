@@ -28,9 +28,10 @@ class Cost:
     rho : float
         zCDP of the rest.
     extra_epsilon, extra_delta : float
-        What a sampler that is not ideal adds. If the probabilities of what it draws are within a factor `exp(±e/2)`
-        of the ideal ones, all draws together, but for outcomes of probability d, then (epsilon, delta) becomes
-        `(epsilon + e, exp(e/2)·delta + d)`.
+        What is known as an (e, d) only: a release that is (e, d)-private, or a sampler that is not ideal. If the
+        probabilities of what it draws are within a factor `exp(±e/2)` of the ideal ones, all draws together, but for
+        outcomes of probability d, then (epsilon, delta) becomes `(epsilon + e, exp(e/2)·delta + d)`; with an
+        (e, d)-private release it becomes `(epsilon + e, delta + d)`, which is less.
 
     Examples
     --------
@@ -48,7 +49,10 @@ class Cost:
             raise InvalidInput(f"nothing costs less than nothing, got {astuple(self)}.")
 
     def __str__(self) -> str:
-        return f"mu = {self.mu:.4g}" if self.gaussian else f"rho = {self._all_rho:.4g}"
+        parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]
+        if self.extra_epsilon > max(0.01, 0.1 * self.mu):  # more than any sampler's
+            parts = [*([] if self.mu + self.rho == 0.0 else parts), f"epsilon = {self.extra_epsilon:.4g}"]
+        return " and ".join(parts)
 
     @property
     def gaussian(self) -> bool:

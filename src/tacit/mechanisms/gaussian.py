@@ -26,7 +26,8 @@ from tacit.accounting.exact import SMALLEST, Privacy, mu_of
 from tacit.arrays import Array, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, one_of
-from tacit.mechanisms.lattice import BLOCK, OnLattice, checked, lattice_step, on_lattice, settle, shifts
+from tacit.mechanisms.lattice import OnLattice, checked, lattice_step, on_lattice, settle, shifts
+from tacit.mechanisms.releases import BLOCK, share, shares
 from tacit.mechanisms.sampling import sampling_cost
 from tacit.schedule import Timetable
 
@@ -122,22 +123,21 @@ class _Endless(OnLattice):
         super().__init__(size, math.inf, certificate.magnitude, claimed)
         self.certificate, self.timetable = certificate, timetable
         self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
-        planned = [claimed.mu * math.sqrt(_share(k)) for k in range(1, BLOCK + 1)]
+        planned = [claimed.mu * math.sqrt(share(k)) for k in range(1, BLOCK + 1)]
         early = (sampling_cost(size, shift) for shift in planned)
         self._sampling = total([*early, sampling_cost(self._most_draws, planned[-1])])
         self.mu = _ideal_mu(claimed, self._sampling)
         self.levels(1)  # refuses at once what cannot be hidden
 
     def levels(self, k: int) -> tuple[float, float]:
-        per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(_share(k)))
+        per_unit = 1.0 / (self.mu * _SAFE * math.sqrt(share(k)))
         sensitivity = checked(self.certificate.at([self.timetable.due(k) or 1]), self.certificate.magnitude)
         sd, step = settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
         return float(sd[0]), float(step[0])
 
     def cost(self, k: int | None) -> Cost:
         """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares, and what the sampler may cost in all."""
-        spent = 1.0 if k is None else 1.0 - 1.0 / _slow(k + 1)
-        return FREE if k == 0 else total([Cost((self.mu * (1.0 - 1e-13)) ** 2 * spent), self._sampling])
+        return FREE if k == 0 else total([Cost((self.mu * (1.0 - 1e-13)) ** 2 * shares(k)), self._sampling])
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
         """As always, until the sampler's share of the budget is used up, some billions of values on."""
@@ -182,11 +182,3 @@ def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
             f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
         )
     return mu_of(epsilon, delta)
-
-
-def _slow(k: int) -> float:
-    return 1.0 + math.log(k)
-
-
-def _share(k: int) -> float:
-    return 1.0 / _slow(k) - 1.0 / _slow(k + 1)

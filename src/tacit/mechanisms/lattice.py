@@ -14,27 +14,18 @@ import numpy as np
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays, Integers
 from tacit.errors import InvalidInput, Unprovable
-from tacit.mechanisms.sampling import (
-    LARGEST_SCALE,
-    SMALLEST_SCALE,
-    Bits,
-    lattice_normal,
-    secret_bits,
-    seeded_bits,
-)
-
-BLOCK = 256
-"""Releases whose seeded noise is drawn together."""
+from tacit.mechanisms.releases import Releases
+from tacit.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
 
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
 
-class OnLattice:
+class OnLattice(Releases):
     """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
 
     def __init__(self, size: int, count: float, magnitude: float, claimed: Privacy) -> None:
-        self.size, self.count, self.magnitude, self.claimed = size, count, magnitude, claimed
-        self._kept: tuple[int | None, int, Integers] = None, 0, np.empty((0, size), dtype=np.int64)
+        super().__init__(size, count, claimed)
+        self.magnitude = magnitude
 
     def levels(self, k: int) -> tuple[float, float]:
         """The deviation and the lattice step of release k."""
@@ -44,33 +35,13 @@ class OnLattice:
         """The deviation of release k."""
         return self.levels(k)[0]
 
-    def start(self) -> tuple[Arrays, Arrays]:
-        """Independent noise needs no memory on either side."""
-        return {}, {}
-
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
         """The nearest lattice point, of a row kept within its certified magnitude whatever a learner does."""
         row = np.clip(np.nan_to_num(row), -self.magnitude, self.magnitude)
         return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
 
-    def noise(self, seed: int | None, k: int, count: int) -> Integers:
-        """Integers of each release's deviation; from a seed, block by block of releases, however the call is cut."""
-        if seed is None:
-            return self._draw(range(k, k + count), secret_bits())
-        blocks = range((k - 1) // BLOCK, (k + count - 2) // BLOCK + 1)
-        rows = np.concatenate([self._seeded_block(seed, block) for block in blocks])
-        skipped = k - 1 - blocks[0] * BLOCK
-        return rows[skipped : skipped + count]
-
-    def _seeded_block(self, seed: int, block: int) -> Integers:
-        """The noise of one block of a simulation, kept until another is asked for."""
-        if self._kept[:2] != (seed, block):
-            first = block * BLOCK + 1
-            releases = range(first, int(min(first + BLOCK, self.count + 1)))
-            self._kept = seed, block, self._draw(releases, seeded_bits(seed, block))
-        return self._kept[2]
-
-    def _draw(self, releases: range, bits: Bits) -> Integers:
+    def draw(self, releases: range, bits: Bits) -> Integers:
+        """Integers of each release's deviation."""
         levels = np.array([self.levels(k) for k in releases])
         return lattice_normal(levels[:, :1] / levels[:, 1:], (len(releases), self.size), bits)
 

@@ -36,6 +36,11 @@ class Squared(ScalarLoss):
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return (reach + label_bound) * ROUNDED_UP
 
+    def variation(self, reach: float, label_bound: float) -> float:
+        """From the far end to the label, `(r + b)²/2`, or, if that lies outside, to the near end, `2·r·b`."""
+        inside = label_bound <= reach
+        return (0.5 * (reach + label_bound) ** 2 if inside else 2.0 * reach * label_bound) * ROUNDED_UP
+
     def prox(self, z: float, y: float, step: float) -> float:
         return (z + step * y) / (1.0 + step)
 
@@ -67,6 +72,10 @@ class Logistic(ScalarLoss):
 
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return float(expit(reach)) * ROUNDED_UP
+
+    def variation(self, reach: float, label_bound: float) -> float:
+        """`ln(1 + exp(r)) - ln(1 + exp(-r)) = r`."""
+        return reach * ROUNDED_UP
 
     def prox(self, z: float, y: float, step: float) -> float:
         return y * _logistic_prox(y * z, step)
@@ -101,6 +110,10 @@ class Hinge(ScalarLoss):
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return 1.0
 
+    def variation(self, reach: float, label_bound: float) -> float:
+        """From the far end to the near one, or to the margin."""
+        return min(2.0 * reach, 1.0 + reach) * ROUNDED_UP
+
     def prox(self, z: float, y: float, step: float) -> float:
         return y * max(y * z, min(1.0, y * z + step))
 
@@ -128,6 +141,10 @@ class Quantile(ScalarLoss):
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return max(self.level, 1.0 - self.level)
 
+    def variation(self, reach: float, label_bound: float) -> float:
+        """The steeper slope, from the far end to the label or the near end."""
+        return self.slope_bound(reach, label_bound) * Absolute().variation(reach, label_bound)
+
     def prox(self, z: float, y: float, step: float) -> float:
         return min(max(y, z - step * (1.0 - self.level)), z + step * self.level)
 
@@ -148,6 +165,10 @@ class Absolute(ScalarLoss):
 
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return 1.0
+
+    def variation(self, reach: float, label_bound: float) -> float:
+        """From the far end to the label, or to the near end."""
+        return min(2.0 * reach, reach + label_bound) * ROUNDED_UP
 
     def prox(self, z: float, y: float, step: float) -> float:
         return min(max(y, z - step), z + step)
@@ -177,6 +198,12 @@ class Huber(ScalarLoss):
 
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return min(self.width, Squared().slope_bound(reach, label_bound))
+
+    def variation(self, reach: float, label_bound: float) -> float:
+        """The slope's integral from the label, or from the near end, which is `start` away from it, to the far end."""
+        start, length = max(0.0, label_bound - reach), min(2.0 * reach, reach + label_bound)
+        bent = min(length, max(0.0, self.width - start))
+        return (bent * (start + 0.5 * bent) + (length - bent) * self.width) * ROUNDED_UP
 
     def prox(self, z: float, y: float, step: float) -> float:
         pull = (z - y) * step / (1.0 + step)

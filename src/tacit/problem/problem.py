@@ -45,7 +45,9 @@ class VectorLoss(Protocol):
     l2/tail, 4/(t+1)
     """
 
-    labels: Literal["sign", "real"]
+    @property
+    def labels(self) -> Literal["sign", "real"]:
+        """Legal labels: -1 and +1, or any number up to the problem's `label_bound`."""
 
     def value(self, x: Array, v: Array, y: float) -> float:
         """The loss of the point `x` on one example."""

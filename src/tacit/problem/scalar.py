@@ -23,8 +23,8 @@ class ScalarLoss(ABC):
     """A convex loss that sees an example only through the prediction `u = v·x` and the label `y`.
 
     To add one, write `value`, `slope`, `slope_bound`, and state `curvature`; everything else has a default
-    that is right for any convex function. Give it a `prox` in closed form, or a smaller `gradient_diameter`, if
-    there is one.
+    that is right for any convex function. Give it a `prox` in closed form, or a smaller `gradient_diameter` or
+    `variation`, if there is one.
 
     Attributes
     ----------
@@ -84,6 +84,13 @@ class ScalarLoss(ABC):
         """
         return 2.0 * feature_bound * self.slope_bound(feature_bound * radius, label_bound) * ROUNDED_UP
 
+    def variation(self, reach: float, label_bound: float) -> float:
+        """Bound on `max - min` of the loss over |u| ≤ `reach`, for any one label up to `label_bound`.
+
+        By the mean value theorem the length of the interval times the steepest slope; some losses know better.
+        """
+        return 2.0 * reach * self.slope_bound(reach, label_bound) * ROUNDED_UP
+
 
 def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
     """Look at a loss's slopes on a grid of predictions, and refuse it if they belie its constants.
@@ -136,6 +143,10 @@ class Smoothed(ScalarLoss):
 
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return self.loss.slope_bound(reach, label_bound)
+
+    def variation(self, reach: float, label_bound: float) -> float:
+        """The loss's: both are least at the same place, and away from it this one rises no faster."""
+        return self.loss.variation(reach, label_bound)
 
     def prox(self, z: float, y: float, step: float) -> float:
         longer = step + self.width
