@@ -1,8 +1,13 @@
 """The scripts run end to end, on less data."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tacit.datasets.files import folders
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,3 +38,26 @@ def test_pigd_regret_prints_ratios_to_both_bounds():
     assert "theorem's bound" in text
     assert "200" in text
     assert "400" in text
+
+
+def test_regret_slopes_prints_slopes_beside_exponents(tmp_path):
+    """Every contender, a slope with its error, and the theorem's exponent; for machines too."""
+    arguments = ("experiments/regret_slopes.py", "--horizons", "50", "100", "--seeds", "2", "--out", str(tmp_path))
+    text = run(*arguments)
+    for name in ("PIGD", "PGIGA", "POCP over FTL", "EWOO", "0.75", "±"):
+        assert name in text
+    assert (tmp_path / "regret_slopes.png").stat().st_size > 10_000
+    slopes = json.loads(run(*arguments, "--json"))
+    assert slopes["EWOO"]["theorem"] == 0.5
+    assert set(slopes["PIGD"]) == {"slope", "standard_error", "theorem"}
+
+
+def test_offline_adult_runs_every_method_through_one_interface():
+    """On a tenth of the rows; skipped where the data is not at hand."""
+    if not any((Path(folder) / name).exists() for folder in folders() for name in ("adult.data", "adult.data.gz")):
+        pytest.skip("Adult is not at hand: put adult.data into the folder named by TACIT_DATA")
+    arguments = ("experiments/offline_adult.py", "--rows", "3000", "--runs", "1", "--epsilons", "10", "--seed", "1")
+    scores = json.loads(run(*arguments, "--json"))
+    assert {name.split(",")[0] for name in scores} == {"POL", "output perturbation", "objective perturbation"}
+    assert all(0.5 < runs["10.0"][0] <= 1.0 for runs in scores.values())
+    assert "not private" in run(*arguments)

@@ -2,6 +2,8 @@ from tacit.accounting.cost import Cost as Cost
 from tacit.accounting.exact import Privacy as Privacy
 from tacit.accounting.guarantee import Guarantee as Guarantee
 from tacit.accounting.ledger import Ledger as Ledger
+from tacit.algorithms import ewoo as ewoo
+from tacit.algorithms import output_perturbation as output_perturbation
 from tacit.algorithms import pgiga as pgiga
 from tacit.algorithms import pigd as pigd
 from tacit.algorithms import pocp as pocp
@@ -20,7 +22,12 @@ from tacit.learners.averaged import averaged as averaged
 from tacit.learners.fading import FadingIGD as FadingIGD
 from tacit.learners.giga import GIGA as GIGA
 from tacit.learners.igd import IGD as IGD
+from tacit.learners.leader import FTL as FTL
+from tacit.learners.weights import EWOO as EWOO
+from tacit.learners.weights import experts as experts
+from tacit.mechanisms.exponential import Exponential as Exponential
 from tacit.mechanisms.gaussian import Gaussian as Gaussian
+from tacit.mechanisms.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from tacit.problem.losses import Absolute as Absolute
 from tacit.problem.losses import Hinge as Hinge
 from tacit.problem.losses import Huber as Huber
@@ -28,6 +35,7 @@ from tacit.problem.losses import Linear as Linear
 from tacit.problem.losses import Logistic as Logistic
 from tacit.problem.losses import Quantile as Quantile
 from tacit.problem.losses import Squared as Squared
+from tacit.problem.nets import grid as grid
 from tacit.problem.problem import Problem as Problem
 from tacit.problem.problem import VectorLoss as VectorLoss
 from tacit.problem.scalar import ScalarLoss as ScalarLoss
@@ -46,6 +54,8 @@ from tacit.state import State as State
 
 __version__: str
 __all__ = [
+    "EWOO",
+    "FTL",
     "GIGA",
     "IGD",
     "Absolute",
@@ -54,6 +64,7 @@ __all__ = [
     "Certificate",
     "ConvexSet",
     "Cost",
+    "Exponential",
     "FadingIGD",
     "Gaussian",
     "Guarantee",
@@ -68,6 +79,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Mechanism",
+    "ObjectivePerturbation",
     "Privacy",
     "Private",
     "Problem",
@@ -86,7 +98,11 @@ __all__ = [
     "at",
     "averaged",
     "every",
+    "ewoo",
+    "experts",
     "geometric",
+    "grid",
+    "output_perturbation",
     "pgiga",
     "pigd",
     "pocp",

@@ -7,9 +7,13 @@ from typing import Any
 from tacit.accounting.exact import Privacy
 from tacit.contracts import Calibration, Learner
 from tacit.core import Private
+from tacit.errors import whole
 from tacit.learners.averaged import How, averaged
 from tacit.learners.giga import GIGA, Step
 from tacit.learners.igd import IGD
+from tacit.learners.leader import FTL
+from tacit.learners.weights import EWOO
+from tacit.mechanisms.exponential import Exponential
 from tacit.mechanisms.gaussian import Gaussian, Shape
 from tacit.problem.problem import Problem
 from tacit.schedule import Schedule, at, every
@@ -109,3 +113,35 @@ def pol(
     """
     learner = averaged(IGD(problem), how, horizon=horizon)
     return Private(learner, Gaussian(), at([horizon]), privacy, horizon, calibration, allow_broken, seed)
+
+
+def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, seed: int | None = None) -> Private:
+    """The leader of all examples, released once (Chaudhuri, Monteleoni, Sarwate, 2011): POCP over FTL at one round.
+
+    Unlike its authors' it takes any loss and set that `FTL` does, and Gaussian noise for an exact sensitivity.
+
+    >>> from tacit import Logistic, Privacy, Problem, WholeSpace, output_perturbation
+    >>> problem = Problem(Logistic(), WholeSpace(), dimension=2, ridge=0.1)
+    >>> output_perturbation(problem, Privacy(1, 1e-6), horizon=3).timetable.rounds
+    array([3])
+    """
+    return pocp(FTL(problem), privacy, horizon, schedule=at([whole("horizon", horizon)]), seed=seed)
+
+
+def ewoo(
+    learner: EWOO,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+) -> Private:
+    """Private exponentially weighted online optimisation (Section 4.1), and private experts.
+
+    >>> from tacit import EWOO, Box, Absolute, Privacy, Problem, ewoo
+    >>> problem = Problem(Absolute(), Box(-1.0, 1.0), dimension=1, label_bound=1.0)
+    >>> private = ewoo(EWOO(problem, [[-1.0], [0.0], [1.0]]), Privacy(1, 1e-6), horizon=2)
+    >>> float(private.fit([[1.0], [0.5]], [1.0, 0.5]).point[0]) in (-1.0, 0.0, 1.0)
+    True
+    """
+    return Private(learner, Exponential(), schedule or every(1), privacy, horizon, seed=seed)

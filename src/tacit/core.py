@@ -134,6 +134,12 @@ class Private:
             releases += [release] if release else []
         return self._commit(state, new), releases
 
+    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
+        """Learn from a whole data set, as a stream of its own, and return the last release."""
+        if not self.timetable.publishes_by(len(y), 1):
+            raise InvalidInput(f"{len(y)} examples reach no published round. Give more, or publish earlier.")
+        return self.run(self.start(ledger), X, y)[1][-1]
+
     def _advance(self, state: State, X: Array, y: Array, noise: Iterator[Integers]) -> tuple[State, Release | None]:
         """The definition: learn from bounded rows and, where the schedule says so, hide and decide."""
         t = state.t + len(y)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit import GIGA, IGD, FadingIGD, L2Ball, Problem, Unprovable, WholeSpace
+from tacit import FTL, GIGA, IGD, FadingIGD, L2Ball, Problem, Unprovable, WholeSpace
 from tacit.learners.averaged import Averaged
 from zoo import LOSSES, SETS, Distance
 
@@ -133,6 +133,10 @@ LEARNERS: dict[str, Callable[[Problem], IGD | GIGA]] = {
     "giga": GIGA,
     "giga printed": lambda problem: GIGA(problem, "printed"),
     "fading igd": lambda problem: FadingIGD(replace(problem, ridge=0.0), strength=problem.ridge),
+    "ftl": FTL,
+    "regularised ftl": lambda problem: FTL(problem, extra_ridge=0.7),
+    "ftl without ridge": lambda problem: FTL(replace(problem, ridge=0.0), extra_ridge=problem.ridge),
+    "mean of ftl": lambda problem: Averaged(FTL(problem)),
     "mean of igd": lambda problem: Averaged(IGD(problem)),
     "suffix of igd": lambda problem: Averaged(IGD(problem), first=3),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learners.cases import Nothing
-from tacit import GIGA, IGD, Certificate, ScalarLoss
+from tacit import FTL, GIGA, IGD, Certificate, ScalarLoss
 from tacit.learners.averaged import Averaged
 
 _UNUSED = np.zeros(0)  # the last release: learners that hand over their iterate do not look at it
@@ -28,6 +28,7 @@ def moved(learner: IGD | GIGA, raw: np.ndarray, i: int) -> float:
     problem = learner.problem
     labels = np.where(raw[:, -1] < 0.0, -1.0, 1.0) if problem.loss.labels == "sign" else raw[:, -1]
     V, y = problem.bound(raw[:, :-1], labels)
+    learner = _that_can_leave_out(learner)
     before = learner.absorb(learner.start(), 0, V[:i], y[:i], _UNUSED)
     one = learner.absorb(before, i, V[i : i + 1], y[i : i + 1], _UNUSED)
     if problem.neighbours == "replace":
@@ -37,6 +38,31 @@ def moved(learner: IGD | GIGA, raw: np.ndarray, i: int) -> float:
     ends = [learner.absorb(x, i + 1, V[i + 1 : -1], y[i + 1 : -1], _UNUSED) for x in (one, other)]
     rows = [learner.hand_over(end, len(raw) - 1)[1] for end in ends]
     return float(np.linalg.norm(rows[0] - rows[1]))
+
+
+@dataclass(frozen=True)
+class Muted:
+    """A vector loss that is 0 on examples whose label is not a number."""
+
+    loss: object
+
+    def __getattr__(self, name):
+        return getattr(object.__getattribute__(self, "loss"), name)
+
+    def value(self, x, v, y):
+        return 0.0 if np.isnan(y) else self.loss.value(x, v, y)
+
+    def gradient(self, x, v, y):
+        return np.zeros_like(x) if np.isnan(y) else self.loss.gradient(x, v, y)
+
+
+def _that_can_leave_out(learner):
+    """Leaders keep their examples, so one whose data term is 0 must be told from the others when it is minimised."""
+    inner = getattr(learner, "learner", learner)
+    if not isinstance(inner, FTL) or isinstance(inner.problem.loss, ScalarLoss):
+        return learner
+    muted = replace(inner, problem=replace(inner.problem, loss=Muted(inner.problem.loss)))
+    return muted if inner is learner else replace(learner, learner=muted)
 
 
 def _without(learner, before, i, V, y):
@@ -51,6 +77,8 @@ def _without(learner, before, i, V, y):
     if isinstance(learner, GIGA):
         rate = 1.0 / (learner.problem.ridge * (i + 1 + learner.delay))
         return {"x": learner.problem.domain.project(before["x"] * (1.0 - rate * learner.problem.ridge))}
+    if isinstance(getattr(learner, "learner", learner), FTL):
+        return learner.absorb(before, i, V, np.full(1, np.nan), _UNUSED)
     if isinstance(learner, Averaged):
         exact = replace(learner.learner, problem=replace(learner.problem, loss=Nothing(), label_bound=1.0))
         return replace(learner, learner=exact).absorb(before, i, V, y, _UNUSED)

@@ -28,7 +28,7 @@ def flipped(learner: IGD | GIGA, t: int, i: int) -> float:
 
 @pytest.mark.parametrize("ridge", [1.0, 0.1, 0.01])
 @pytest.mark.parametrize("t", [1, 2, 3, 10, 100])
-@pytest.mark.parametrize("learner", ["igd", "giga"])
+@pytest.mark.parametrize("learner", ["igd", "giga", "ftl", "regularised ftl"])
 def test_the_certificate_is_reached_whichever_example_changes(learner, t, ridge):
     """On linear losses the first, a middle and the last example each use at least 99 % of the bound, and no more."""
     made = tight(learner, ridge)
@@ -50,9 +50,10 @@ def test_the_printed_step_reaches_its_certificate_from_its_first_move(ridge):
 @pytest.mark.parametrize("group", GROUPS)
 def test_no_neighbour_exceeds_the_certificate(group):
     """A random, then coordinate-wise search over both streams finds no violation, on any set and relation."""
+    effort = {"tries": 6, "evaluations": 8} if "ftl" in group else {}  # a leader is some hundred steps of the others
     for name, learner in BUILT.items():
         if name.split(",")[0] == group:
-            found = search(learner, seed=len(name))
+            found = search(learner, seed=len(name), **effort)
             assert found.share <= 1.0, f"{name}: {found}"
 
 
@@ -79,6 +80,8 @@ def test_no_neighbour_exceeds_the_certificate_however_long_one_searches(group, r
         ("giga: huber, box, zero-out", 0.99),
         ("giga printed: huber, l2 ball, replace", 0.99),
         ("igd: linear, whole space, replace, intercept", 0.99),
+        ("ftl: hinge, l2 ball, replace", 0.9),
+        ("ftl: logistic, l2 ball, replace", 0.5),
     ],
 )
 def test_the_search_comes_near(name, least):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +28,7 @@ def learning_curves(
     path : path
         Where to save it; the ending chooses the format.
     """
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise TacitError("plots need the extra `plot` (matplotlib): install tacit[plot].") from None
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = _pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.6), layout="constrained")
     for axis, curves in ((left, accuracies), (right, regrets)):
         for label, values in curves.items():
@@ -47,3 +42,52 @@ def learning_curves(
     figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="medium")
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def power_laws(
+    horizons: Array,
+    regrets: Mapping[str, Array],
+    exponents: Mapping[str, float],
+    title: str,
+    path: str | os.PathLike[str],
+) -> None:
+    """Save regret against the length of the stream, on logarithmic axes, each with a line of its theorem's exponent.
+
+    Parameters
+    ----------
+    horizons : ndarray
+        Lengths of the streams.
+    regrets : mapping of label to ndarray
+        For each contender one row a run, one column a horizon; the mean and its standard error are drawn.
+    exponents : mapping of label to float
+        The theorem's exponent.
+    title : str
+        What the picture shows.
+    path : path
+        Where to save it; the ending chooses the format.
+    """
+    plt = _pyplot()
+    figure, axis = plt.subplots(figsize=(7.5, 5.0), layout="constrained")
+    for label, runs in regrets.items():
+        mean, error = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1) / np.sqrt(len(runs))
+        points = axis.errorbar(horizons, mean, error, marker="o", capsize=3, label=label)
+        theorem = mean[0] * (horizons / horizons[0]) ** exponents[label]
+        axis.plot(horizons, theorem, linestyle=":", color=points[0].get_color(), alpha=0.7)
+    axis.set(xscale="log", yscale="log", xlabel="examples T", ylabel="regret (dotted: the theorem's exponent)")
+    axis.grid(True, which="both", alpha=0.25)
+    axis.legend(frameon=False)
+    figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="medium")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _pyplot() -> Any:
+    """Matplotlib, drawing to files."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise TacitError("plots need the extra `plot` (matplotlib): install tacit[plot].") from None
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -1,0 +1,203 @@
+"""Objective perturbation: the minimiser of the sum of all losses and a random linear term, published once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tacit.accounting.cost import FREE, Cost, total
+from tacit.accounting.exact import Privacy, epsilon_of
+from tacit.accounting.guarantee import Guarantee
+from tacit.accounting.ledger import Ledger
+from tacit.accounting.perturbed import delta_perturbed, shift_of
+from tacit.arrays import Array
+from tacit.contracts import Calibrated, Certificate
+from tacit.core import Release
+from tacit.errors import InvalidInput, Unprovable, expect, whole
+from tacit.mechanisms.gaussian import Gaussian
+from tacit.mechanisms.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
+from tacit.problem.minimise import blindness, minimiser
+from tacit.problem.objective import Scalars
+from tacit.problem.problem import Problem
+from tacit.problem.scalar import ScalarLoss
+from tacit.problem.sets import WholeSpace
+from tacit.schedule import Timetable, at
+from tacit.state import new_name
+
+_SCALE = 2.0**36  # deviation of the linear term on its lattice
+_FOR_OUTPUT = 2.0**-7  # share of mu that hides how inexactly the minimiser is known
+_DELTA_SHARE = 0.9  # share of delta for the perturbed objective itself
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """`argmin_x Σ_i f_i(x) + b·x` with Gaussian b, for smooth scalar losses on the whole space.
+
+    The method that the paper sets its offline learning beside (Chaudhuri, Monteleoni, Sarwate, *Differentially Private
+    Empirical Risk Minimization*, 2011, Algorithm 2), calibrated by `tacit.accounting.perturbed`.
+
+    **What is published** is not the exact minimiser, which no computer knows, but a point within `error` of it, on a
+    lattice, with Gaussian noise that hides twice that error. *Proof that this suffices.* The exact minimiser is
+    private by `accounting.perturbed`; given it, what is added to it is a Gaussian whose mean differs between
+    neighbours by at most `2·error`; the two compose, and the published point follows from the second. ∎ `error`
+    counts the solver's tolerance, rounding errors, and that of b to a lattice.
+
+    Parameters
+    ----------
+    problem : Problem
+        A smooth scalar loss with bounded slopes, a ridge, and the whole space as domain.
+    privacy : Privacy
+        The total budget.
+    horizon : int
+        Number of examples.
+    seed : int, optional
+        For simulations and tests, which then protect nobody.
+
+    Examples
+    --------
+    >>> from tacit import Logistic, ObjectivePerturbation, Privacy, Problem, WholeSpace
+    >>> problem = Problem(Logistic(), WholeSpace(), dimension=2, ridge=1.0)
+    >>> method = ObjectivePerturbation(problem, Privacy(1.0, 1e-6), horizon=3)
+    >>> method.fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1]).point.shape
+    (2,)
+    """
+
+    problem: Problem
+    privacy: Privacy
+    horizon: int
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        expect("problem", self.problem, isinstance(self.problem, Problem), "Problem(Logistic(), WholeSpace(), 10)")
+        expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+        object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+        if self.seed is not None:
+            object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
+        _check(self.problem)
+        if self._shift == 0.0:
+            needed = self._curvature / math.expm1(0.9 * self.privacy.epsilon)
+            raise Unprovable(
+                f"the Hessian alone costs {self._hessian:.3g}, more than epsilon = {self.privacy.epsilon:g}. Take a "
+                f"ridge of at least {needed / self.horizon:.3g}, or use pol, which needs none of that."
+            )
+
+    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
+        """Learn from all `horizon` examples and publish one point; its cost is charged to `ledger`, if you name one."""
+        X, y = self.problem.bound(X, y)
+        if len(y) != self.horizon:
+            raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
+        self._charge(ledger)
+        tilt, (drawn,) = self._draw(), self._output.noise(self.seed, 1, 1)
+        _, encoded = self._output.encode({}, self._minimiser(X, y, tilt), 1)
+        _, noisy, sd = self._output.decode({}, encoded + drawn, 1)
+        return Release(self.horizon, 1, noisy.copy(), noisy, sd, self.seed is not None)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The claim beside the truth."""
+        return Guarantee(self.privacy, self.cost, self.problem.neighbours, "exact", self.seed is not None)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """That of the perturbed objective, as one (epsilon, delta), of the noise on the output, and of the sampler."""
+        epsilon = self._split[0]
+        delta = delta_perturbed(epsilon, self._shift, self._hessian, self._dimensions)
+        objective = Cost(extra_epsilon=epsilon, extra_delta=delta)
+        return total([objective, sampling_cost(self.problem.size, 0.0), self._output.cost(None)])
+
+    @property
+    def noise_sd(self) -> float:
+        """The deviation of the entries of the linear term; public."""
+        return self.problem.gradient_diameter / self._shift
+
+    def _charge(self, ledger: Ledger | None) -> None:
+        if ledger is None or self.seed is not None:
+            return
+        lineage, before, after = new_name(), (0, 0, 0, ""), (1, self.horizon, 1, "")
+        ledger.open(lineage, self.cost, self.problem.neighbours, FREE, before)
+        ledger.commit(lineage, before, after, self.cost)
+
+    def _draw(self) -> Array:
+        """The linear term."""
+        bits = secret_bits() if self.seed is None else seeded_bits(self.seed, -1)
+        return np.asarray(lattice_normal(_SCALE, (self.problem.size,), bits) * (self.noise_sd / _SCALE))
+
+    def _minimiser(self, X: Array, y: Array, tilt: Array) -> Array:
+        p, start = self.problem, np.zeros(self.problem.size)
+        objective = Scalars(p, X, y, p.ridge, 0.0, tilt / self.horizon)
+        return minimiser(objective, p.domain, start, self._slack, 2.0 * self._longest)
+
+    @property
+    def _curvature(self) -> float:
+        return self.problem.smoothness - self.problem.ridge
+
+    @property
+    def _hessian(self) -> float:
+        """`c` of `accounting.perturbed`."""
+        return math.log1p(self._curvature / (self.problem.ridge * self.horizon)) * (1.0 + 1e-9)
+
+    @property
+    def _dimensions(self) -> int:
+        return 2 if self.problem.neighbours == "replace" else 1
+
+    @cached_property
+    def _split(self) -> tuple[float, Privacy]:
+        """The epsilon of the perturbed objective, and the budget of the noise on its minimiser."""
+        epsilon, delta = self.privacy.epsilon, self.privacy.delta
+        left = 0.99 * (1.0 - _DELTA_SHARE) * delta * math.exp(-epsilon / 2.0)
+        small = epsilon_of(left, _FOR_OUTPUT * self.privacy.mu)
+        return epsilon - 1.01 * small - 1e-9 * epsilon, Privacy(small, left)
+
+    @cached_property
+    def _shift(self) -> float:
+        return shift_of(self._split[0], _DELTA_SHARE * self.privacy.delta, self._hessian, self._dimensions)
+
+    @cached_property
+    def _output(self) -> Calibrated:
+        """Gaussian noise that hides twice the error of a computed minimiser."""
+        rounded = math.sqrt(self.problem.size) * self.noise_sd / _SCALE / self._total_ridge
+        lattice = self._longest * 2.0**-22 * _FOR_OUTPUT * self.privacy.mu  # with less noise no lattice would fit
+        error = max(2.0 * self._slack + rounded, lattice)
+        certificate = Certificate(
+            "l2", "tail", f"{2.0 * error:.3g}", lambda t: 2.0 * error + 0.0 * t, self._longest, "", "this module"
+        )
+        timetable = Timetable(at([self.horizon]), self.horizon)
+        return Gaussian().calibrate(certificate, timetable, self.problem.size, self._split[1], "exact")
+
+    @property
+    def _total_ridge(self) -> float:
+        return self.problem.ridge * self.horizon
+
+    @cached_property
+    def _longest(self) -> float:
+        """No minimiser is longer: the gradients of all losses and of the linear term, over the ridge."""
+        farthest = REACH * self.noise_sd * math.sqrt(self.problem.size)
+        return self.problem.lipschitz / self.problem.ridge + farthest / self._total_ridge
+
+    @cached_property
+    def _slack(self) -> float:
+        """What the solver is asked for, and what rounding errors may add to that."""
+        p, tilt = self.problem, REACH * self.noise_sd * math.sqrt(self.problem.size) / self.horizon
+        steepest = p.lipschitz + tilt + p.ridge * self._longest
+        return float(blindness(p, float(self.horizon), p.ridge, self._longest, steepest, 0.0))
+
+
+def _check(problem: Problem) -> None:
+    """Refuse what the proof does not cover."""
+    kinked = not (isinstance(problem.loss, ScalarLoss) and math.isfinite(problem.loss.curvature))
+    if kinked or not isinstance(problem.domain, WholeSpace):
+        what = "smooth scalar losses" if kinked else "the whole space"
+        came = type(problem.loss).__name__ if kinked else problem.domain
+        raise Unprovable(
+            f"objective perturbation is proven for {what}, and this is {came}. Use Logistic or Huber on WholeSpace(), "
+            "or pol, which takes kinked losses and constraints."
+        )
+    if not problem.ridge > 0.0 or not math.isfinite(problem.gradient_diameter):
+        raise Unprovable(
+            "objective perturbation needs a ridge above 0 and slopes that are bounded everywhere. Use Logistic or "
+            "Huber, with a ridge; or pol, with a bounded domain."
+        )
