@@ -50,8 +50,7 @@ def methods(privacy: Privacy, horizon: int, dimension: int, seed: int | None) ->
 
 def accuracy(method: Method, train: Stream, X: np.ndarray, y: np.ndarray) -> float:
     """Fit once, score on the held-out rows."""
-    problem = method.problem if isinstance(method, ObjectivePerturbation) else method.learner.problem
-    scores = problem.predict(method.fit(train.X, train.y).point, X)
+    scores = method.problem.predict(method.fit(train.X, train.y).point, X)
     return float(np.mean(np.where(scores > 0.0, 1.0, -1.0) == y))
 
 

@@ -104,6 +104,7 @@ def measure(privacy: Privacy, horizons: list[int], seeds: int, console: Console)
 def show(privacy: Privacy, horizons: list[int], runs: dict[str, np.ndarray], console: Console) -> None:
     """Regrets and slopes as a table."""
     table = Table("algorithm", *(f"T = {T:,}" for T in horizons), "slope", "last slope", "theorem")
+    table.columns[0].no_wrap = True
     for name, values in runs.items():
         fitted, error = slope(horizons, values)
         last, last_error = slope(horizons[-2:], values[:, -2:])
@@ -128,6 +129,8 @@ def main() -> None:
     arguments.add_argument("--json", action="store_true", help="print JSON for machines")
     arguments.add_argument("--out", type=Path, default=Path("experiments/out"))
     options = arguments.parse_args()
+    if options.seeds < 2 or len(options.horizons) < 2:
+        arguments.error("a slope and its error need two or more horizons, and seeds")
     privacy, console = Privacy(options.epsilon, options.delta), Console(stderr=options.json)
     runs = measure(privacy, options.horizons, options.seeds, console)
     if options.json:

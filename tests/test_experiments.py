@@ -43,7 +43,7 @@ def test_pigd_regret_prints_ratios_to_both_bounds():
 def test_regret_slopes_prints_slopes_beside_exponents(tmp_path):
     """Every contender, a slope with its error, and the theorem's exponent; for machines too."""
     arguments = ("experiments/regret_slopes.py", "--horizons", "50", "100", "--seeds", "2", "--out", str(tmp_path))
-    text = run(*arguments)
+    text = " ".join(run(*arguments).split())
     for name in ("PIGD", "PGIGA", "POCP over FTL", "EWOO", "0.75", "±"):
         assert name in text
     assert (tmp_path / "regret_slopes.png").stat().st_size > 10_000

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 ORDER = (
     "errors | arrays < accounting < problem < schedule | state < contracts < core"
-    " < learners | mechanisms < kernels < algorithms < plan | regret | checks"
+    " < learners | mechanisms < kernels < algorithms | perturbation < plan | regret | checks"
     " < audit | datasets | estimators | report < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}

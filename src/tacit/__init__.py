@@ -37,7 +37,7 @@ _HOME = {
     "Linear": "problem.losses",
     "Logistic": "problem.losses",
     "Mechanism": "contracts",
-    "ObjectivePerturbation": "mechanisms.perturbation",
+    "ObjectivePerturbation": "perturbation",
     "Privacy": "accounting.exact",
     "Private": "core",
     "Problem": "problem.problem",

@@ -27,7 +27,7 @@ from tacit.learners.weights import EWOO as EWOO
 from tacit.learners.weights import experts as experts
 from tacit.mechanisms.exponential import Exponential as Exponential
 from tacit.mechanisms.gaussian import Gaussian as Gaussian
-from tacit.mechanisms.perturbation import ObjectivePerturbation as ObjectivePerturbation
+from tacit.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from tacit.problem.losses import Absolute as Absolute
 from tacit.problem.losses import Hinge as Hinge
 from tacit.problem.losses import Huber as Huber

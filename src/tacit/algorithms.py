@@ -111,8 +111,9 @@ def pol(
     >>> Simplex().contains(model.point)
     True
     """
-    learner = averaged(IGD(problem), how, horizon=horizon)
-    return Private(learner, Gaussian(), at([horizon]), privacy, horizon, calibration, allow_broken, seed)
+    learner, once = averaged(IGD(problem), how, horizon=horizon), at([whole("horizon", horizon)])
+    settings: dict[str, Any] = {"calibration": calibration, "allow_broken": allow_broken, "seed": seed}
+    return pocp(learner, privacy, horizon, schedule=once, **settings)
 
 
 def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, seed: int | None = None) -> Private:

@@ -30,6 +30,7 @@ from tacit.accounting.ledger import Ledger
 from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
+from tacit.problem.problem import Problem
 from tacit.schedule import Schedule, Timetable
 from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_name, read_state
 
@@ -111,7 +112,7 @@ class Private:
 
     def step(self, state: State, X: Any, y: Any) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
-        X, y = self.learner.problem.bound(X, y)
+        X, y = self.problem.bound(X, y)
         self._check(state, len(y))
         due, last = self.timetable.due(state.k + 1), state.t + len(y)
         if due is not None and last > due:
@@ -124,7 +125,7 @@ class Private:
 
         An interruption leaves `state` as it was: nothing is spent before the releases are there to be shown.
         """
-        X, y = self.learner.problem.bound(X, y)
+        X, y = self.problem.bound(X, y)
         self._check(state, len(y))
         new, releases, noise = state, [], self._noise_ahead(state, len(y))
         while (done := new.t - state.t) < len(y):
@@ -135,10 +136,16 @@ class Private:
         return self._commit(state, new), releases
 
     def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
-        """Learn from a whole data set, as a stream of its own, and return the last release."""
+        """Learn from a whole data set, as a stream of its own, and return the last release (not `self`)."""
+        X, y = np.asarray(X), np.asarray(y)
         if not self.timetable.publishes_by(len(y), 1):
             raise InvalidInput(f"{len(y)} examples reach no published round. Give more, or publish earlier.")
         return self.run(self.start(ledger), X, y)[1][-1]
+
+    @property
+    def problem(self) -> Problem:
+        """What is being learnt."""
+        return self.learner.problem
 
     def _advance(self, state: State, X: Array, y: Array, noise: Iterator[Integers]) -> tuple[State, Release | None]:
         """The definition: learn from bounded rows and, where the schedule says so, hide and decide."""
@@ -181,7 +188,7 @@ class Private:
     def guarantee(self) -> Guarantee:
         """The claim beside the truth, for everything this can ever publish."""
         claimed, delivered = self.calibrated.claimed, self.calibrated.cost(None)
-        return Guarantee(claimed, delivered, self.learner.problem.neighbours, self.calibration, self.seed is not None)
+        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, self.seed is not None)
 
     @cached_property
     def settings(self) -> str:
@@ -195,7 +202,7 @@ class Private:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
         lineage = SIMULATION if self.seed is not None else new_name()
         exact, coders = self.learner.start(), self.calibrated.start()
-        state = first_state(self.settings, lineage, exact, coders, self.learner.problem.first_point)
+        state = first_state(self.settings, lineage, exact, coders, self.problem.first_point)
         return self._open(state, Ledger() if ledger is None else ledger)
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
@@ -219,7 +226,7 @@ class Private:
         if self.seed is None:
             if books.enter(state.lineage, ledger) is not ledger:
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
-            neighbours = self.learner.problem.neighbours
+            neighbours = self.problem.neighbours
             ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
         return state
 

@@ -197,7 +197,7 @@ def test_the_experts_certificate_is_reached(count):
 def test_the_sup_norm_is_caught(name):
     """The largest change of one candidate's losses, W, is half the range, and the search finds twice as much."""
     learner = BUILT[name]
-    assert search(learner, seed=1, certified=learner._variation, tries=100, climbs=200) > 1.9
+    assert search(learner, seed=1, certified=learner.variation, tries=100, climbs=200) > 1.9
 
 
 def test_the_sup_norm_is_what_it_is_called():
@@ -340,7 +340,7 @@ def test_rounding_to_steps_is_part_of_the_certificate():
     for name, learner in BUILT.items():
         bound, plain = float(learner.certificate.at(1)), float(learner.certificate.formula)
         assert bound <= plain * (1.0 + 1e-4) + 1e-5 * float(np.max(learner._ridge_term)), name
-        exact = learner._variation
+        exact = learner.variation
         if learner.problem.neighbours == "replace":
             exact = min(2.0 * exact, learner._gradients_apart * learner._diameter)
         assert bound > exact, name
@@ -402,7 +402,7 @@ def test_points_are_plain_settings():
     assert one == other
     assert hash(one) == hash(other)
     assert isinstance(one.points, tuple)
-    assert repr(one) == f"EWOO({len(net)} points)"
+    assert repr(one).startswith(f"EWOO({len(net)} points, Problem(")
     assert one.row_size == len(net)
     assert one != EWOO(problem, net[1:])
     assert one.certificate == other.certificate

@@ -103,10 +103,10 @@ def test_the_stated_cost_is_the_recomputed_one(plan):
     assert stated[0] == FREE
     assert stated[-1] == made.cost(None)
     one = Fraction(made.eta) if made.pure else Fraction(made.eta) ** 2 / 8
-    said = [c.extra_epsilon if made.pure else c.rho for c in stated]
+    said = [c.plain_epsilon if made.pure else c.rho for c in stated]
     assert all(k * one <= Fraction(c) <= k * one * (1 + Fraction(1, 10**9)) for k, c in enumerate(said))
-    assert all((c.rho == 0.0) == made.pure and (c.extra_epsilon > 0.0) == made.pure for c in stated[1:])
-    assert all(0.0 < c.extra_delta < 1e-307 for c in stated[1:])
+    assert all((c.rho == 0.0) == made.pure and (c.plain_epsilon > 0.0) == made.pure for c in stated[1:])
+    assert all(0.0 < c.extra_delta + c.plain_delta < 1e-307 for c in stated[1:])
     assert (eta <= made.eta).all()
     assert (eta >= made.eta * (1.0 - 1e-14)).all()
 
@@ -616,6 +616,6 @@ def test_rows_that_nothing_moves_are_raced_all_the_same():
 def test_a_bounded_range_is_a_cost():
     """`eta²/8` of zCDP or eta of epsilon, times the count."""
     assert bounded_range(0.4, 5).rho == pytest.approx(0.1)
-    assert bounded_range(0.4, 5, pure=True).extra_epsilon == pytest.approx(2.0)
+    assert bounded_range(0.4, 5, pure=True).plain_epsilon == pytest.approx(2.0)
     assert bounded_range(0.4, 5).rho >= 0.4**2 / 8.0 * 5
     assert ROUNDING == 7.0 * 2.0**-32

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from tacit import Absolute, Box, Hinge, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
 from tacit.problem import minimise
-from tacit.problem.minimise import blindness, minimiser, quadratic_minimiser
+from tacit.problem.minimise import minimiser, quadratic_minimiser, rounding_slack
 from tacit.problem.objective import Quadratic, Scalars, Vectors, mean_loss
 from zoo import LOSSES, SETS, Distance, labels_of
 
@@ -153,7 +153,7 @@ def test_sums_and_examples_are_one_objective():
     np.testing.assert_allclose(sums.below(x)[1], examples.below(x)[1], atol=1e-14)
 
 
-def test_blindness_covers_what_rounding_does():
+def test_rounding_slack_covers_what_rounding_does():
     """In single precision, whose unit is 2²⁹ times larger, the solver errs by less than 2²⁹ times the bound."""
     problem = Problem(Logistic(), L2Ball(1.0), 5, ridge=0.05)
     V, y = sample(problem, 400, seed=8)
@@ -163,5 +163,5 @@ def test_blindness_covers_what_rounding_does():
     for _ in range(3000):
         step = (coarse.gradient(x) / coarse.smoothness).astype(np.float32)
         x = problem.domain.project(x - step).astype(np.float32)
-    allowed = blindness(problem, 400.0, 0.05, 1.0, problem.lipschitz + 0.05, 0.0) * 2.0**29
+    allowed = rounding_slack(problem, 400.0, 0.05, 1.0, problem.lipschitz + 0.05, 0.0) * 2.0**29
     assert 0.0 < np.linalg.norm(x - exact) <= allowed

@@ -28,10 +28,11 @@ class Cost:
     rho : float
         zCDP of the rest.
     extra_epsilon, extra_delta : float
-        What is known as an (e, d) only: a release that is (e, d)-private, or a sampler that is not ideal. If the
-        probabilities of what it draws are within a factor `exp(±e/2)` of the ideal ones, all draws together, but for
-        outcomes of probability d, then (epsilon, delta) becomes `(epsilon + e, exp(e/2)·delta + d)`; with an
-        (e, d)-private release it becomes `(epsilon + e, delta + d)`, which is less.
+        What a sampler that is not ideal adds. If the probabilities of what it draws are within a factor `exp(±e/2)`
+        of the ideal ones, all draws together, but for outcomes of probability d, then (epsilon, delta) becomes
+        `(epsilon + e, exp(e/2)·delta + d)`.
+    plain_epsilon, plain_delta : float
+        Releases of which only an (epsilon, delta) is known. They add.
 
     Examples
     --------
@@ -43,6 +44,8 @@ class Cost:
     rho: float = 0.0
     extra_epsilon: float = 0.0
     extra_delta: float = 0.0
+    plain_epsilon: float = 0.0
+    plain_delta: float = 0.0
 
     def __post_init__(self) -> None:
         if not all(part >= 0.0 for part in astuple(self)):
@@ -50,8 +53,8 @@ class Cost:
 
     def __str__(self) -> str:
         parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]
-        if self.extra_epsilon > max(0.01, 0.1 * self.mu):  # more than any sampler's
-            parts = [*([] if self.mu + self.rho == 0.0 else parts), f"epsilon = {self.extra_epsilon:.4g}"]
+        if self.plain_epsilon > 0.0:
+            parts = [*(parts if self.mu + self.rho > 0.0 else []), f"epsilon = {self.plain_epsilon:.4g}"]
         return " and ".join(parts)
 
     @property
@@ -70,15 +73,16 @@ class Cost:
         if delta <= SMALLEST:
             return math.inf
         ideal = epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
-        return (ideal + self.extra_epsilon) * (_UP if self.extra_epsilon else 1.0)
+        added = self.extra_epsilon + self.plain_epsilon
+        return (ideal + added) * (_UP if added else 1.0)
 
     def delta(self, epsilon: float) -> float:
         """The delta at `epsilon`, rounded up."""
-        epsilon -= self.extra_epsilon
+        epsilon -= (self.extra_epsilon + self.plain_epsilon) * _UP
         if epsilon < 0.0:
             return 1.0
         ideal = delta_of(epsilon, self.mu * _UP) if self.gaussian else delta_of_rho(epsilon, self._all_rho)
-        return min(1.0, math.exp(self.extra_epsilon / 2.0) * ideal + self.extra_delta)
+        return min(1.0, math.exp(self.extra_epsilon / 2.0) * ideal + self.extra_delta + self.plain_delta)
 
     def within(self, privacy: Privacy) -> bool:
         """Whether this keeps `privacy`.
@@ -86,7 +90,8 @@ class Cost:
         >>> gaussian(1e-6, count=100).within(Privacy(1.0, 1e-6))
         True
         """
-        epsilon, delta = privacy.epsilon - self.extra_epsilon, self._left_of(privacy.delta)
+        epsilon = privacy.epsilon - (self.extra_epsilon + self.plain_epsilon)
+        delta = self._left_of(privacy.delta)
         if epsilon < 0.0 or delta <= SMALLEST:
             return False
         if self.gaussian:
@@ -94,8 +99,8 @@ class Cost:
         return self._all_rho <= rho_of(epsilon, delta)
 
     def _left_of(self, delta: float) -> float:
-        """What an imperfect sampler leaves of `delta` to the ideal mechanism."""
-        return (delta - self.extra_delta) * math.exp(-self.extra_epsilon / 2.0)
+        """What plain releases and an imperfect sampler leave of `delta` to the ideal mechanism."""
+        return (delta - self.extra_delta - self.plain_delta) * math.exp(-self.extra_epsilon / 2.0)
 
     @property
     def _all_rho(self) -> float:

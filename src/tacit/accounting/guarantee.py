@@ -23,9 +23,8 @@ class Guarantee:
     claimed : Privacy
         What the calibration promises for the whole published sequence.
     delivered : Cost
-        What the noise delivers against the learner's certificate, for noise that is Gaussian on its lattice
-        (`tacit.mechanisms.sampling` says how near to it the sampler comes). Where no two streams reach the certificate
-        in every round, the truth is better still.
+        What the noise delivers against the learner's certificate, the sampler's own imperfection included. Where no two
+        streams reach the certificate in every round, the truth is better still.
     neighbours : {"replace", "zero-out"}
         What one person may change.
     calibration : str

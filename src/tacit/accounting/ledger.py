@@ -105,6 +105,19 @@ class Ledger:
             self.neighbours = neighbours
             self._lines[lineage] = _Line(cost, spent, at)
 
+    def charge(self, cost: Cost, neighbours: str = "replace") -> None:
+        """Spend `cost` at once, for something that is published once and has no stream; or refuse.
+
+        >>> from tacit import Cost, Ledger, Privacy
+        >>> ledger = Ledger(Privacy(1.0, 1e-6))
+        >>> ledger.charge(Cost(plain_epsilon=0.4))
+        >>> ledger.spent.plain_epsilon
+        0.4
+        """
+        once = f"once {os.urandom(16).hex()}"
+        self.open(once, cost, neighbours)
+        self.commit(once, (0, 0, 0, ""), (1, 0, 0, ""), cost)
+
     def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
         """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.
 

@@ -13,7 +13,7 @@ from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable
 from tacit.learners.iterate import MOVED_BY, IterateLearner
 from tacit.problem.losses import Squared
-from tacit.problem.minimise import blindness, minimiser, quadratic_minimiser
+from tacit.problem.minimise import minimiser, quadratic_minimiser, rounding_slack
 from tacit.problem.objective import Objective, Quadratic, mean_loss, mean_smoothness
 from tacit.problem.scalar import ScalarLoss, Values
 
@@ -31,10 +31,11 @@ class FTL(IterateLearner):
     Gd-Lipschitz on C. Adding the two strong-convexity inequalities at the minimisers x, x' gives
     `D·‖x - x'‖² ≤ (l - l')(x') - (l - l')(x) ≤ Gd·‖x - x'‖`. ∎
 
-    Nothing accumulates: each leader is computed anew, to within a 4096th of S(t) of the exact one and what rounding
-    errors allow (`tacit.problem.minimise`); twice that is part of the certificate. Squared loss is kept as
-    its sufficient statistics, `Σ v vᵀ` and `Σ y v`. For every other loss the examples themselves are stored; kinks are
-    rounded off over a 65536th of the range of predictions, by averaging, which makes no gradient longer.
+    Nothing accumulates: each leader is computed anew, to within a 4096th of S(t) of the leader of the losses as they
+    are minimised, and what rounding errors allow (`tacit.problem.minimise`); twice that is part of the certificate.
+    Squared loss is kept as its sufficient statistics, `Σ v vᵀ` and `Σ y v`. For every other loss the examples
+    themselves are stored. A kinked loss is minimised averaged over a 65536th of the range of predictions: no gradient
+    gets longer, so the certificate stands; the leader moves a little, by an amount that does not shrink with t.
 
     This is FTL on the losses themselves. On *linearised* losses, at its own exact iterates, the regularised leader does
     not contract, and no such certificate holds.
@@ -155,4 +156,4 @@ class FTL(IterateLearner):
     def _slack(self, t: Values) -> Values:
         """How far rounding errors keep the solver from the leader."""
         ridge, longest = self.inertia(t) / t, self.longest_iterate
-        return blindness(self.problem, t, ridge, longest, self.problem.lipschitz + ridge * longest, self._width)
+        return rounding_slack(self.problem, t, ridge, longest, self.problem.lipschitz + ridge * longest, self._width)

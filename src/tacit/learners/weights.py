@@ -20,7 +20,7 @@ from tacit.errors import Unprovable, expect, whole
 from tacit.problem.advice import Advice
 from tacit.problem.nets import candidates, distance_bound
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, Smoothed, check_slopes
+from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, check_slopes
 from tacit.problem.sets import Simplex
 
 MOST = 2**28
@@ -69,8 +69,8 @@ class EWOO:
     --------
     >>> from tacit import EWOO, Hinge, L2Ball, Problem, grid
     >>> problem = Problem(Hinge(), L2Ball(1.0), dimension=2)
-    >>> EWOO(problem, grid(problem.domain, 2, per_axis=11))
-    EWOO(117 points)
+    >>> EWOO(problem, grid(problem.domain, 2, per_axis=11)).row_size
+    117
     >>> EWOO(problem, [[-0.5, 0.0], [0.5, 0.0]]).certificate
     range/tail, 2
     """
@@ -82,7 +82,7 @@ class EWOO:
         expect("problem", self.problem, isinstance(self.problem, Problem), "Problem(Hinge(), L2Ball(1.0), dimension=2)")
         net = candidates(self.points, self.problem.domain, self.problem.size)
         object.__setattr__(self, "points", tuple(map(tuple, net.tolist())))
-        if not math.isfinite(self._variation + self._error):
+        if not math.isfinite(self.variation + self._error):
             raise Unprovable(
                 f"{type(self.problem.loss).__name__} has no bound on this net, so one example could move it anywhere. "
                 "Give the loss a finite slope_bound, or take smaller candidates."
@@ -91,7 +91,7 @@ class EWOO:
             check_slopes(self.problem.loss, self.problem.norm_bound * self._radius, self._label_bound)
 
     def __repr__(self) -> str:
-        return f"EWOO({len(self.points):,} points)"
+        return f"EWOO({len(self.points):,} points, {self.problem!r})"
 
     @property
     def row_size(self) -> int:
@@ -122,7 +122,7 @@ class EWOO:
     @cached_property
     def certificate(self) -> Certificate:
         """`min(2W, Gd·D)` under replace, W under zero-out, and the share of rounding errors."""
-        W, apart = self._variation, self._gradients_apart * self._diameter
+        W, apart = self.variation, self._gradients_apart * self._diameter
         formula = f"{W if self.problem.neighbours == 'zero-out' else min(2.0 * W, apart):.5g}"
         magnitude = MOST * (self._most_steps + float(np.max(self._ridge))) * self._step
         moved_by, lemma = "one example moves every later row of losses", "proof in tacit.EWOO"
@@ -139,8 +139,6 @@ class EWOO:
     def _losses(self, v: Array, y: float) -> Array:
         """The data term of one example at every candidate."""
         loss: Any = self.problem.loss
-        if isinstance(loss, Smoothed):  # which takes numbers one at a time
-            return np.array([float(loss.value(float(u), y)) for u in self._net @ v])
         if isinstance(loss, ScalarLoss):
             return np.asarray(loss.value(self._net @ v, y), dtype=np.float64)
         if hasattr(loss, "values"):
@@ -186,7 +184,7 @@ class EWOO:
         return self.problem.loss.gradient_diameter(self.problem.norm_bound, self._radius, self._label_bound)
 
     @cached_property
-    def _variation(self) -> float:
+    def variation(self) -> float:
         """Largest variation of one example's loss over the net, W."""
         loss: Any = self.problem.loss
         R, widest = self.problem.norm_bound, self._lipschitz * self._diameter * ROUNDED_UP
@@ -199,7 +197,7 @@ class EWOO:
     @cached_property
     def _error(self) -> float:
         """Bound on the error of a computed loss."""
-        largest = self._lipschitz * self._radius + self._variation + _largest_at_zero(self.problem)
+        largest = self._lipschitz * self._radius + self.variation + _largest_at_zero(self.problem)
         return 16.0 * (self.problem.size + 8) * 2.0**-53 * largest
 
     @cached_property
@@ -211,13 +209,13 @@ class EWOO:
     @cached_property
     def _step(self) -> float:
         """The power of two g: a round's losses and ridge come to less than 2²⁴ of it, and to no less than 2²³."""
-        largest = self._variation + 2.0 * self._error + float(np.max(self._ridge_term))
+        largest = self.variation + 2.0 * self._error + float(np.max(self._ridge_term))
         return 2.0 ** (math.floor(math.log2(largest)) - 23)
 
     @cached_property
     def _most_steps(self) -> int:
         """W in steps, rounded up."""
-        return math.ceil((self._variation + 2.0 * self._error) / self._step)
+        return math.ceil((self.variation + 2.0 * self._error) / self._step)
 
     @cached_property
     def _ridge(self) -> Integers:

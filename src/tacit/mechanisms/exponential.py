@@ -193,15 +193,13 @@ class _Endless(_Race):
 def bounded_range(eta: float, count: int = 1, pure: bool = False) -> Cost:
     """What `count` releases cost whose log-ratios have a range of at most `eta`: `eta²/8` of zCDP, or `eta` of epsilon.
 
-    Pure costs are stated as `extra_epsilon`, which adds to any other. *Proof.* The log-ratio of everything published is
-    the others' plus at most `count·eta`. The others' is what it would be if these releases had one law in both worlds,
-    which costs nothing; so it passes epsilon with the same delta, and the whole epsilon + count·eta. ∎
+    Pure costs are stated as `plain_epsilon`, which adds to any other.
 
     >>> bounded_range(0.02, count=200).rho
     0.01...
     """
     if pure:
-        return Cost(extra_epsilon=eta * count * _UP, extra_delta=SMALLEST)
+        return Cost(plain_epsilon=eta * count * _UP, plain_delta=SMALLEST)
     return Cost(rho=eta**2 / 8.0 * count * _UP, extra_delta=SMALLEST)
 
 

@@ -22,11 +22,11 @@ import numpy as np
 
 from tacit.accounting import paper
 from tacit.accounting.cost import FREE, Cost, total
-from tacit.accounting.exact import SMALLEST, Privacy, mu_of
+from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, one_of
-from tacit.mechanisms.lattice import OnLattice, checked, lattice_step, on_lattice, settle, shifts
+from tacit.mechanisms.lattice import OnLattice, checked, ideal_mu, lattice_step, on_lattice, settle, shifts
 from tacit.mechanisms.releases import BLOCK, share, shares
 from tacit.mechanisms.sampling import sampling_cost
 from tacit.schedule import Timetable
@@ -79,7 +79,7 @@ class Gaussian:
             return _Endless(certificate, timetable, size, privacy)
         sensitivity = checked(certificate.at(timetable.rounds), certificate.magnitude)
         shift = _SLIGHTLY_MORE * float(np.max(shifts(sensitivity, self._spread(sensitivity, privacy.mu))))
-        mu = _ideal_mu(privacy, sampling_cost(len(sensitivity) * size, shift))
+        mu = ideal_mu(privacy, sampling_cost(len(sensitivity) * size, shift))
         sd, step = settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
         return _Finite(sensitivity, sd, step, size, certificate.magnitude, privacy)
 
@@ -126,7 +126,7 @@ class _Endless(OnLattice):
         planned = [claimed.mu * math.sqrt(share(k)) for k in range(1, BLOCK + 1)]
         early = (sampling_cost(size, shift) for shift in planned)
         self._sampling = total([*early, sampling_cost(self._most_draws, planned[-1])])
-        self.mu = _ideal_mu(claimed, self._sampling)
+        self.mu = ideal_mu(claimed, self._sampling)
         self.levels(1)  # refuses at once what cannot be hidden
 
     def levels(self, k: int) -> tuple[float, float]:
@@ -169,16 +169,3 @@ def _as_in_the_paper(
     sensitivity = checked(certificate.at(rounds), certificate.magnitude)
     step = lattice_step(sensitivity, sd, size, certificate.magnitude)
     return _Finite(sensitivity, sd, step, size, certificate.magnitude, claimed)
-
-
-def _ideal_mu(privacy: Privacy, sampling: Cost) -> float:
-    """The mu that is left for ideal noise once the sampler's own cost is paid."""
-    epsilon = privacy.epsilon - sampling.extra_epsilon
-    delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
-    if epsilon <= 0.0 or delta <= SMALLEST:
-        remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
-        raise InvalidInput(
-            f"{privacy} is out of the sampler's reach: it alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
-            f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
-        )
-    return mu_of(epsilon, delta)

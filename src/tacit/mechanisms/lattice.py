@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tacit.accounting.exact import Privacy
+from tacit.accounting.cost import Cost
+from tacit.accounting.exact import SMALLEST, Privacy, mu_of
 from tacit.arrays import Array, Arrays, Integers
 from tacit.errors import InvalidInput, Unprovable
 from tacit.mechanisms.releases import Releases
@@ -56,7 +57,7 @@ def shifts(moved: Array, sd: Array) -> Array:
     return moved / np.where(moved > 0.0, sd, 1.0)
 
 
-def settle(spread: Callable[[Array], Array], sensitivity: Array, size: int, magnitude: float) -> tuple[Array, Array]:
+def settle(spread: Callable[[Array], Array], sensitivity: Array, size: float, magnitude: float) -> tuple[Array, Array]:
     """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
     sd = spread(sensitivity)
     for _ in range(8):
@@ -67,7 +68,7 @@ def settle(spread: Callable[[Array], Array], sensitivity: Array, size: int, magn
     raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
 
 
-def on_lattice(sensitivity: Array, step: Array, size: int) -> Array:
+def on_lattice(sensitivity: Array, step: Array, size: float) -> Array:
     """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
     return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
 
@@ -81,7 +82,7 @@ def checked(sensitivity: Array, magnitude: float) -> Array:
     return sensitivity
 
 
-def lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> Array:
+def lattice_step(sensitivity: Array, sd: Array, size: float, magnitude: float) -> Array:
     """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
     if (sd[sensitivity > 0.0] <= 0.0).any():
         raise InvalidInput("the noise must be positive wherever an example can move the row.")
@@ -96,3 +97,16 @@ def lattice_step(sensitivity: Array, sd: Array, size: int, magnitude: float) -> 
             "Bound the domain more tightly."
         )
     return np.asarray(step, dtype=np.float64)
+
+
+def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
+    """The mu that is left for ideal noise once the sampler's own cost is paid."""
+    epsilon = privacy.epsilon - sampling.extra_epsilon
+    delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
+    if epsilon <= 0.0 or delta <= SMALLEST:
+        remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
+        raise InvalidInput(
+            f"{privacy} is out of the sampler's reach: it alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
+            f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
+        )
+    return mu_of(epsilon, delta)

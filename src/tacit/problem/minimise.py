@@ -74,7 +74,9 @@ def _plain(objective: Objective, domain: ConvexSet, x: Array, short: float, coun
     return x
 
 
-def blindness(problem: Problem, t: Values, ridge: Values, longest: float, steepest: Values, width: float) -> Values:
+def rounding_slack(
+    problem: Problem, t: Values, ridge: Values, longest: float, steepest: Values, width: float
+) -> Values:
     """`kappa·e` of (1): how far rounding errors may keep the search from the minimiser of a mean of t losses.
 
     The mean gradient of t examples, or of sums of them, errs by `2·(t + size + 32)·2⁻⁵³` of the longest one,
@@ -149,6 +151,8 @@ def quadratic_minimiser(H: Array, b: Array, domain: ConvexSet, start: Array) -> 
     >>> quadratic_minimiser(np.eye(2), np.array([2.0, 0.0]), Simplex(), np.ones(2) / 2).round(9)
     array([1., 0.])
     """
+    if not (np.isfinite(H).all() and np.isfinite(b).all()):
+        return start
     free = _solved(H, b)
     if bool((domain.project(free.copy()) == free).all()):
         return free

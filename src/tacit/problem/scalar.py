@@ -116,8 +116,8 @@ class Smoothed(ScalarLoss):
     """A loss with its kinks rounded off: the Moreau envelope `min_w loss(w, y) + (w - u)²/(2·width)`.
 
     At any u its slope is no steeper than the loss's, its curvature is at most `1/width`, and its value lies below
-    the loss's by at most `width/2` times the squared slope. Numbers are taken one at a time. Its prox is `z +
-    step/(step + width)·(loss.prox(z, step + width) - z)`.
+    the loss's by at most `width/2` times the squared slope. Its prox is `z + step/(step + width)·(loss.prox(z, step +
+    width) - z)`.
 
     >>> from tacit import Absolute
     >>> Smoothed(Absolute(), 0.5).slope(0.25, 0.0), Smoothed(Absolute(), 0.5).prox(1.0, 0.0, step=0.5)
@@ -132,10 +132,16 @@ class Smoothed(ScalarLoss):
         object.__setattr__(self, "curvature", 1.0 / self.width)
 
     def value(self, u: Values, y: Values) -> Values:
+        return self._value(u, y) if np.ndim(u) == 0 else np.vectorize(self._value, otypes=[float])(u, y)
+
+    def _value(self, u: float, y: float) -> float:
         near = self._nearest(u, y)
-        return self.loss.value(near, y) + (near - u) ** 2 / (2.0 * self.width)
+        return float(self.loss.value(near, y) + (near - u) ** 2 / (2.0 * self.width))
 
     def slope(self, u: Values, y: Values) -> Values:
+        return self._slope(u, y) if np.ndim(u) == 0 else np.vectorize(self._slope, otypes=[float])(u, y)
+
+    def _slope(self, u: float, y: float) -> float:
         near = self._nearest(u, y)
         hair = 2.0**-50 * (abs(u) + self.width)
         least, most = float(self.loss.slope(near - hair, y)), float(self.loss.slope(near + hair, y))
@@ -152,8 +158,8 @@ class Smoothed(ScalarLoss):
         longer = step + self.width
         return z + step / longer * (self.loss.prox(z, y, longer) - z)
 
-    def _nearest(self, u: Values, y: Values) -> Values:
-        return self.loss.prox(u, y, self.width)
+    def _nearest(self, u: float, y: float) -> float:
+        return self.loss.prox(float(u), float(y), self.width)
 
 
 def bisect(rising: Callable[[float], float], low: float, high: float) -> float:

@@ -13,6 +13,7 @@ from tacit.regret.bounds import (
     pgiga_regret_bound,
     pocp_regret_bound,
 )
+from tacit.regret.candidates import ewoo_regret_bound
 from tacit.regret.measure import Record, replay, replay_exact
 from tacit.regret.offline import pol_utility_bound, risk_bound
 from tacit.regret.optimum import Optimum, best_in_hindsight
@@ -22,6 +23,7 @@ __all__ = [
     "Optimum",
     "Record",
     "best_in_hindsight",
+    "ewoo_regret_bound",
     "fading_regret_bound",
     "giga_regret_bound",
     "igd_regret_bound",

@@ -31,9 +31,9 @@ def igd_regret_bound(problem: Problem, horizon: int) -> float:
     >>> igd_regret_bound(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=1.0), 1000) < 14.0
     True
     """
-    alpha, diameter = problem.ridge, problem.domain.diameter(problem.size)
+    alpha, diameter = _ridge(problem), problem.domain.diameter(problem.size)
     lipschitz = problem.lipschitz_with_ridge
-    return alpha / 2.0 * diameter**2 + lipschitz**2 / (2.0 * alpha) * (1.0 + math.log(horizon))
+    return alpha / 2.0 * diameter**2 + lipschitz**2 / (2.0 * alpha) * (1.0 + math.log(whole("horizon", horizon)))
 
 
 def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> float:
@@ -48,7 +48,7 @@ def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> floa
     >>> 15.0 < fading_regret_bound(problem, 1.0, 100_000) / fading_regret_bound(problem, 1.0, 2_500) < 16.0
     True
     """
-    diameter, t = problem.domain.diameter(problem.size), np.arange(1.0, horizon + 1.0)
+    diameter, t = problem.domain.diameter(problem.size), np.arange(1.0, whole("horizon", horizon) + 1.0)
     weights, totals = strength * t**-0.25, 4.0 / 3.0 * strength * t**0.75
     steps = (problem.lipschitz + weights * diameter) ** 2 / (2.0 * totals)
     return float(diameter**2 / 2.0 * (totals[0] + weights.sum()) + steps.sum())
@@ -197,3 +197,9 @@ def _scales(problem: Problem) -> tuple[float, float, float]:
         )
     furthest = min(problem.radius, float(np.linalg.norm(problem.first_point)) + pull)
     return reach, problem.lipschitz + problem.ridge * furthest, furthest
+
+
+def _ridge(problem: Problem) -> float:
+    if not problem.ridge > 0.0:
+        raise Unprovable("the bound is for strongly convex losses. Give the problem a ridge, e.g. 0.01.")
+    return problem.ridge

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import Unprovable, positive
+from tacit.errors import InvalidInput, Unprovable, positive
 from tacit.problem.minimise import descend
 from tacit.problem.objective import Objective, mean_loss
 from tacit.problem.problem import Problem
@@ -44,8 +44,11 @@ def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9)
     (array([0.2]), True)
     """
     _check(problem)
+    tolerance = positive("tolerance", tolerance)
     V, y = problem.bound(X, y)
-    lent = 0.0 if problem.ridge > 0.0 else positive("tolerance", tolerance) / problem.radius**2
+    if len(y) == 0:
+        raise InvalidInput("no point is best without examples. Give one or more.")
+    lent = 0.0 if problem.ridge > 0.0 else tolerance / problem.radius**2
     x, best = problem.first_point, None
     for count, width in product((0, _STEPS), _widths(problem)):
         objective = mean_loss(problem, V, y, problem.ridge + lent, width)

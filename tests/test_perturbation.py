@@ -20,9 +20,9 @@ from tacit import (
     StateConflict,
     Unprovable,
     WholeSpace,
+    perturbation,
     pigd,
 )
-from tacit.mechanisms import perturbation
 
 PROBLEM = Problem(Logistic(), WholeSpace(), dimension=3, ridge=0.05)
 BUDGET = Privacy(1.0, 1e-6)
@@ -53,7 +53,7 @@ def test_it_minimises_the_perturbed_objective():
     V, y = PROBLEM.bound(X, y)
     gradient = sum(PROBLEM.gradient(release.point, v, label) for v, label in zip(V, y, strict=True)) + method._draw()
     allowed = 200 * PROBLEM.smoothness * 6.0 * release.noise_sd * np.sqrt(3)
-    assert np.linalg.norm(gradient) <= allowed < 0.01 * method.noise_sd
+    assert np.linalg.norm(gradient) <= allowed < 0.01 * method.tilt_sd
     assert release.simulated
     assert release.t == 200
 
@@ -73,15 +73,15 @@ def test_the_error_is_within_what_the_output_noise_hides():
 def test_the_noise_is_gaussian_of_its_stated_deviation():
     """6,000 draws of the linear term: a Kolmogorov-Smirnov test that fails a right sampler once in a million runs."""
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300)
-    drawn = np.concatenate([method._draw() for _ in range(2_000)]) / method.noise_sd
+    drawn = np.concatenate([method._draw() for _ in range(2_000)]) / method.tilt_sd
     assert kstest(drawn, "norm").pvalue > 1e-6
     assert kstest(drawn * 1.2, "norm").pvalue < 1e-6
 
 
 def test_the_sensitivity_sets_the_noise():
     """The deviation is Gd over the shift that the budget allows; a smaller gradient diameter would mean less."""
-    replaced = ObjectivePerturbation(PROBLEM, BUDGET, horizon=2_000).noise_sd
-    left_out = ObjectivePerturbation(replace(PROBLEM, neighbours="zero-out"), BUDGET, horizon=2_000).noise_sd
+    replaced = ObjectivePerturbation(PROBLEM, BUDGET, horizon=2_000).tilt_sd
+    left_out = ObjectivePerturbation(replace(PROBLEM, neighbours="zero-out"), BUDGET, horizon=2_000).tilt_sd
     assert 1.0 / 0.25 < left_out < 0.55 * replaced
     assert replaced > 2.0 / BUDGET.mu
 
@@ -144,6 +144,6 @@ def test_a_copied_ledger_line_is_not_reused():
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=50)
     method.fit(*sample(50), ledger)
     method.fit(*sample(50), ledger)
-    assert ledger.spent.extra_epsilon == pytest.approx(2 * method.cost.extra_epsilon)
+    assert ledger.spent.plain_epsilon == pytest.approx(2 * method.cost.plain_epsilon)
     with pytest.raises(StateConflict):
         ledger.commit("unknown", (0, 0, 0, ""), (1, 1, 1, ""), method.cost)

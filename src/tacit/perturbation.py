@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.accounting.cost import FREE, Cost, total
+from tacit.accounting.cost import Cost, total
 from tacit.accounting.exact import Privacy, epsilon_of
 from tacit.accounting.guarantee import Guarantee
 from tacit.accounting.ledger import Ledger
@@ -20,13 +20,12 @@ from tacit.core import Release
 from tacit.errors import InvalidInput, Unprovable, expect, whole
 from tacit.mechanisms.gaussian import Gaussian
 from tacit.mechanisms.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
-from tacit.problem.minimise import blindness, minimiser
+from tacit.problem.minimise import minimiser, rounding_slack
 from tacit.problem.objective import Scalars
 from tacit.problem.problem import Problem
-from tacit.problem.scalar import ScalarLoss
+from tacit.problem.scalar import ScalarLoss, check_slopes
 from tacit.problem.sets import WholeSpace
 from tacit.schedule import Timetable, at
-from tacit.state import new_name
 
 _SCALE = 2.0**36  # deviation of the linear term on its lattice
 _FOR_OUTPUT = 2.0**-7  # share of mu that hides how inexactly the minimiser is known
@@ -79,18 +78,21 @@ class ObjectivePerturbation:
             object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
         _check(self.problem)
         if self._shift == 0.0:
-            needed = self._curvature / math.expm1(0.9 * self.privacy.epsilon)
+            needed = self._curvature / math.expm1(0.9 * self.privacy.epsilon)  # leaves a tenth for the noise
             raise Unprovable(
                 f"the Hessian alone costs {self._hessian:.3g}, more than epsilon = {self.privacy.epsilon:g}. Take a "
                 f"ridge of at least {needed / self.horizon:.3g}, or use pol, which needs none of that."
             )
+        if not self.guarantee.proven:
+            raise InvalidInput(f"{self.privacy} is out of the sampler's reach. Take a smaller epsilon.")
 
     def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
         """Learn from all `horizon` examples and publish one point; its cost is charged to `ledger`, if you name one."""
         X, y = self.problem.bound(X, y)
         if len(y) != self.horizon:
             raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
-        self._charge(ledger)
+        if ledger is not None and self.seed is None:
+            ledger.charge(self.cost, self.problem.neighbours)
         tilt, (drawn,) = self._draw(), self._output.noise(self.seed, 1, 1)
         _, encoded = self._output.encode({}, self._minimiser(X, y, tilt), 1)
         _, noisy, sd = self._output.decode({}, encoded + drawn, 1)
@@ -103,28 +105,25 @@ class ObjectivePerturbation:
 
     @cached_property
     def cost(self) -> Cost:
-        """That of the perturbed objective, as one (epsilon, delta), of the noise on the output, and of the sampler."""
+        """That of the perturbed objective, as one (epsilon, delta), of the noise on the output, and of the sampler.
+
+        One outcome needs linear terms that differ by at most `Gd` between neighbours, `m` deviations: outcomes for
+        which either lies beyond the sampler's reach are charged.
+        """
         epsilon = self._split[0]
         delta = delta_perturbed(epsilon, self._shift, self._hessian, self._dimensions)
-        objective = Cost(extra_epsilon=epsilon, extra_delta=delta)
-        return total([objective, sampling_cost(self.problem.size, 0.0), self._output.cost(None)])
+        objective = Cost(plain_epsilon=epsilon, plain_delta=delta)
+        return total([objective, sampling_cost(self.problem.size, self._shift), self._output.cost(None)])
 
     @property
-    def noise_sd(self) -> float:
+    def tilt_sd(self) -> float:
         """The deviation of the entries of the linear term; public."""
         return self.problem.gradient_diameter / self._shift
-
-    def _charge(self, ledger: Ledger | None) -> None:
-        if ledger is None or self.seed is not None:
-            return
-        lineage, before, after = new_name(), (0, 0, 0, ""), (1, self.horizon, 1, "")
-        ledger.open(lineage, self.cost, self.problem.neighbours, FREE, before)
-        ledger.commit(lineage, before, after, self.cost)
 
     def _draw(self) -> Array:
         """The linear term."""
         bits = secret_bits() if self.seed is None else seeded_bits(self.seed, -1)
-        return np.asarray(lattice_normal(_SCALE, (self.problem.size,), bits) * (self.noise_sd / _SCALE))
+        return np.asarray(lattice_normal(_SCALE, (self.problem.size,), bits) * (self.tilt_sd / _SCALE))
 
     def _minimiser(self, X: Array, y: Array, tilt: Array) -> Array:
         p, start = self.problem, np.zeros(self.problem.size)
@@ -148,9 +147,9 @@ class ObjectivePerturbation:
     def _split(self) -> tuple[float, Privacy]:
         """The epsilon of the perturbed objective, and the budget of the noise on its minimiser."""
         epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        left = 0.99 * (1.0 - _DELTA_SHARE) * delta * math.exp(-epsilon / 2.0)
-        small = epsilon_of(left, _FOR_OUTPUT * self.privacy.mu)
-        return epsilon - 1.01 * small - 1e-9 * epsilon, Privacy(small, left)
+        left = 0.9 * (1.0 - _DELTA_SHARE) * delta
+        small = max(epsilon_of(left, _FOR_OUTPUT * self.privacy.mu), 1e-4 * epsilon)
+        return (1.0 - 1e-6) * (epsilon - 1.01 * small), Privacy(small, left)
 
     @cached_property
     def _shift(self) -> float:
@@ -159,11 +158,11 @@ class ObjectivePerturbation:
     @cached_property
     def _output(self) -> Calibrated:
         """Gaussian noise that hides twice the error of a computed minimiser."""
-        rounded = math.sqrt(self.problem.size) * self.noise_sd / _SCALE / self._total_ridge
+        rounded = math.sqrt(self.problem.size) * self.tilt_sd / _SCALE / self._total_ridge
         lattice = self._longest * 2.0**-22 * _FOR_OUTPUT * self.privacy.mu  # with less noise no lattice would fit
         error = max(2.0 * self._slack + rounded, lattice)
         certificate = Certificate(
-            "l2", "tail", f"{2.0 * error:.3g}", lambda t: 2.0 * error + 0.0 * t, self._longest, "", "this module"
+            "l2", "tail", f"{2.0 * error:.3g}", lambda t: 2.0 * error + 0.0 * t, self._longest, "", "see the class"
         )
         timetable = Timetable(at([self.horizon]), self.horizon)
         return Gaussian().calibrate(certificate, timetable, self.problem.size, self._split[1], "exact")
@@ -175,20 +174,21 @@ class ObjectivePerturbation:
     @cached_property
     def _longest(self) -> float:
         """No minimiser is longer: the gradients of all losses and of the linear term, over the ridge."""
-        farthest = REACH * self.noise_sd * math.sqrt(self.problem.size)
+        farthest = REACH * self.tilt_sd * math.sqrt(self.problem.size)
         return self.problem.lipschitz / self.problem.ridge + farthest / self._total_ridge
 
     @cached_property
     def _slack(self) -> float:
         """What the solver is asked for, and what rounding errors may add to that."""
-        p, tilt = self.problem, REACH * self.noise_sd * math.sqrt(self.problem.size) / self.horizon
+        p, tilt = self.problem, REACH * self.tilt_sd * math.sqrt(self.problem.size) / self.horizon
         steepest = p.lipschitz + tilt + p.ridge * self._longest
-        return float(blindness(p, float(self.horizon), p.ridge, self._longest, steepest, 0.0))
+        return float(rounding_slack(p, float(self.horizon), p.ridge, self._longest, steepest, 0.0))
 
 
 def _check(problem: Problem) -> None:
     """Refuse what the proof does not cover."""
     kinked = not (isinstance(problem.loss, ScalarLoss) and math.isfinite(problem.loss.curvature))
+    assert problem.label_bound is not None
     if kinked or not isinstance(problem.domain, WholeSpace):
         what = "smooth scalar losses" if kinked else "the whole space"
         came = type(problem.loss).__name__ if kinked else problem.domain
@@ -201,3 +201,5 @@ def _check(problem: Problem) -> None:
             "objective perturbation needs a ridge above 0 and slopes that are bounded everywhere. Use Logistic or "
             "Huber, with a ridge; or pol, with a bounded domain."
         )
+    assert isinstance(problem.loss, ScalarLoss)
+    check_slopes(problem.loss, math.inf, problem.label_bound)

@@ -1,0 +1,36 @@
+"""The bound for EWOO and private experts (Section 4.1, of which the paper states only the order)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.core import Private
+from tacit.errors import Unprovable
+from tacit.learners.weights import EWOO
+
+
+def ewoo_regret_bound(private: Private) -> float:
+    """Expected regret of `ewoo` against the best candidate: `ln N/lam + lam·W²·T/8`, of order `sqrt(T)` as lam falls.
+
+    lam is the rate of the exponential mechanism and W the largest variation of one loss over the N candidates. For a
+    release after every example, all at one rate.
+
+    *Proof.* Draws with probability `∝ exp(-lam·L_i)` are the exponentially weighted forecaster. With
+    `w_t = Σ_i exp(-lam·L_{t,i})`, `ln(w_T/w_0) ≥ -lam·min L_T - ln N`, and by Hoeffding's lemma each
+    `ln(w_t/w_{t-1}) ≤ -lam·E f_t + lam²W²/8`; sum over t. ∎ The rate is `(eta - rounding)/c` with `K·eta²/8` the whole
+    budget, so it falls like `1/sqrt(T)` (`tacit.Exponential`). Rounding to 2⁻³² is left out.
+
+    >>> from tacit import Privacy, ewoo, experts
+    >>> ewoo_regret_bound(ewoo(experts(10), Privacy(10.0, 1e-6), horizon=10_000)) < 1_000.0
+    True
+    """
+    learner, horizon = private.learner, private.timetable.horizon
+    if not isinstance(learner, EWOO) or horizon is None or len(private.timetable.rounds) != horizon:
+        raise Unprovable("the bound is for EWOO, released every round. State a horizon and use every(1).")
+    rates = [math.pi / math.sqrt(6.0) / private.calibrated.noise_sd(k) for k in (1, horizon)]
+    if not math.isclose(*rates):
+        raise Unprovable("the bound is for one rate in all rounds. Give the stream a horizon.")
+    lam, rounds = rates[0], np.float64(horizon)
+    return float(math.log(learner.row_size) / lam + lam * learner.variation**2 * rounds / 8.0)
