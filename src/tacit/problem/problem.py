@@ -11,10 +11,9 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, one_of, positive, whole
+from tacit.problem.door import as_rows, clip_rows
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.sets import ConvexSet
-
-_INSIDE = 1.0 - 1e-12  # clipped rows stop short of the bound by more than any rounding error
 
 
 @runtime_checkable
@@ -195,12 +194,12 @@ class Problem:
 
     def bound(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
-        X, y = _as_rows(X, y, self.dimension)
+        X, y = as_rows(X, y, self.dimension)
         bad = self._bad_rows(X, y)
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(self._complaint(int(np.argmax(bad)), X, y))
         V = np.empty((len(y), self.size))
-        V[:, : self.dimension] = _clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
+        V[:, : self.dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
         V[:, self.dimension :] = self.intercept
         V[bad] = 0.0
         legal = 1.0 if self.loss.labels == "sign" else 0.0
@@ -225,9 +224,13 @@ class Problem:
 
     def gradient(self, x: Array, v: Array, y: float) -> Array:
         """Gradient of `f` at `x` on one bounded example: the data term and the ridge."""
+        return self.data_gradient(x, v, y) + self.ridge * x
+
+    def data_gradient(self, x: Array, v: Array, y: float) -> Array:
+        """Gradient of the data term alone."""
         if isinstance(self.loss, ScalarLoss):
-            return float(self.loss.slope(float(v @ x), y)) * v + self.ridge * x
-        return self.loss.gradient(x, v, y) + self.ridge * x
+            return float(self.loss.slope(float(v @ x), y)) * v
+        return self.loss.gradient(x, v, y)
 
     @property
     def _label_bound(self) -> float:
@@ -251,43 +254,3 @@ class Problem:
             f"row {row} cannot be used: {what}. {nothing} "
             'Mend the row, or set on_bad="zero" to let such rows pass as examples without influence.'
         )
-
-
-def _as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
-    X, y = _as_numbers(X), _as_numbers(y)
-    if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):
-        raise InvalidInput(
-            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
-            "For one example pass [x] and [y]; the intercept is appended for you."
-        )
-    return X, y
-
-
-def _as_numbers(values: Any) -> Array:
-    """An array of floats; what is not a number becomes NaN, and is dealt with as a bad value."""
-    try:
-        return np.asarray(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError):
-        pass
-    try:
-        entries = np.asarray(values, dtype=object)
-        return np.array([_as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
-    except ValueError:
-        raise InvalidInput("examples must be rows of equal length, each of numbers.") from None
-
-
-def _as_number(entry: Any) -> float:
-    try:
-        return float(entry)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _clip_rows(X: Array, bound: float) -> Array:
-    """Rows scaled to norm at most `bound`; dividing by the largest entry first, so that no norm overflows."""
-    largest = np.max(np.abs(X), axis=1, keepdims=True)
-    unit = X / np.where(largest > 0.0, largest, 1.0)
-    length = np.linalg.norm(unit, axis=1, keepdims=True)
-    with np.errstate(over="ignore"):
-        too_long = length * largest > bound * _INSIDE
-    return np.where(too_long, unit * (bound * _INSIDE / np.maximum(length, 1.0)), X)

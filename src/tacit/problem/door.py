@@ -1,0 +1,53 @@
+"""Examples as they come, made arrays of numbers, and rows made no longer than their bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.errors import InvalidInput
+
+_INSIDE = 1.0 - 1e-12  # clipped rows stop short of the bound by more than any rounding error
+
+
+def as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
+    X, y = _as_numbers(X), _as_numbers(y)
+    if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):
+        raise InvalidInput(
+            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
+            "For one example pass [x] and [y]; the intercept is appended for you."
+        )
+    return X, y
+
+
+def _as_numbers(values: Any) -> Array:
+    """An array of floats; what is not a number becomes NaN, and is dealt with as a bad value."""
+    try:
+        return np.asarray(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        entries = np.asarray(values, dtype=object)
+        return np.array([_as_number(entry) for entry in entries.ravel()]).reshape(entries.shape)
+    except ValueError:
+        raise InvalidInput("examples must be rows of equal length, each of numbers.") from None
+
+
+def _as_number(entry: Any) -> float:
+    try:
+        return float(entry)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def clip_rows(X: Array, bound: float) -> Array:
+    """Rows scaled to norm at most `bound`; dividing by the largest entry first, so that no norm overflows."""
+    largest = np.max(np.abs(X), axis=1, keepdims=True)
+    unit = X / np.where(largest > 0.0, largest, 1.0)
+    length = np.linalg.norm(unit, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        too_long = length * largest > bound * _INSIDE
+    return np.where(too_long, unit * (bound * _INSIDE / np.maximum(length, 1.0)), X)
