@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tacit import (
+    FTL,
     GIGA,
     IGD,
+    Exponential,
     Gaussian,
     InvalidInput,
     L2Ball,
@@ -21,11 +23,17 @@ from tacit import (
     Problem,
     Unprovable,
     WholeSpace,
+    at,
+    averaged,
     every,
+    ewoo,
+    experts,
     geometric,
+    output_perturbation,
     pgiga,
     pigd,
     pocp,
+    pol,
 )
 from tacit.accounting import paper
 
@@ -48,6 +56,28 @@ def test_recipes_are_private_with_their_parts():
     assert repr(pigd(PROBLEM, BUDGET, 100, schedule=every(3), shape="S", seed=4)) == repr(written)
     assert pgiga(PROBLEM, BUDGET, 100) == Private(GIGA(PROBLEM), Gaussian(), every(1), BUDGET, 100)
     assert pgiga(PROBLEM, BUDGET) == Private(GIGA(PROBLEM), Gaussian(), every(1), BUDGET)
+
+
+def test_offline_recipes_are_private_with_their_parts():
+    """Output perturbation and POL release once, at the horizon."""
+    once = {"mechanism": Gaussian(), "schedule": at([100]), "privacy": BUDGET, "horizon": 100}
+    assert output_perturbation(PROBLEM, BUDGET, 100) == Private(FTL(PROBLEM), **once)
+    assert output_perturbation(PROBLEM, BUDGET, 100, seed=1) == Private(FTL(PROBLEM), **once, seed=1)
+    for how in ("mean", "suffix", "last"):
+        written = Private(averaged(IGD(PROBLEM), how, horizon=100), **once, seed=2)
+        assert pol(PROBLEM, BUDGET, 100, how=how, seed=2) == written
+    assert pol(PROBLEM, BUDGET, 100) == pol(PROBLEM, BUDGET, 100, how="mean")
+    for recipe in (output_perturbation, pol):
+        with pytest.raises(InvalidInput, match="horizon must be a whole number, 1 or more"):
+            recipe(PROBLEM, BUDGET, 0)
+
+
+def test_ewoo_is_private_with_its_parts():
+    """A race after every example by default, with or without a horizon."""
+    assert ewoo(experts(4), BUDGET, 100) == Private(experts(4), Exponential(), every(1), BUDGET, 100)
+    assert ewoo(experts(4), BUDGET) == Private(experts(4), Exponential(), every(1), BUDGET)
+    written = Private(experts(4), Exponential(), geometric(1.5), BUDGET, 100, seed=3)
+    assert ewoo(experts(4), BUDGET, 100, schedule=geometric(1.5), seed=3) == written
 
 
 @pytest.mark.parametrize(

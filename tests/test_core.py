@@ -13,6 +13,7 @@ from tacit import (
     IGD,
     BudgetExhausted,
     Certificate,
+    Cost,
     Gaussian,
     InvalidInput,
     L2Ball,
@@ -110,6 +111,36 @@ def test_noise_is_really_there():
     gaps = np.array([a.noisy - b.noisy for a, b in zip(noisy, exact, strict=True)])
     sd = np.array([[r.noise_sd] for r in noisy])
     assert 0.7 < np.std(gaps / sd) < 1.3
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_fit_is_a_stream_of_its_own_and_its_last_release(schedule):
+    """What run() releases last, from the start, also where the data go on after it."""
+    private = pigd(PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=3)
+    _, releases = private.run(private.start(), X[:39], Y[:39])
+    same([private.fit(X[:39], Y[:39])], releases[-1:])
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("rows", [0, 4])
+def test_fit_refuses_too_few_rows_before_anything_is_charged(rows):
+    """No published round, no stream: the ledger stays as it was, and fits what it would have fitted."""
+    ledger, private = Ledger(BUDGET), pigd(PROBLEM, BUDGET, HORIZON, schedule=every(5))
+    with pytest.raises(InvalidInput, match=f"{rows} examples reach no published round. Give more"):
+        private.fit(X[:rows], Y[:rows], ledger)
+    assert ledger.reserved == Cost()
+    private.fit(X[:5], Y[:5], ledger)
+
+
+@pytest.mark.privacy
+def test_fit_pays_for_the_whole_stream():
+    """Its whole cost is reserved, that of its releases spent; a second one needs a budget of its own."""
+    ledger, private = Ledger(BUDGET), pigd(PROBLEM, BUDGET, HORIZON, schedule=every(5))
+    private.fit(X[:12], Y[:12], ledger)
+    assert ledger.reserved == private.guarantee.delivered
+    assert ledger.spent == private.calibrated.cost(2)
+    with pytest.raises(BudgetExhausted, match="more than the ledger"):
+        private.fit(X, Y, ledger)
 
 
 @pytest.mark.privacy

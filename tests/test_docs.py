@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import re
 import textwrap
 from pathlib import Path
@@ -82,6 +84,15 @@ def test_every_public_name_has_an_example():
     bare = [name for name in public if ">>> " not in (getattr(tacit, name).__doc__ or "")]
     assert public
     assert bare == []
+
+
+@pytest.mark.parametrize("name", ["tacit.regret", "tacit.datasets"])
+def test_every_function_of_a_public_module_has_an_example(name):
+    """The functions that are reached by their module's name."""
+    module = importlib.import_module(name)
+    functions = [public for public in module.__all__ if inspect.isfunction(getattr(module, public))]
+    assert functions
+    assert [function for function in functions if ">>> " not in (getattr(module, function).__doc__ or "")] == []
 
 
 def test_every_public_name_can_be_read_without_running_anything():

@@ -13,6 +13,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Absolute": "problem.losses",
+    "Anytime": "mechanisms.anytime",
+    "BLT": "mechanisms.blt",
+    "BinaryTree": "mechanisms.tree",
     "Box": "problem.sets",
     "BudgetExhausted": "errors",
     "Certificate": "contracts",
@@ -21,6 +24,7 @@ _HOME = {
     "EWOO": "learners.weights",
     "Exponential": "mechanisms.exponential",
     "FTL": "learners.leader",
+    "FTRL": "learners.ftrl",
     "FadingIGD": "learners.fading",
     "GIGA": "learners.giga",
     "Gaussian": "mechanisms.gaussian",
@@ -41,11 +45,13 @@ _HOME = {
     "Privacy": "accounting.exact",
     "Private": "core",
     "Problem": "problem.problem",
+    "QFTL": "learners.qftl",
     "Quantile": "problem.losses",
     "Release": "core",
     "ScalarLoss": "problem.scalar",
     "Schedule": "schedule",
     "Simplex": "problem.sets",
+    "SquareRoot": "mechanisms.toeplitz",
     "Squared": "problem.losses",
     "State": "state",
     "StateConflict": "errors",
@@ -61,10 +67,13 @@ _HOME = {
     "geometric": "schedule",
     "grid": "problem.nets",
     "output_perturbation": "algorithms",
+    "pftrl": "algorithms",
     "pgiga": "algorithms",
     "pigd": "algorithms",
     "pocp": "algorithms",
     "pol": "algorithms",
+    "pqftl": "algorithms",
+    "private_sum": "algorithms",
 }
 
 __all__ = list(_HOME)

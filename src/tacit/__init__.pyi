@@ -4,10 +4,13 @@ from tacit.accounting.guarantee import Guarantee as Guarantee
 from tacit.accounting.ledger import Ledger as Ledger
 from tacit.algorithms import ewoo as ewoo
 from tacit.algorithms import output_perturbation as output_perturbation
+from tacit.algorithms import pftrl as pftrl
 from tacit.algorithms import pgiga as pgiga
 from tacit.algorithms import pigd as pigd
 from tacit.algorithms import pocp as pocp
 from tacit.algorithms import pol as pol
+from tacit.algorithms import pqftl as pqftl
+from tacit.algorithms import private_sum as private_sum
 from tacit.contracts import Certificate as Certificate
 from tacit.contracts import Learner as Learner
 from tacit.contracts import Mechanism as Mechanism
@@ -20,13 +23,19 @@ from tacit.errors import TacitError as TacitError
 from tacit.errors import Unprovable as Unprovable
 from tacit.learners.averaged import averaged as averaged
 from tacit.learners.fading import FadingIGD as FadingIGD
+from tacit.learners.ftrl import FTRL as FTRL
 from tacit.learners.giga import GIGA as GIGA
 from tacit.learners.igd import IGD as IGD
 from tacit.learners.leader import FTL as FTL
+from tacit.learners.qftl import QFTL as QFTL
 from tacit.learners.weights import EWOO as EWOO
 from tacit.learners.weights import experts as experts
+from tacit.mechanisms.anytime import Anytime as Anytime
+from tacit.mechanisms.blt import BLT as BLT
 from tacit.mechanisms.exponential import Exponential as Exponential
 from tacit.mechanisms.gaussian import Gaussian as Gaussian
+from tacit.mechanisms.toeplitz import SquareRoot as SquareRoot
+from tacit.mechanisms.tree import BinaryTree as BinaryTree
 from tacit.perturbation import ObjectivePerturbation as ObjectivePerturbation
 from tacit.problem.losses import Absolute as Absolute
 from tacit.problem.losses import Hinge as Hinge
@@ -54,11 +63,16 @@ from tacit.state import State as State
 
 __version__: str
 __all__ = [
+    "BLT",
     "EWOO",
     "FTL",
+    "FTRL",
     "GIGA",
     "IGD",
+    "QFTL",
     "Absolute",
+    "Anytime",
+    "BinaryTree",
     "Box",
     "BudgetExhausted",
     "Certificate",
@@ -88,6 +102,7 @@ __all__ = [
     "ScalarLoss",
     "Schedule",
     "Simplex",
+    "SquareRoot",
     "Squared",
     "State",
     "StateConflict",
@@ -103,8 +118,11 @@ __all__ = [
     "geometric",
     "grid",
     "output_perturbation",
+    "pftrl",
     "pgiga",
     "pigd",
     "pocp",
     "pol",
+    "pqftl",
+    "private_sum",
 ]

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from tacit.accounting.exact import Privacy
 from tacit.contracts import Calibration, Learner
 from tacit.core import Private
 from tacit.errors import whole
 from tacit.learners.averaged import How, averaged
+from tacit.learners.ftrl import FTRL
 from tacit.learners.giga import GIGA, Step
 from tacit.learners.igd import IGD
 from tacit.learners.leader import FTL
+from tacit.learners.qftl import QFTL
+from tacit.learners.total import Total
 from tacit.learners.weights import EWOO
+from tacit.mechanisms.anytime import Anytime
+from tacit.mechanisms.blt import BLT
 from tacit.mechanisms.exponential import Exponential
 from tacit.mechanisms.gaussian import Gaussian, Shape
+from tacit.mechanisms.sums import RunningSum
 from tacit.problem.problem import Problem
-from tacit.schedule import Schedule, at, every
+from tacit.problem.sets import WholeSpace
+from tacit.problem.unlabelled import Nearness
+from tacit.schedule import Schedule, Timetable, at, every
 
 
 def pocp(
@@ -146,3 +154,92 @@ def ewoo(
     True
     """
     return Private(learner, Exponential(), schedule or every(1), privacy, horizon, seed=seed)
+
+
+def private_sum(
+    dimension: int,
+    bound: float,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: RunningSum | None = None,
+    schedule: Schedule | None = None,
+    neighbours: Literal["replace", "zero-out"] = "replace",
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """A private running sum of vectors (Algorithm 5, put right): longer ones than `bound` are scaled down.
+
+    Parameters
+    ----------
+    dimension, bound : number
+        Entries of a vector, and the longest it may be.
+    privacy, horizon, schedule, calibration, allow_broken, seed
+        As in `tacit.Private`.
+    strategy : RunningSum, optional
+        How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations want
+        `BinaryTree(refined=False)`.
+    neighbours : {"replace", "zero-out"}
+        As in `tacit.Problem`.
+
+    Examples
+    --------
+    >>> from tacit import Privacy, private_sum
+    >>> sums = private_sum(2, 1.0, Privacy(1.0, 1e-6), horizon=100)
+    >>> state, releases = sums.run(sums.start(), [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> [release.t for release in releases], releases[0].point.shape
+    ([1, 2, 3], (2,))
+    """
+    learner = Total(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours))
+    mechanism = strategy or _strategy(horizon, schedule)
+    return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+
+
+def pqftl(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: RunningSum | None = None,
+    schedule: Schedule | None = None,
+    extra_ridge: float = 0.0,
+    weight: float | None = None,
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """Private follow-the-leader for squared loss (Algorithm 4, repaired): `QFTL` on private running sums.
+
+    >>> from tacit import L2Ball, Privacy, Problem, Squared, pqftl
+    >>> problem = Problem(Squared(), L2Ball(0.5), dimension=2, label_bound=1.0, ridge=1.0)
+    >>> pqftl(problem, Privacy(1.0, 1e-6), horizon=3).fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1.0, -0.5, 0.2]).t
+    3
+    """
+    learner, mechanism = QFTL(problem, extra_ridge, weight), strategy or _strategy(horizon, schedule)
+    return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+
+
+def pftrl(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: RunningSum | None = None,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+) -> Private:
+    """Private follow-the-regularised-leader, for any convex loss over a bounded set: `FTRL` on private running sums.
+
+    >>> from tacit import Hinge, L2Ball, Privacy, Problem, pftrl
+    >>> private = pftrl(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6))
+    >>> private.fit([[0.6, 0.8], [1.0, 0.0]], [1, -1]).t
+    2
+    """
+    mechanism = strategy or _strategy(horizon, schedule)
+    return Private(FTRL(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed)
+
+
+def _strategy(horizon: int | None, schedule: Schedule | None) -> RunningSum:
+    """BLT where the number of releases is known."""
+    return Anytime() if Timetable(schedule or every(1), horizon).horizon is None else BLT()

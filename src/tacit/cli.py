@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 try:
     import typer
@@ -20,6 +20,11 @@ from tacit.accounting import errata as paper_errata
 from tacit.accounting import paper
 from tacit.accounting.exact import Privacy, noise_multiplier
 from tacit.errors import TacitError
+from tacit.plan import Plan, recommend
+from tacit.problem.losses import Absolute, Hinge, Logistic, Squared
+from tacit.problem.problem import Problem
+from tacit.problem.scalar import ScalarLoss
+from tacit.problem.sets import L2Ball
 from tacit.report.tables import errata_table
 
 app = typer.Typer(
@@ -125,6 +130,50 @@ def _show_errata(rows: list[paper_errata.Erratum]) -> None:
         f"{broken} of {len(rows)} claims are broken. Delivered is the exact epsilon at the claimed delta, for the "
         "worst two streams that differ in one example. Why, and what is right instead: the documentation's page Errata."
     )
+
+
+Loss = Literal["logistic", "hinge", "squared", "absolute"]
+_LOSSES: dict[Loss, type[ScalarLoss]] = {"logistic": Logistic, "hinge": Hinge, "squared": Squared, "absolute": Absolute}
+
+
+@app.command()
+def plan(
+    epsilon: Annotated[float, typer.Option(help="Total epsilon of everything published.")],
+    delta: Annotated[float, typer.Option(help="Total delta, well below one over the number of people.")],
+    dimension: Annotated[int, typer.Option(help="Number of features.")],
+    horizon: Annotated[int | None, typer.Option(help="Number of examples; leave out for a stream without end.")] = None,
+    loss: Annotated[Loss, typer.Option(help="What is learnt.")] = "logistic",
+    radius: Annotated[float, typer.Option(help="Longest model.")] = 1.0,
+    ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
+    feature_bound: Annotated[float, typer.Option(help="Longest features.")] = 1.0,
+    label_bound: Annotated[float, typer.Option(help="Largest label, for regression.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Which method and settings to use, the noise to expect, and whether anything can be learnt.
+
+    Example: tacit plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000
+    """
+    problem = Problem(_LOSSES[loss](), L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
+    made = recommend(problem, Privacy(epsilon, delta), horizon)
+    if as_json:
+        typer.echo(json.dumps(made.as_data(), indent=2))
+    else:
+        _show_plan(made)
+
+
+def _show_plan(made: Plan) -> None:
+    console, data = Console(), made.as_data()
+    console.print(f"[bold]{made.method}[/bold]: {made.why}.", highlight=False)
+    table = Table("setting", "value")
+    for name in ("mechanism", "schedule", "horizon", "releases", "ridge", "radius"):
+        table.add_row(name, f"{data[name]}")
+    table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
+    console.print(table)
+    noise = Table("strategy", "noise of the last release, an entry")
+    for name, sd in made.noise.items():
+        noise.add_row(name, f"{sd:.4g}")
+    console.print(noise)
+    console.print(made.warning or "From the burn-in on, the data outweighs the noise.", highlight=False)
 
 
 def main() -> None:

@@ -18,9 +18,10 @@ from tacit.schedule import Timetable
 
 Calibration = Literal["exact", "paper-printed", "paper-proven"]
 
-MECHANISMS = {"l2/tail": "Gaussian", "range/tail": "Exponential"}
+MECHANISMS = {"l2/tail": "Gaussian", "l2/entry": "BLT", "range/tail": "Exponential"}
 LEARNERS = {
     "l2/tail": "a learner that hands over its iterate (IGD, GIGA, FTL)",
+    "l2/entry": "a learner that hands over sums (QFTL, FTRL)",
     "range/tail": "a learner that hands over the losses of candidates (EWOO)",
 }
 

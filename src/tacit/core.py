@@ -110,7 +110,7 @@ class Private:
         if not self.guarantee.proven and not self.allow_broken:
             raise Unprovable(f"{self.guarantee} Use calibration='exact', or say allow_broken=True to study it.")
 
-    def step(self, state: State, X: Any, y: Any) -> tuple[State, Release | None]:
+    def step(self, state: State, X: Any, y: Any = None) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
         X, y = self.problem.bound(X, y)
         self._check(state, len(y))
@@ -120,7 +120,7 @@ class Private:
         new, release = self._advance(state, X, y, self._noise_ahead(state, len(y)))
         return self._commit(state, new), release
 
-    def run(self, state: State, X: Any, y: Any) -> tuple[State, list[Release]]:
+    def run(self, state: State, X: Any, y: Any = None) -> tuple[State, list[Release]]:
         """Learn from any number of rows, as many steps as the schedule makes of them; uses up `state`.
 
         An interruption leaves `state` as it was: nothing is spent before the releases are there to be shown.
@@ -135,11 +135,16 @@ class Private:
             releases += [release] if release else []
         return self._commit(state, new), releases
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
-        """Learn from a whole data set, as a stream of its own, and return the last release (not `self`)."""
-        X, y = np.asarray(X), np.asarray(y)
-        if not self.timetable.publishes_by(len(y), 1):
-            raise InvalidInput(f"{len(y)} examples reach no published round. Give more, or publish earlier.")
+    def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
+        """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
+
+        Every call is a stream of its own and spends as much again: name a `ledger` to keep count.
+        """
+        X = list(X) if isinstance(X, Iterator) else X
+        rows = len(self.problem.bound(X, y)[0])
+        self._check_rounds(rows)
+        if not self.timetable.publishes_by(rows, 1):
+            raise InvalidInput(f"{rows} examples reach no published round. Give more, or publish earlier.")
         return self.run(self.start(ledger), X, y)[1][-1]
 
     @property
@@ -243,10 +248,14 @@ class Private:
             raise StateConflict(
                 "this state was made under other settings. Use the Private that made it, or start() a new stream."
             )
+        self._check_rounds(state.t + rows)
+
+    def _check_rounds(self, last: int) -> None:
+        """Refuse rounds past the horizon."""
         horizon = self.timetable.horizon
-        if horizon is not None and state.t + rows > horizon:
+        if horizon is not None and last > horizon:
             raise BudgetExhausted(
-                f"round {state.t + rows} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
+                f"round {last} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
                 "longer one before the first example, or none, with a schedule that does not end, to go on for ever."
             )
 

@@ -87,7 +87,10 @@ class ObjectivePerturbation:
             raise InvalidInput(f"{self.privacy} is out of the sampler's reach. Take a smaller epsilon.")
 
     def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
-        """Learn from all `horizon` examples and publish one point; its cost is charged to `ledger`, if you name one."""
+        """Learn from all `horizon` examples and publish one point.
+
+        Every call publishes another point and spends as much again: name a `ledger` to keep count.
+        """
         X, y = self.problem.bound(X, y)
         if len(y) != self.horizon:
             raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
@@ -111,7 +114,8 @@ class ObjectivePerturbation:
         which either lies beyond the sampler's reach are charged.
         """
         epsilon = self._split[0]
-        delta = delta_perturbed(epsilon, self._shift, self._hessian, self._dimensions)
+        sampled = math.exp(sampling_cost(self.problem.size, 0.0).extra_epsilon)  # the sampler's share of this delta
+        delta = delta_perturbed(epsilon, self._shift, self._hessian, self._dimensions) * sampled
         objective = Cost(plain_epsilon=epsilon, plain_delta=delta)
         return total([objective, sampling_cost(self.problem.size, self._shift), self._output.cost(None)])
 

@@ -15,7 +15,16 @@ from tacit.accounting.cost import FREE, gaussian, total
 from zoo import true_delta
 
 GAUSSIANS = st.lists(st.builds(gaussian, st.floats(0.0, 4.0), st.integers(0, 1000)), max_size=8)
-COSTS = st.lists(st.builds(Cost, st.floats(0.0, 4.0), st.floats(0.0, 4.0)), max_size=8)
+COSTS = st.lists(st.builds(Cost, *[st.floats(0.0, 4.0)] * 6), max_size=8)
+MIXED = st.builds(
+    Cost,
+    mu_squared=st.floats(1e-4, 9.0),
+    rho=st.sampled_from([0.0, 1e-3, 2.0]),
+    extra_epsilon=st.sampled_from([0.0, 1e-9, 1e-2]),
+    extra_delta=st.sampled_from([0.0, 1e-8]),
+    plain_epsilon=st.floats(0.0, 5.0),
+    plain_delta=st.sampled_from([0.0, 1e-8, 1e-7]),
+)
 
 
 @settings(max_examples=100)
@@ -126,6 +135,46 @@ def test_what_it_prints():
     """Gaussian costs print mu; others print rho, all of it."""
     assert str(gaussian(0.04)) == "mu = 0.2"
     assert str(Cost(0.04, 0.03)) == "rho = 0.05"
+
+
+def test_what_plain_costs_print():
+    """Their epsilon, after mu or rho where there is some."""
+    assert str(Cost(plain_epsilon=0.25, plain_delta=1e-9)) == "epsilon = 0.25"
+    assert str(Cost(0.04, plain_epsilon=0.25)) == "mu = 0.2 and epsilon = 0.25"
+    assert str(Cost(0.04, 0.03, plain_epsilon=0.25)) == "rho = 0.05 and epsilon = 0.25"
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("plain", [(0.4, 1e-7), (3.0, 1e-9)])
+def test_plain_costs_add_plainly(plain):
+    """Alone, together, and beside Gaussian noise: epsilons to epsilons and deltas to deltas."""
+    epsilon, delta = plain
+    cost = Cost(plain_epsilon=epsilon, plain_delta=delta)
+    assert cost.epsilon(1e-6) == pytest.approx(epsilon, rel=1e-12)
+    assert cost.delta(1.001 * epsilon) == delta
+    assert cost.delta(0.999 * epsilon) == 1.0
+    assert total([cost, cost]).epsilon(1e-6) == pytest.approx(2.0 * epsilon, rel=1e-12)
+    both = total([cost, gaussian(0.04)])
+    assert both.epsilon(1e-6) == pytest.approx(epsilon + gaussian(0.04).epsilon(1e-6 - delta), rel=1e-9)
+    assert both.delta(epsilon + 1.0) == pytest.approx(delta + gaussian(0.04).delta(1.0), rel=1e-6)
+    assert cost.within(Privacy(1.001 * epsilon, 1e-6))
+    assert not cost.within(Privacy(0.999 * epsilon, 1e-6))
+    assert not cost.within(Privacy(1.001 * epsilon, 0.999 * delta))
+
+
+@pytest.mark.privacy
+@settings(max_examples=40)
+@given(MIXED, st.floats(-6.5, -1.0).map(lambda power: 10.0**power))
+def test_the_readings_of_a_mixture_agree(cost, delta):
+    """Gaussian or zCDP, sampler and plain parts: the delta at the epsilon of delta is no more, nor is less within."""
+    left = (delta - cost.extra_delta - cost.plain_delta) * math.exp(-cost.extra_epsilon / 2.0)
+    ideal, epsilon = Cost(cost.mu_squared, cost.rho).epsilon(left), cost.epsilon(delta)
+    assert epsilon == pytest.approx(ideal + cost.extra_epsilon + cost.plain_epsilon, rel=1e-12)
+    assert cost.delta(epsilon) <= delta * (1.0 + 1e-9)
+    if ideal > 1e-6:
+        assert cost.within(Privacy(epsilon * (1.0 + 1e-9), delta))
+        assert not cost.within(Privacy(epsilon - 1e-6 * ideal, delta))
+        assert cost.delta(epsilon - 1e-6 * ideal) > delta
 
 
 @pytest.mark.privacy

@@ -241,6 +241,51 @@ def test_spent_stays_within_what_was_reserved():
     ledger.commit("stream", at(0), at(1), HALF)
 
 
+@pytest.mark.privacy
+def test_a_charge_is_spent_at_once():
+    """Beside streams and other charges, all of it, and no more than fits."""
+    ledger, once = Ledger(BUDGET), gaussian(HALF.mu_squared / 2.0)
+    ledger.open("stream", HALF)
+    ledger.charge(once)
+    ledger.charge(once)
+    assert ledger.spent == total([once, once])
+    assert ledger.reserved == total([HALF, once, once])
+    before = contents(ledger)
+    with pytest.raises(BudgetExhausted, match="more than the ledger"):
+        ledger.charge(gaussian(HALF.mu_squared * 1e-9))
+    assert contents(ledger) == before
+
+
+def test_a_charge_is_of_the_relation_of_its_ledger():
+    """The first one settles it; by default it is replacement."""
+    ledger = Ledger()
+    ledger.charge(HALF, "zero-out")
+    with pytest.raises(Unprovable, match="they do not add"):
+        ledger.charge(HALF)
+    assert ledger.spent == HALF
+
+
+@pytest.mark.privacy
+def test_plain_charges_add_their_epsilons():
+    """Whatever the Gaussian part costs: three tenths fit a budget of .35, four do not."""
+    ledger = Ledger(Privacy(0.35, 1e-6))
+    for _ in range(3):
+        ledger.charge(Cost(plain_epsilon=0.1, plain_delta=1e-7))
+    assert ledger.spent.epsilon(1e-6) == pytest.approx(0.3)
+    with pytest.raises(BudgetExhausted, match=r"epsilon = 0\.4 in all"):
+        ledger.charge(Cost(plain_epsilon=0.1, plain_delta=1e-7))
+
+
+@pytest.mark.privacy
+def test_racing_charges_keep_the_budget(eager_threads):
+    """Of sixteen threads that each charge half of the budget, two succeed."""
+    for _ in range(20):
+        ledger = Ledger(BUDGET)
+        refused = race(*[lambda to=ledger: to.charge(HALF)] * 16)
+        assert len(refused) == 14
+        assert ledger.spent == ledger.reserved == total([HALF, HALF])
+
+
 def test_one_relation_for_all_models_of_a_stream():
     """Costs against different neighbours do not add: mixing them is refused, and changes nothing."""
     ledger = Ledger(BUDGET)

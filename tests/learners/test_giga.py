@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from learners.cases import VECTOR_LOSSES
-from tacit import GIGA, Hinge, InvalidInput, L2Ball, Linear, Logistic, Problem, Squared, Unprovable, WholeSpace
+from tacit import GIGA, Hinge, InvalidInput, L2Ball, Linear, Logistic, Privacy, Problem, Squared, Unprovable, WholeSpace
 from zoo import LOSSES, SETS, labels_of
 
 SMOOTH = ["huber", "linear", "log cosh", "logistic", "squared"]
@@ -72,6 +72,28 @@ def test_the_printed_step_waits(ridge):
     assert moved == pytest.approx(0.5 * 2.0 / (ridge * first))
     assert (learner.certificate.at(np.arange(1, first)) == 0.0).all()
     assert learner.certificate.at(first) > 0.0
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("step", ["contracting", "printed"])
+def test_the_certificate_is_its_formula(step):
+    """`Gd/(alpha·(t+t0))`, or `2Gd/(alpha·t)`, or the diameter, and less than a ten-thousandth more."""
+    problem = Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1)
+    learner, kappa = GIGA(problem, step), problem.smoothness / 0.1
+    t = np.arange(float(learner.first_move), 1001.0)
+    inertia = t / 2.0 if step == "printed" else t + (kappa - 1.0) / 2.0
+    ideal, values = np.minimum(problem.gradient_diameter / (0.1 * inertia), 2.0), learner.certificate.at(t)
+    assert (ideal <= values).all()
+    assert (values < ideal * (1.0 + 1e-4)).all()
+
+
+@pytest.mark.parametrize("reading", ["printed", "proven"])
+def test_the_papers_noise_falls_as_one_over_t(reading):
+    """With the paper's claim of (3 epsilon, 2 delta)."""
+    learner = GIGA(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1), "printed")
+    sd, claimed = learner.certificate.paper(Privacy(1.0, 1e-6), 100, np.array([1.0, 100.0]), reading)
+    assert sd[0] == pytest.approx(100.0 * sd[1])
+    assert claimed == Privacy(3.0, 2e-6)
 
 
 @pytest.mark.privacy

@@ -7,7 +7,20 @@ import pytest
 
 from learners import reference
 from learners.cases import buildable
-from tacit import GIGA, IGD, Absolute, Hinge, L2Ball, Linear, Logistic, Problem, Squared, Unprovable, WholeSpace
+from tacit import (
+    GIGA,
+    IGD,
+    Absolute,
+    Hinge,
+    L2Ball,
+    Linear,
+    Logistic,
+    Privacy,
+    Problem,
+    Squared,
+    Unprovable,
+    WholeSpace,
+)
 from zoo import LOSSES, SETS, Distance, labels_of
 
 NOWHERE = np.zeros(0)
@@ -38,6 +51,27 @@ def test_what_it_hands_over_and_decides():
     assert np.array_equal(after["x"], exact["x"])
     assert learner.decide(1, np.array([3.0, 4.0]), 0.5) == pytest.approx([0.6, 0.8])
     assert np.array_equal(learner.start()["x"], np.zeros(2))
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("loss", [Logistic(), Hinge(), Absolute()])
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_the_certificate_is_its_formula(loss, neighbours):
+    """`Gd/(alpha·(t+1))` or the diameter, and less than a ten-thousandth more in the first thousand rounds."""
+    problem = Problem(loss, L2Ball(1.0), 2, label_bound=1.0, intercept=1.0, ridge=0.1, neighbours=neighbours)
+    t = np.arange(1.0, 1001.0)
+    ideal, values = np.minimum(problem.gradient_diameter / (0.1 * (t + 1.0)), 2.0), IGD(problem).certificate.at(t)
+    assert (ideal <= values).all()
+    assert (values < ideal * (1.0 + 1e-4)).all()
+
+
+@pytest.mark.parametrize("reading", ["printed", "proven"])
+def test_the_papers_noise_falls_as_one_over_t(reading):
+    """With the paper's claim of (3 epsilon, 2 delta)."""
+    learner = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
+    sd, claimed = learner.certificate.paper(Privacy(1.0, 1e-6), 100, np.array([1.0, 100.0]), reading)
+    assert sd[0] == pytest.approx(100.0 * sd[1])
+    assert claimed == Privacy(3.0, 2e-6)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "absolute", "logistic", "squared", "linear"])

@@ -291,31 +291,6 @@ def test_noise_has_the_deviation_that_is_charged():
     assert abs(halved - 1.0) > 5.5 * math.sqrt(2.0 / normal.size)
 
 
-@settings(max_examples=30)
-@given(cuts=st.lists(st.integers(1, 300), min_size=1, max_size=6), horizon=st.sampled_from([600, None]))
-def test_seeded_noise_does_not_depend_on_the_cut(cuts, horizon):
-    """A seed gives release k the same noise whichever calls ask for it, in whatever order."""
-    calibrated = pigd(logistic(2), BUDGET, horizon).calibrated
-    whole = np.asarray(calibrated.noise(5, 1, 600))
-    k = 1
-    for count in cuts:
-        count = min(count, 601 - k)
-        if count:
-            assert np.array_equal(np.asarray(calibrated.noise(5, k, count)), whole[k - 1 : k - 1 + count])
-        k += count
-    assert np.array_equal(np.asarray(calibrated.noise(5, 3, 2)), whole[2:4])
-    assert not np.array_equal(np.asarray(calibrated.noise(6, 3, 2)), whole[2:4])
-
-
-def test_secret_noise_is_fresh_every_time():
-    """The same releases asked for twice get different noise."""
-    calibrated = pigd(logistic(50), BUDGET, 10).calibrated
-    one, other = (np.asarray(calibrated.noise(None, 1, 10)) for _ in range(2))
-    assert one.shape == other.shape == (10, 50)
-    assert np.count_nonzero(one == other) <= 1
-    assert len(np.unique(one)) >= 498
-
-
 # Given noise, and refusals.
 
 

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
-from tacit import Box, HalfSpace, InvalidInput, L2Ball, Simplex, WholeSpace
+from tacit import Box, HalfSpace, InvalidInput, L1Ball, L2Ball, WholeSpace
 from tacit.problem.nets import distance_bound, grid
 from zoo import SETS
 
@@ -26,13 +27,14 @@ def test_a_grid_is_a_net(name, size):
     assert max(nearest) <= np.linalg.norm(cell) / 2.0 * (1.0 + 1e-4)
 
 
-def test_a_grid_without_its_projection_is_no_net():
-    """Planted: keeping only the nodes that lie in a flat set leaves points of it far from any."""
-    nodes = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 6)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
-    kept = nodes[np.abs(nodes.sum(axis=1) - 1.0) < 1e-12]
-    shifted = nodes[np.abs(nodes.sum(axis=1) - 1.1) < 1e-12]  # a simplex that no node lies on
-    assert len(kept) > 0 == len(shifted)
-    assert len(grid(Simplex(1.1), 3, 6)) > 20
+@pytest.mark.parametrize("domain", [L1Ball(1.0), L2Ball(1.0)])
+def test_a_grid_without_its_projection_is_no_net(domain):
+    """Planted: from the nodes that lie in the set, its corners are farther than half the diagonal of a cell."""
+    nodes = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 6)] * 2), axis=-1).reshape(-1, 2)
+    kept = np.array([node for node in nodes if domain.contains(node)])
+    nearest, planted = (np.min(cdist(np.eye(2), points), axis=1) for points in (grid(domain, 2, 6), kept))
+    assert (nearest <= 0.2 * math.sqrt(2.0)).all()
+    assert (planted > 0.3 * math.sqrt(2.0)).all()
 
 
 def test_a_grid_of_a_box_is_regular():

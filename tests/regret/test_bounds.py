@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from tacit import (
+    FTL,
     GIGA,
     IGD,
+    FadingIGD,
     Hinge,
     InvalidInput,
     L2Ball,
@@ -28,6 +30,7 @@ from tacit.accounting.paper import parameters_claiming
 from tacit.datasets import ad_impressions, linear_regression
 from tacit.regret import (
     best_in_hindsight,
+    fading_regret_bound,
     giga_regret_bound,
     igd_regret_bound,
     leader_regret_bound,
@@ -75,6 +78,42 @@ def test_igd_regret_bound_holds_and_is_not_vacuous():
     best = best_in_hindsight(REGRESSION, stream.X, stream.y)
     regret = 400 * replay_exact(IGD(REGRESSION), stream.X, stream.y).average_regret(best)
     assert 0.0 < regret <= igd_regret_bound(REGRESSION, 400) < 400 * 0.5
+
+
+@pytest.mark.parametrize("ridge", [1.0, 0.1, 0.01])
+def test_igd_comes_within_half_of_its_bound(ridge):
+    """Alternating slopes: at least half of the bound and never more, so neither a half nor a 1/alpha can be missing."""
+    problem = linear(ridge, L2Ball(0.1 / ridge))
+    measured, bound = regret(IGD(problem), *alternating(1000)), igd_regret_bound(problem, 1000)
+    assert bound / 2 < measured <= bound
+    if ridge < 0.5:
+        assert measured > ridge * bound  # the planted bound, in which 1/alpha is lost
+
+
+def test_igd_bounds_are_for_what_igd_takes():
+    """No ridge and no rounds are refused, each with what to give instead."""
+    with pytest.raises(Unprovable, match=r"Give the problem a ridge, e\.g\. 0\.01"):
+        igd_regret_bound(linear(0.0, L2Ball(1.0)), 10)
+    for horizon in (0, -1, 2.5):
+        with pytest.raises(InvalidInput, match="horizon must be a whole number, 1 or more"):
+            igd_regret_bound(linear(1.0, L2Ball(1.0)), horizon)
+
+
+def test_fading_igd_comes_within_half_of_its_bound():
+    """Alternating slopes and a weak pull: at least half of the bound, of which the steps are nearly all."""
+    problem = linear(0.0, L2Ball(1.0))
+    measured, bound = regret(FadingIGD(problem, 0.03), *alternating(1000)), fading_regret_bound(problem, 0.03, 1000)
+    assert bound / 2 < measured <= bound
+
+
+@pytest.mark.parametrize("strength", [0.1, 1.0, 4.0])
+def test_the_fading_bound_term_by_term(strength):
+    """From the learner's own weights and totals: for the share of a strong pull no near-tight stream is known."""
+    learner, t = FadingIGD(linear(0.0, L2Ball(1.5)), strength), np.arange(1.0, 201.0)
+    weights, totals = learner._weight(t), learner._total(t)
+    pulled = 3.0**2 / 2.0 * (totals[0] + weights.sum())
+    stepped = np.sum((1.0 + 3.0 * weights) ** 2 / (2.0 * totals))
+    assert fading_regret_bound(learner.problem, strength, 200) == pytest.approx(pulled + stepped, rel=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 5.0])
@@ -148,6 +187,14 @@ def test_the_leader_comes_within_half_of_its_bound(ridge):
     assert bound / 2 < measured <= bound
     if ridge < 0.5:
         assert measured > ridge * bound
+
+
+@pytest.mark.parametrize(("ridge", "extra", "share"), [(1.0, 0.0, 0.5), (0.01, 0.0, 0.5), (0.0, 20.0, 0.49)])
+def test_the_shipped_leader_comes_within_half_of_its_bound(ridge, extra, share):
+    """FTL itself, by its solver, on alternating slopes; regularised, at the best extra ridge, it meets one half."""
+    problem = linear(ridge, L2Ball(0.1 / ridge if ridge else 1.0))
+    measured, bound = regret(FTL(problem, extra), *alternating(400)), leader_regret_bound(problem, 400, extra)
+    assert share * bound < measured <= bound
 
 
 @pytest.mark.parametrize(("y", "share"), [(np.ones(400), 0.45), (alternating(400)[1], 0.45)])

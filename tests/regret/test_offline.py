@@ -70,6 +70,16 @@ def test_theorem_11_term_by_term():
     assert risk_bound(line(1.0, 1.0), 9.0, horizon, failure, 0.0) == pytest.approx(sum(terms[1:]))
 
 
+@pytest.mark.parametrize("horizon", [10, 1000])
+def test_theorem_12_term_by_term(horizon):
+    """L = 1, ‖C‖ = 2, d = 1, failure .04: Theorem 11 at half the failure, the noise, and one iterate in T."""
+    problem = line(1.0, 1.0)
+    private = pol(problem, Privacy(1.0, 1e-6), horizon)
+    risk = risk_bound(problem, igd_regret_bound(problem, horizon), horizon, 0.02)
+    terms = risk, private.calibrated.noise_sd(1) * (1.0 + math.sqrt(2.0 * math.log(2.0 / 0.04))), 2.0 / horizon
+    assert pol_utility_bound(private, 0.04) == pytest.approx(sum(terms), rel=1e-8)
+
+
 @pytest.mark.parametrize("radius", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("ridge", [0.001, 1.0, 100.0])
 def test_the_range_of_losses_never_matters(radius, ridge):

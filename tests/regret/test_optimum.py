@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from tacit import Absolute, Box, Hinge, L2Ball, Logistic, Problem, Quantile, Simplex, Squared, Unprovable, WholeSpace
+from tacit import (
+    Absolute,
+    Box,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Logistic,
+    Problem,
+    Quantile,
+    Simplex,
+    Squared,
+    Unprovable,
+    WholeSpace,
+)
 from tacit.datasets import ad_impressions, linear_regression
 from tacit.regret import best_in_hindsight, optimum
 from zoo import LOSSES, SETS, Distance, labels_of
@@ -106,3 +119,12 @@ def test_a_poor_point_has_a_gap_that_says_so(loss, monkeypatch):
     monkeypatch.setattr(optimum, "descend", lambda objective, domain, start, short, count: (start, False))
     poor = best_in_hindsight(problem, stream.X, stream.y)
     assert poor.gap >= poor.average - good.average > 0.01
+
+
+def test_no_examples_and_no_tolerance_are_refused():
+    """Each with what to give instead."""
+    with pytest.raises(InvalidInput, match="Give one or more"):
+        best_in_hindsight(REGRESSION, np.zeros((0, 4)), np.zeros(0))
+    for tolerance in (0.0, -1e-9, np.nan):
+        with pytest.raises(InvalidInput, match="tolerance must be positive"):
+            best_in_hindsight(REGRESSION, np.zeros((1, 4)), np.zeros(1), tolerance)

@@ -87,6 +87,17 @@ def test_noisy_leaders_keep_the_bound(domain, shift, seed):
         assert quadratic_regret_bound(problem, 600, *sds, failure=0.05) < 600 * problem.lipschitz_with_ridge * 1.0
 
 
+@pytest.mark.parametrize("shift", [0.0, 7.0])
+def test_the_noisy_bound_term_by_term(shift):
+    """R = R_y = alpha = 1, so X = ½ and G = 2; d = 4, T = 50, deviations 3 and 2, failure .05."""
+    t, s = np.arange(1.0, 50.0), math.sqrt(2.0 * math.log(2.0 * 50 / 0.05))
+    a, b = 3.0 * (2.0 * 2.0 + s), 2.0 * (2.0 + s)
+    away = np.maximum((b + a) / t, (b + a + shift / 2.0) / (t + shift))
+    exact, smooth = 2.0**2 / 2.0 * np.sum(1.0 / np.arange(1.0, 51.0)), 0.5 * (1.0 + 1.0) * np.sum(away**2)
+    line = exact + 2.0 * away.sum() + smooth
+    assert quadratic_regret_bound(regression(), 50, 3.0, 2.0, 0.05, shift) == pytest.approx(line, rel=1e-7)
+
+
 def test_an_unrepaired_matrix_breaks_the_bound():
     """As printed, the noisy matrix has negative eigenvalues: some of twenty runs exceed what is proven for repaired."""
     problem, sds = regression(dimension=1), (3.0, 2.0)

@@ -1,15 +1,56 @@
 """Plots are written, say what they show, and say that it is not private."""
 
+import builtins
+
 import numpy as np
+import pytest
 
-from tacit.report.plots import NOT_PRIVATE, learning_curves
+from tacit import TacitError
+from tacit.report.plots import NOT_PRIVATE, learning_curves, power_laws
+
+NAMES = ("private, epsilon = 1", "not private")
 
 
-def test_learning_curves_are_saved_with_labels_and_the_warning(tmp_path):
-    """The SVG holds every label, both axes' names and the warning."""
-    curves = {"private, epsilon = 1": np.linspace(0.5, 0.9, 1000), "not private": np.full(1000, 0.9)}
-    path = tmp_path / "curves.svg"
-    learning_curves(curves, {name: 1.01 - values for name, values in curves.items()}, "Clicks", path)
-    text = path.read_text()
-    for words in (*curves, "examples seen", "progressive accuracy", "average regret", "Clicks", NOT_PRIVATE):
-        assert f"<!-- {words}" in text or words in text
+def curves(path):
+    accuracies = dict(zip(NAMES, (np.linspace(0.5, 0.9, 1000), np.full(1000, 0.9)), strict=True))
+    learning_curves(accuracies, {name: 1.01 - values for name, values in accuracies.items()}, "Clicks", path)
+
+
+def laws(path):
+    horizons = np.array([100.0, 1000.0, 10_000.0])
+    runs = {name: np.outer([0.9, 1.0, 1.1], horizons**0.5) for name in NAMES}
+    power_laws(horizons, runs, dict.fromkeys(NAMES, 0.5), "Slopes", path)
+
+
+FIGURES = {
+    "learning curves": (curves, ("Clicks", "examples seen", "progressive accuracy", "average regret")),
+    "power laws": (laws, ("Slopes", "examples T", "regret (dotted: the theorem's exponent)")),
+}
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_figures_are_saved_with_labels_and_the_warning(figure, tmp_path):
+    """The SVG holds every label, the axes' names, the title and the warning; no figure is left open."""
+    import matplotlib.pyplot as plt
+
+    draw, words = FIGURES[figure]
+    draw(tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text()
+    for word in (*NAMES, *words, NOT_PRIVATE):
+        assert word in text
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_without_matplotlib_the_extra_is_named(figure, tmp_path, monkeypatch):
+    """An error of ours says what to install."""
+    honest = builtins.__import__
+
+    def without(name, *rest):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return honest(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(TacitError, match=r"tacit\[plot\]"):
+        FIGURES[figure][0](tmp_path / "figure.svg")

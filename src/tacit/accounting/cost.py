@@ -78,7 +78,7 @@ class Cost:
 
     def delta(self, epsilon: float) -> float:
         """The delta at `epsilon`, rounded up."""
-        epsilon -= (self.extra_epsilon + self.plain_epsilon) * _UP
+        epsilon -= self.extra_epsilon + self.plain_epsilon
         if epsilon < 0.0:
             return 1.0
         ideal = delta_of(epsilon, self.mu * _UP) if self.gaussian else delta_of_rho(epsilon, self._all_rho)

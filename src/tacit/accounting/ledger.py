@@ -114,9 +114,10 @@ class Ledger:
         >>> ledger.spent.plain_epsilon
         0.4
         """
-        once = f"once {os.urandom(16).hex()}"
-        self.open(once, cost, neighbours)
-        self.commit(once, (0, 0, 0, ""), (1, 0, 0, ""), cost)
+        with self._lock:
+            once = f"charge {len(self._lines)}"
+            self.open(once, cost, neighbours)
+            self.commit(once, (0, 0, 0, ""), (1, 0, 0, ""), cost)
 
     def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
         """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.

@@ -97,6 +97,8 @@ def tree_noise(bound: float, privacy: Privacy, horizon: int) -> float:
     >>> round(tree_noise(1.0, Privacy(1.0, 1e-6), 100_000), 1)
     81.3
     """
+    if horizon < 2:
+        raise InvalidInput(f"Algorithm 5 adds no noise for a horizon of {horizon}: log T is 0. State 2 rounds or more.")
     levels = math.log2(horizon)
     return bound * levels * math.sqrt(math.log2(levels / privacy.delta) / privacy.epsilon)
 

@@ -18,6 +18,7 @@ from tacit.problem.objective import Objective, Quadratic, mean_loss, mean_smooth
 from tacit.problem.scalar import ScalarLoss, Values
 
 _NEAR = 2.0**-12  # how near the solver comes, as a share of the sensitivity
+_STIFFEST = 1e12  # of the smoothness over the ridge
 _FINE = 2.0**-16  # kinks are rounded off over this share of the range of predictions
 
 
@@ -36,6 +37,8 @@ class FTL(IterateLearner):
     Squared loss is kept as its sufficient statistics, `Σ v vᵀ` and `Σ y v`. For every other loss the examples
     themselves are stored. A kinked loss is minimised averaged over a 65536th of the range of predictions: no gradient
     gets longer, so the certificate stands; the leader moves a little, by an amount that does not shrink with t.
+
+    How long that takes depends on the data: keep the clock on the trusted side, and publish at set times.
 
     This is FTL on the losses themselves. On *linearised* losses, at its own exact iterates, the regularised leader does
     not contract, and no such certificate holds.
@@ -64,6 +67,11 @@ class FTL(IterateLearner):
             raise Unprovable(
                 f"FTL cannot certify its leader on {type(self.problem.loss).__name__}, which is neither a ScalarLoss "
                 "nor smooth. State a finite smoothness, or write the loss as a function of v·x."
+            )
+        if mean_smoothness(self.problem, 0.0, self._width) > _STIFFEST * (self.problem.ridge + self.extra_ridge):
+            raise Unprovable(
+                f"a ridge of {self.problem.ridge + self.extra_ridge:g} is too small for a leader that is certified in "
+                "time. Take a larger one."
             )
 
     def check_convexity(self) -> None:
@@ -136,14 +144,23 @@ class FTL(IterateLearner):
         return _FINE * self.problem.norm_bound * self.longest_iterate
 
     @cached_property
-    def _gradient_diameter(self) -> float:
-        """That of the loss as it is minimised: an average of slopes is as steep as the steepest of them."""
-        p, own = self.problem, self.problem.gradient_diameter
+    def _steepest(self) -> float:
+        """The longest gradient of the loss as it is minimised: an average of slopes is as steep as the steepest."""
+        p = self.problem
         if not isinstance(p.loss, ScalarLoss) or self._width == 0.0 or p.label_bound is None:
-            return own
+            return p.lipschitz
         reach = p.norm_bound * p.radius + self._width
-        steepest = p.norm_bound * p.loss.slope_bound(reach, p.label_bound) * (1.0 + 1e-9)
-        return max(own, steepest if p.neighbours == "zero-out" else 2.0 * steepest)
+        return max(p.lipschitz, p.norm_bound * p.loss.slope_bound(reach, p.label_bound) * (1.0 + 1e-9))
+
+    @cached_property
+    def _gradient_diameter(self) -> float:
+        """That of the loss as it is minimised."""
+        if self._width == 0.0:
+            return self.problem.gradient_diameter
+        return max(
+            self.problem.gradient_diameter,
+            self._steepest if self.problem.neighbours == "zero-out" else 2.0 * self._steepest,
+        )
 
     def _sensitivity(self, t: Array) -> Array:
         moved = self._gradient_diameter / self.inertia(t)
@@ -156,4 +173,4 @@ class FTL(IterateLearner):
     def _slack(self, t: Values) -> Values:
         """How far rounding errors keep the solver from the leader."""
         ridge, longest = self.inertia(t) / t, self.longest_iterate
-        return rounding_slack(self.problem, t, ridge, longest, self.problem.lipschitz + ridge * longest, self._width)
+        return rounding_slack(self.problem, t, ridge, longest, self._steepest + ridge * longest, self._width)

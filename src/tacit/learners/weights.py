@@ -17,12 +17,22 @@ import numpy as np
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable, expect, whole
-from tacit.problem.advice import Advice
+from tacit.problem.losses import Absolute, Hinge, Huber, Linear, Logistic, Quantile, Squared
 from tacit.problem.nets import candidates, distance_bound
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, check_slopes
 from tacit.problem.sets import Simplex
+from tacit.problem.unlabelled import Advice
 
+_ACCURATE = (
+    Squared,
+    Logistic,
+    Hinge,
+    Quantile,
+    Absolute,
+    Huber,
+    Linear,
+)  # convex in the label, and no larger constants
 MOST = 2**28
 """Examples up to which sums of losses are exact; beyond, nothing is certified."""
 
@@ -47,11 +57,11 @@ class EWOO:
 
     Notes
     -----
-    **Certificate.** `max_j d_j - min_j d_j`, d the change of the row, is at most `min(2W, Gd·D)` if an example is
-    replaced and at most W if it is zeroed out, after any number of examples; W is the largest variation of one
-    example's loss over the net, Gd the gradient diameter over the ball around 0 that holds the net, D the net's
-    diameter. (The largest `|d_j|`, at most W, is not enough: losses (0, W) and (W, 0) differ by W everywhere, and the
-    race between the two candidates by 2W.)
+    **Certificate.** `max_j d_j - min_j d_j`, d the change of the row, is at most `min(2W, Gd·D)` (2W for a loss of your
+    own) if an example is replaced and at most W if it is zeroed out, after any number of examples; W is the largest
+    variation of one example's loss over the net, Gd the gradient diameter over the ball around 0 that holds the net, D
+    the net's diameter. (The largest `|d_j|`, at most W, is not enough: losses (0, W) and (W, 0) differ by W everywhere,
+    and the race between the two candidates by 2W.)
 
     *Proof.* Ridge and other examples cancel, exactly. An example's vector of losses from the least one on has entries
     between 0 and W: two such vectors differ by entries between -W and W, and from 0 by entries between 0 and W. And
@@ -122,19 +132,24 @@ class EWOO:
     @cached_property
     def certificate(self) -> Certificate:
         """`min(2W, Gd·D)` under replace, W under zero-out, and the share of rounding errors."""
-        W, apart = self.variation, self._gradients_apart * self._diameter
-        formula = f"{W if self.problem.neighbours == 'zero-out' else min(2.0 * W, apart):.5g}"
+        W = self.variation if self.problem.neighbours == "zero-out" else 2.0 * self.variation
+        formula = f"{min(W, self._smooth_range):.5g}"
         magnitude = MOST * (self._most_steps + float(np.max(self._ridge))) * self._step
         moved_by, lemma = "one example moves every later row of losses", "proof in tacit.EWOO"
         return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma)
 
     def _moved(self, t: Array) -> Array:
         """The certified range, which is the same for every t as long as sums are exact."""
-        bound = self._most_steps * self._step
-        if self.problem.neighbours == "replace":
-            apart = self._gradients_apart * self._diameter * ROUNDED_UP + 2.0 * self._step + 4.0 * self._error
-            bound = min(2.0 * bound, apart)
+        replaced = 2.0 if self.problem.neighbours == "replace" else 1.0
+        rounding = 2.0 * self._step + 4.0 * self._error
+        bound = min(replaced * self._most_steps * self._step, self._smooth_range * ROUNDED_UP + rounding)
         return np.where(t <= MOST, bound, math.inf)
+
+    @property
+    def _smooth_range(self) -> float:
+        """`Gd·D` under replace, for losses whose values are known to be computed as accurately as `_error` says."""
+        known = self.problem.neighbours == "replace" and type(self.problem.loss) in _ACCURATE
+        return self._gradients_apart * self._diameter if known else math.inf
 
     def _losses(self, v: Array, y: float) -> Array:
         """The data term of one example at every candidate."""
@@ -232,7 +247,7 @@ def experts(
 ) -> EWOO:
     """Private experts: an example is the list of what each of `count` experts loses, between 0 and `loss_bound`.
 
-    Labels play no role; pass zeros. The certificate is `2·loss_bound` under replace and `loss_bound` under zero-out,
+    The certificate is `2·loss_bound` under replace and `loss_bound` under zero-out,
     however many experts there are. A released point is 1 at the expert to follow.
 
     Parameters
@@ -251,7 +266,7 @@ def experts(
     """
     count, loss = whole("count", count, least=2), Advice(loss_bound)
     longest = loss.loss_bound * math.sqrt(count) * ROUNDED_UP
-    problem = Problem(loss, Simplex(), count, longest, label_bound=1.0, neighbours=neighbours, on_bad=on_bad)
+    problem = Problem(loss, Simplex(), count, longest, neighbours=neighbours, on_bad=on_bad)
     return EWOO(problem, np.eye(count))
 
 

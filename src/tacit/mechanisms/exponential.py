@@ -79,7 +79,7 @@ class Exponential:
     >>> private = Private(experts(3), Exponential(), every(1), Privacy(1.0, 1e-6), horizon=4)
     >>> print(private.guarantee)  # doctest: +ELLIPSIS
     The whole published sequence is (1, 1e-06)-differentially private: ...
-    >>> state, releases = private.run(private.start(), [[0.0, 1.0, 0.5]] * 2, [0.0] * 2)
+    >>> state, releases = private.run(private.start(), [[0.0, 1.0, 0.5]] * 2)
     >>> [release.point.sum() for release in releases]
     [np.float64(1.0), np.float64(1.0)]
     """

@@ -14,7 +14,13 @@ _INSIDE = 1.0 - 1e-12  # clipped rows stop short of the bound by more than any r
 
 
 def as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
-    X, y = _as_numbers(X), _as_numbers(y)
+    """Features and labels as arrays of the right shapes, or a refusal; no labels are zeros.
+
+    >>> as_rows([[1, 2]], None, dimension=2)
+    (array([[1., 2.]]), array([0.]))
+    """
+    X = _as_numbers(X)
+    y = np.zeros(X.shape[:1]) if y is None else _as_numbers(y)
     if X.ndim != 2 or X.shape[1] != dimension or y.shape != (len(X),):
         raise InvalidInput(
             f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
@@ -24,10 +30,16 @@ def as_rows(X: Any, y: Any, dimension: int) -> tuple[Array, Array]:
 
 
 def _as_numbers(values: Any) -> Array:
-    """An array of floats; what is not a number becomes NaN, and is dealt with as a bad value."""
+    """An array of floats; what is not a number becomes NaN, and is dealt with as a bad value.
+
+    An entry's number depends on that entry alone: if one of them is no number, the others are read as they would have
+    been without it. One person's row must not change how another's is read.
+    """
     try:
-        return np.asarray(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError):
+        plain = np.asarray(values)
+        if plain.dtype.kind in "biuf":
+            return np.asarray(plain, dtype=np.float64, order="C")
+    except (ValueError, OverflowError):
         pass
     try:
         entries = np.asarray(values, dtype=object)
@@ -37,6 +49,9 @@ def _as_numbers(values: Any) -> Array:
 
 
 def _as_number(entry: Any) -> float:
+    """Its float; dates, durations, sequences and the like have none."""
+    if isinstance(entry, np.datetime64 | np.timedelta64):
+        return math.nan
     try:
         return float(entry)
     except (TypeError, ValueError, OverflowError):

@@ -56,13 +56,14 @@ def descend(objective: Objective, domain: ConvexSet, start: Array, short: float,
     for stage in () if done else objective.stages():
         x, done = _newton(stage, domain, x, short, _NEWTON_STEPS)
     momentum = _momentum(objective.smoothness / objective.ridge)
-    return (x, done) if done else _with_momentum(partial(_step, objective, domain, short=short), x, momentum, count)
+    step = partial(_step, objective, domain, short=short)
+    return (x, done) if done else _with_momentum(step, domain, x, momentum, count)
 
 
 def _step(objective: Objective, domain: ConvexSet, x: Array, short: float) -> tuple[Array, bool]:
     """A projected gradient step, and whether it was short."""
     following = domain.project(x - objective.gradient(x) / objective.smoothness)
-    return following, float(np.linalg.norm(following - x)) <= short
+    return following, not float(np.linalg.norm(following - x)) > short  # what is not a number ends the search
 
 
 def _plain(objective: Objective, domain: ConvexSet, x: Array, short: float, count: int) -> Array:
@@ -105,15 +106,15 @@ def _momentum(kappa: float) -> float:
 
 
 def _with_momentum(
-    step: Callable[[Array], tuple[Array, bool]], x: Array, momentum: float, count: int
+    step: Callable[[Array], tuple[Array, bool]], domain: ConvexSet, x: Array, momentum: float, count: int
 ) -> tuple[Array, bool]:
-    """Nesterov's steps with constant momentum, until one is short enough."""
+    """Nesterov's steps with constant momentum, inside the set, where constants hold; until one is short enough."""
     ahead = x
     for _ in range(count):
         following, done = step(ahead)
         if done:
             return following, True
-        x, ahead = following, following + momentum * (following - x)
+        x, ahead = following, domain.project(following + momentum * (following - x))
     return x, False
 
 
@@ -165,7 +166,7 @@ def quadratic_minimiser(H: Array, b: Array, domain: ConvexSet, start: Array) -> 
         following = domain.project(x - (H @ x - b) / values[-1])
         return following, float(np.linalg.norm(following - x)) <= 2.0**-52 * float(np.linalg.norm(following))
 
-    return _with_momentum(step, start, _momentum(float(values[-1] / values[0])), _MODEL_STEPS)[0]
+    return _with_momentum(step, domain, start, _momentum(float(values[-1] / values[0])), _MODEL_STEPS)[0]
 
 
 def _solved(H: Array, b: Array) -> Array:
@@ -180,7 +181,7 @@ def _multiplier(values: Array, along: Array, radius: float) -> float:
     """The extra ridge under which the free minimiser has length `radius`."""
 
     def excess(extra: float) -> float:
-        return 1.0 / radius - 1.0 / float(np.linalg.norm(along / (values + extra)))
+        return float(np.linalg.norm(along / (values + extra))) / radius - 1.0
 
     most = float(np.linalg.norm(along)) / radius
     if excess(0.0) <= 0.0 or excess(most) >= 0.0:

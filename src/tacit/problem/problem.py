@@ -45,8 +45,8 @@ class VectorLoss(Protocol):
     """
 
     @property
-    def labels(self) -> Literal["sign", "real"]:
-        """Legal labels: -1 and +1, or any number up to the problem's `label_bound`."""
+    def labels(self) -> Literal["sign", "real", "none"]:
+        """Legal labels: -1 and +1, any number up to the problem's `label_bound`, or none."""
 
     def value(self, x: Array, v: Array, y: float) -> float:
         """The loss of the point `x` on one example."""
@@ -133,7 +133,7 @@ class Problem:
             object.__setattr__(self, name, float(getattr(self, name)))
         one_of("neighbours", self.neighbours, ("replace", "zero-out"))
         one_of("on_bad", self.on_bad, ("raise", "zero"))
-        if self.loss.labels == "sign":
+        if self.loss.labels != "real":
             object.__setattr__(self, "label_bound", 1.0)
         elif self.label_bound is None:
             raise InvalidInput(
@@ -141,6 +141,14 @@ class Problem:
             )
         object.__setattr__(self, "label_bound", positive("label_bound", self._label_bound))
         self.domain.check_dimension(self.size)
+        self._check_range()
+
+    def _check_range(self) -> None:
+        """Products of bounds must stay within floating point, whatever the examples are."""
+        scales = {name: getattr(self, name) for name in ("feature_bound", "label_bound", "intercept", "ridge")}
+        for name, value in (scales | {"the domain's radius": self.radius}).items():
+            if value and math.isfinite(value) and not 1e-60 <= value <= 1e60:
+                raise InvalidInput(f"{name} must lie between 1e-60 and 1e60, got {value:g}. Choose other units.")
 
     @property
     def size(self) -> int:
@@ -192,9 +200,11 @@ class Problem:
             return self.lipschitz
         return self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound)
 
-    def bound(self, X: Any, y: Any) -> tuple[Array, Array]:
+    def bound(self, X: Any, y: Any = None) -> tuple[Array, Array]:
         """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
-        X, y = as_rows(X, y, self.dimension)
+        if y is None and self.loss.labels != "none":
+            raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
+        X, y = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
         bad = self._bad_rows(X, y)
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(self._complaint(int(np.argmax(bad)), X, y))

@@ -149,8 +149,9 @@ class Simplex(_AnyDimension):
             x = np.maximum(x - np.max(x), -self.total)  # which changes nothing but the rounding
         largest_first = np.sort(x)[::-1]
         threshold = (np.cumsum(largest_first) - self.total) / np.arange(1, len(x) + 1)
-        kept = int(np.count_nonzero(largest_first > threshold))
-        return np.asarray(np.maximum(x - threshold[max(kept, 1) - 1], 0.0), dtype=np.float64)
+        kept = max(int(np.count_nonzero(largest_first > threshold)), 1)
+        exact = (float(np.sum(largest_first[:kept])) - self.total) / kept  # adds pairwise, unlike cumsum
+        return np.asarray(np.maximum(x - exact, 0.0), dtype=np.float64)
 
     def contains(self, x: Array) -> bool:
         slack = _NEARLY * self.total

@@ -14,6 +14,7 @@ import numpy as np
 from tacit.accounting.exact import Privacy
 from tacit.core import Private
 from tacit.errors import InvalidInput, Unprovable, whole
+from tacit.learners.fading import FadingIGD
 from tacit.learners.giga import GIGA, Step
 from tacit.learners.iterate import IterateLearner
 from tacit.problem.problem import Problem
@@ -21,7 +22,9 @@ from tacit.regret.tails import length_moments, probability
 
 
 def igd_regret_bound(problem: Problem, horizon: int) -> float:
-    """Regret of exact IGD: `(alpha/2)·D² + L²/(2·alpha)·(1 + ln T)`, D the diameter, L with the ridge.
+    """Regret of exact IGD: `(alpha/2)·D² + L²/(2·alpha)·(1 + ln T)`, L with the ridge.
+
+    D is the diameter or, where that is less, how far from x_1 the best point can lie.
 
     *Proof.* With `eta = 1/(alpha·t)`, strong convexity of the implicit objective at x* and `f(x_t) - f(x_{t+1}) ≤ L·r`,
     `r = ‖x_t - x_{t+1}‖`, give `f_t(x_t) - f_t(x*) ≤ (alpha·t/2)·D_t² - (alpha·(t+1)/2)·D_{t+1}² + L²/(2·alpha·t)`,
@@ -31,9 +34,8 @@ def igd_regret_bound(problem: Problem, horizon: int) -> float:
     >>> igd_regret_bound(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=1.0), 1000) < 14.0
     True
     """
-    alpha, diameter = _ridge(problem), problem.domain.diameter(problem.size)
-    lipschitz = problem.lipschitz_with_ridge
-    return alpha / 2.0 * diameter**2 + lipschitz**2 / (2.0 * alpha) * (1.0 + math.log(whole("horizon", horizon)))
+    alpha, (reach, steepest, _) = _ridge(problem), _scales(problem)
+    return alpha / 2.0 * reach**2 + steepest**2 / (2.0 * alpha) * (1.0 + math.log(whole("horizon", horizon)))
 
 
 def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> float:
@@ -48,6 +50,7 @@ def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> floa
     >>> 15.0 < fading_regret_bound(problem, 1.0, 100_000) / fading_regret_bound(problem, 1.0, 2_500) < 16.0
     True
     """
+    FadingIGD(problem, strength)  # refuses what it cannot learn
     diameter, t = problem.domain.diameter(problem.size), np.arange(1.0, whole("horizon", horizon) + 1.0)
     weights, totals = strength * t**-0.25, 4.0 / 3.0 * strength * t**0.75
     steps = (problem.lipschitz + weights * diameter) ** 2 / (2.0 * totals)
@@ -129,7 +132,7 @@ def pocp_regret_bound(
     10.0
     """
     size = problem.lipschitz_with_ridge * (sensitivity + problem.domain.diameter(problem.size))
-    growth = math.sqrt(problem.size * horizon / privacy.epsilon) * math.log(horizon / privacy.delta) ** 2
+    growth = _growth(problem, privacy, horizon)
     return 2.0 * size * growth / math.sqrt(1.0 if failure is None else probability(failure))
 
 
@@ -175,9 +178,8 @@ def pgiga_regret_bound(problem: Problem, privacy: Privacy, horizon: int) -> floa
     >>> f"{pgiga_regret_bound(problem, Privacy(1.0, 1e-6), 1000):.2g}"
     '4.5e+05'
     """
-    alpha, diameter, steepest = problem.ridge, problem.domain.diameter(problem.size), problem.lipschitz_with_ridge
-    growth = math.sqrt(problem.size * horizon / privacy.epsilon) * math.log(horizon / privacy.delta) ** 2
-    noise = 4.0 * (steepest / alpha + diameter) * steepest * growth
+    alpha, diameter, steepest = _ridge(problem), problem.domain.diameter(problem.size), problem.lipschitz_with_ridge
+    noise = 4.0 * (steepest / alpha + diameter) * steepest * _growth(problem, privacy, horizon)
     exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(horizon))
     return noise + exact + 2.0 * problem.smoothness**2 * steepest * diameter / alpha**2
 
@@ -203,3 +205,9 @@ def _ridge(problem: Problem) -> float:
     if not problem.ridge > 0.0:
         raise Unprovable("the bound is for strongly convex losses. Give the problem a ridge, e.g. 0.01.")
     return problem.ridge
+
+
+def _growth(problem: Problem, privacy: Privacy, horizon: int) -> float:
+    """`sqrt(d·T/epsilon)·ln²(T/delta)`."""
+    horizon = whole("horizon", horizon)
+    return math.sqrt(problem.size * horizon / privacy.epsilon) * math.log(horizon / privacy.delta) ** 2

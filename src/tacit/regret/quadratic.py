@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from tacit.accounting.exact import Privacy
-from tacit.errors import InvalidInput, Unprovable, whole
+from tacit.errors import InvalidInput, Unprovable, positive, whole
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
 from tacit.problem.sets import L2Ball, WholeSpace
@@ -28,7 +28,8 @@ def qftl_regret_bound(bound: float, ridge: float, horizon: int) -> float:
     >>> qftl_regret_bound(1.0, 1.0, 1)
     0.0
     """
-    return bound**4 * (1.0 + 2.0 * bound / ridge) ** 2 / ridge * math.log(horizon)
+    bound, ridge = positive("bound", bound), positive("ridge", ridge)
+    return bound**4 * (1.0 + 2.0 * bound / ridge) ** 2 / ridge * math.log(positive("horizon", horizon))
 
 
 def pqftl_regret_bound(bound: float, ridge: float, dimension: int, privacy: Privacy, horizon: int) -> float:
@@ -41,6 +42,7 @@ def pqftl_regret_bound(bound: float, ridge: float, dimension: int, privacy: Priv
     >>> round(pqftl_regret_bound(1.0, 1.0, 10, Privacy(1.0, 1e-6), 100_000))
     49220
     """
+    bound, ridge = positive("bound", bound), positive("ridge", ridge)
     slope, length = bound * (2.0 * bound**2 / ridge + bound + 2.0), 1.0 + 2.0 * bound / ridge
     log_horizon = math.log(horizon)
     noise = math.sqrt(log_horizon / privacy.epsilon) * 0.5 * math.log(log_horizon / privacy.delta)

@@ -1,4 +1,4 @@
-"""The loss of the experts setting: an example is a list of losses, one for each expert."""
+"""Losses of examples without labels: experts' losses, and plain vectors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tacit.problem.scalar import ROUNDED_UP
 class Advice:
     """`v·x`: what following experts with weights `x` costs, where expert i loses `v_i`, cut to [0, loss_bound].
 
-    Labels play no role.
+    Examples have no labels.
 
     >>> Advice().value(np.array([0.5, 0.5]), np.array([0.25, 7.0]), 0.0)
     0.625
     """
 
     loss_bound: float = 1.0
-    labels: ClassVar[Literal["sign", "real"]] = "real"
+    labels: ClassVar[Literal["none"]] = "none"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss_bound", positive("loss_bound", self.loss_bound))
@@ -61,3 +61,34 @@ class Advice:
         above = float(np.max(np.sum(np.maximum(points, 0.0), axis=1)))
         below = float(np.max(np.sum(np.maximum(-points, 0.0), axis=1)))
         return (above + below) * self.loss_bound * ROUNDED_UP
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """`½‖x - v‖²`: what a point costs that stands for vectors; the leader is their mean. Examples have no labels.
+
+    >>> Nearness().value(np.zeros(2), np.array([3.0, 4.0]), 0.0)
+    12.5
+    """
+
+    labels: ClassVar[Literal["none"]] = "none"
+
+    def value(self, x: Array, v: Array, y: float) -> float:
+        """Half the squared distance."""
+        return 0.5 * float((x - v) @ (x - v))
+
+    def gradient(self, x: Array, v: Array, y: float) -> Array:
+        """The difference."""
+        return x - v
+
+    def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """The farthest that an example can lie."""
+        return (feature_bound + radius) * ROUNDED_UP
+
+    def smoothness(self, feature_bound: float) -> float:
+        """1, everywhere."""
+        return 1.0
+
+    def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """The point cancels: two examples' distance."""
+        return 2.0 * feature_bound * ROUNDED_UP

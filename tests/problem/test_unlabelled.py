@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import IGD, InvalidInput, Problem, Simplex, VectorLoss
-from tacit.problem.advice import Advice
+from tacit.problem.unlabelled import Advice
 
 NUMBERS = st.floats(-3.0, 3.0)
 

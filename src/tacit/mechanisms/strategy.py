@@ -1,0 +1,88 @@
+"""Running sums by strategies: what one must provide.
+
+A strategy for n rows is a pair of matrices with `B·C = A`, A the lower-triangular matrix of ones. The secret side turns
+rows x into `C·x`, noise is added to that, and the public side turns it into `B·(C·x + noise) = A·x + B·noise`: all
+running sums, at once private if `C·x + noise` is. C is lower-triangular, so it can be done as rows come, and stays
+private if later rows depend on earlier sums.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arrays import Array, Arrays
+
+
+class Coder(Protocol):
+    """A strategy for a given number of rows, in streaming form; `k` counts rows from 1.
+
+    >>> from tacit.mechanisms.tree import TreeCoder
+    >>> TreeCoder(8, refined=False).matrices(2)[1]
+    array([[1., 0.],
+           [0., 1.],
+           [1., 1.]])
+    """
+
+    @property
+    def whole(self) -> bool:
+        """Whether encoding only adds rows up, so that integers stay exact integers."""
+
+    @property
+    def column(self) -> float:
+        """The longest column of C: how far one example moves all that is encoded, per unit of its row."""
+
+    @property
+    def reach(self) -> float:
+        """The largest sum of absolute values in a row of C: how large an encoded row is, per unit of a row."""
+
+    @property
+    def blur(self) -> float:
+        """Bound on the floating-point error of an entry of an encoded row, per unit of the largest row."""
+
+    def rows(self, k: int) -> int:
+        """How many encoded rows row k adds."""
+
+    def before(self, k: int) -> int:
+        """How many encoded rows came before row k."""
+
+    def release_of(self, row: int) -> int:
+        """Which row added the encoded row of this number, counted from 1."""
+
+    def error(self, k: ArrayLike) -> Array:
+        """The deviation of an entry of the k-th sum under noise of deviation 1, for one k or many."""
+
+    def start(self, size: int) -> tuple[Arrays, Arrays]:
+        """The secret and the public memory before any row."""
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        """The encoded rows that row k adds, as an array of `rows(k)` rows."""
+
+    def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
+        """The k-th running sum, from those rows and the public memory."""
+
+
+def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
+    """`(B, C)` of the first n rows, read off the coder itself by feeding it unit vectors: its slow twin.
+
+    >>> from tacit.mechanisms.tree import TreeCoder
+    >>> B, C = matrices(TreeCoder(3, refined=True), 3)
+    >>> (B @ C).round(12)
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
+    total = coder.before(n + 1)
+    secret, _ = coder.start(n)
+    encoded = []
+    for k in range(1, n + 1):
+        secret, rows = coder.encode(secret, np.eye(n)[k - 1], k)
+        encoded.append(rows)
+    _, public = coder.start(total)
+    decoded, units = [], np.eye(total)
+    for k in range(1, n + 1):
+        public, prefix = coder.decode(public, units[coder.before(k) : coder.before(k + 1)], k)
+        decoded.append(prefix)
+    return np.array(decoded), np.concatenate(encoded)

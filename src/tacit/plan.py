@@ -1,0 +1,188 @@
+"""One rule for settings: from the problem, the budget and the horizon alone, never from data.
+
+**Method.** Squared loss over a bounded set: PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded
+set but with a ridge: PGIGA for smooth losses, PIGD for others.
+
+**Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream.
+
+**Mechanism.** For sums BLT with five buffers, or Anytime without a horizon; for iterates Gaussian noise of shape
+S^(2/3).
+
+**Ridge and radius** are the problem's: a radius is a statement about the world, and sums need no ridge, since they are
+regularised by as much as their noise pulls.
+
+**Burn-in** is the released round from which on the data holds a point more firmly than the noise pulls it. Data that is
+spread over all directions holds it by `h·t`, h the loss's largest curvature over the dimension (for a kinked loss, its
+slope over the radius), or by the ridge, if that is more; noise of deviation s pulls by `s·sqrt(d)/radius`. For
+iterates, it is the round from which on the noise is shorter than the radius. Points before it are mostly noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from tacit.accounting.exact import Privacy
+from tacit.algorithms import pftrl, pgiga, pigd, pqftl
+from tacit.core import Private
+from tacit.errors import Unprovable, expect
+from tacit.mechanisms.anytime import Anytime
+from tacit.mechanisms.blt import BLT
+from tacit.mechanisms.sums import RunningSum
+from tacit.mechanisms.toeplitz import SquareRoot
+from tacit.mechanisms.tree import BinaryTree
+from tacit.problem.losses import Squared
+from tacit.problem.problem import Problem
+from tacit.schedule import Schedule, geometric
+
+Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
+_PLANNED = 100_000  # rounds to look ahead where there is no horizon
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings, and what to expect of them.
+
+    Attributes
+    ----------
+    method : str
+        The recipe's name.
+    private : Private
+        Ready to run.
+    why : str
+        The part of the rule that chose it.
+
+    Examples
+    --------
+    >>> from tacit import L2Ball, Logistic, Privacy, Problem
+    >>> plan = recommend(Problem(Logistic(), L2Ball(2.0), dimension=10), Privacy(1.0, 1e-6), horizon=100_000)
+    >>> plan.method, plan.releases, plan.burn_in
+    ('pftrl', 103, 878)
+    """
+
+    method: Method
+    private: Private
+    why: str
+
+    @property
+    def releases(self) -> int:
+        """How many models are published, within the horizon or the rounds looked at."""
+        return len(self._rounds)
+
+    @cached_property
+    def burn_in(self) -> int | None:
+        """The first released round from which on points are more than noise; None if there is none."""
+        good = [self._learns(k) for k in range(1, self.releases + 1)]
+        lasting = len(good) - next((i for i, fine in enumerate(reversed(good)) if not fine), len(good))
+        return int(self._rounds[lasting]) if lasting < len(good) else None
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence if little or nothing can be learnt."""
+        last = int(self._rounds[-1])
+        if self.burn_in is None:
+            return (
+                f"Nothing useful can be learnt at this budget in {last:,} rounds: the noise outweighs the data in all "
+                "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
+            )
+        if self.burn_in > last / 2:
+            return (
+                f"Little can be learnt: only after {self.burn_in:,} of {last:,} rounds does the noise stop to dominate."
+            )
+        return None
+
+    @cached_property
+    def noise(self) -> dict[str, float]:
+        """Deviation of the noise of the last release, with each strategy that could be used."""
+        k, choices = self.releases, _strategies(self.private)
+        return {name: made.calibrated.noise_sd(k) for name, made in choices.items()}
+
+    def as_data(self) -> dict[str, Any]:
+        """The plan for machines."""
+        problem, private = self.private.problem, self.private
+        return {
+            "method": self.method,
+            "why": self.why,
+            "mechanism": repr(private.mechanism),
+            "schedule": repr(private.schedule),
+            "horizon": private.horizon,
+            "releases": self.releases,
+            "ridge": problem.ridge,
+            "radius": problem.radius,
+            "epsilon": private.privacy.epsilon,
+            "delta": private.privacy.delta,
+            "noise_of_last_release": self.noise,
+            "burn_in": self.burn_in,
+            "warning": self.warning,
+        }
+
+    @cached_property
+    def _rounds(self) -> list[int]:
+        private = self.private
+        if private.timetable.horizon is not None:
+            return [int(t) for t in private.timetable.rounds]
+        rounds: list[int] = []
+        while (due := private.timetable.due(len(rounds) + 1)) is not None and due <= _PLANNED:
+            rounds.append(due)
+        return rounds
+
+    def _learns(self, k: int) -> bool:
+        """Whether release k is more than noise."""
+        learner, problem, t = self.private.learner, self.private.problem, self._rounds[k - 1]
+        length = self.private.calibrated.noise_sd(k) * math.sqrt(problem.size)
+        if isinstance(self.private.mechanism, RunningSum):
+            held = max(problem.ridge, _curvature(problem)) * t * problem.radius
+            return length / getattr(learner, "weight", 1.0) <= held
+        return length <= min(problem.radius, learner.certificate.magnitude)
+
+
+def recommend(
+    problem: Problem, privacy: Privacy, horizon: int | None = None, *, schedule: Schedule | None = None, **settings: Any
+) -> Plan:
+    """Method, mechanism, schedule and ridge by the rule of this module; settings go to `tacit.Private`.
+
+    >>> from tacit import L2Ball, Privacy, Problem, Squared
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
+    >>> recommend(problem, Privacy(1.0, 1e-6), horizon=10_000).method
+    'pqftl'
+    """
+    expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
+    expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+    schedule = schedule or geometric(1.1)
+    method, why = _method(problem)
+    if method in ("pqftl", "pftrl"):
+        recipe = pqftl if method == "pqftl" else pftrl
+        strategy = Anytime() if horizon is None else BLT(buffers=5)
+        made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, **settings)
+    else:
+        made = (pgiga if method == "pgiga" else pigd)(problem, privacy, horizon, schedule=schedule, **settings)
+    return Plan(method, made, why)
+
+
+def _method(problem: Problem) -> tuple[Method, str]:
+    if math.isfinite(problem.radius) and type(problem.loss) is Squared:
+        return "pqftl", "squared loss over a bounded set: private sums of its sufficient statistics"
+    if math.isfinite(problem.radius):
+        return "pftrl", "a bounded set: private sums of gradients"
+    if problem.ridge > 0.0 and math.isfinite(problem.smoothness):
+        return "pgiga", "no bounded set, but a ridge and a smooth loss: noisy gradient descent"
+    if problem.ridge > 0.0:
+        return "pigd", "no bounded set, but a ridge: noisy implicit steps"
+    raise Unprovable("without a bounded set or a ridge nothing is certified. Bound the domain, e.g. L2Ball(1.0).")
+
+
+def _curvature(problem: Problem) -> float:
+    """How strongly data that is spread over all directions holds a point, an example: its share of the smoothness."""
+    smoothness = problem.smoothness - problem.ridge
+    return smoothness / problem.size if math.isfinite(smoothness) else problem.lipschitz / problem.radius / problem.size
+
+
+def _strategies(private: Private) -> dict[str, Private]:
+    """The same stream with every strategy that its horizon allows; for iterates, as it is."""
+    if not isinstance(private.mechanism, RunningSum):
+        return {type(private.mechanism).__name__: private}
+    with_horizon: list[RunningSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
+    choices = [Anytime(), *(with_horizon if private.timetable.horizon else [])]
+    return {repr(strategy): replace(private, mechanism=strategy) for strategy in choices}

@@ -1,0 +1,90 @@
+"""Sums without a horizon: doubling epochs, none of whose columns is longer than 1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mechanisms.strategies import EPOCHS, STRATEGIES, dense
+from tacit import Anytime, InvalidInput
+from tacit.mechanisms.strategy import matrices
+
+TABLE = {2**10: 5.1, 2**14: 6.1, 2**17: 6.8, 2**20: 7.4}
+
+
+@pytest.mark.parametrize("n", TABLE)
+def test_largest_errors(n):
+    """At mu = 1, no larger than in theory.md, §3, and less than twice the least possible."""
+    largest = float(np.max(Anytime().errors(n)))
+    assert largest <= TABLE[n]
+    assert largest > 0.9 * TABLE[n]
+
+
+@pytest.mark.parametrize("name", EPOCHS)
+def test_it_does_not_know_the_horizon(name):
+    """The first rows are encoded and decoded alike, however many follow."""
+    _, B, C = dense(name, 20)
+    for n in (5, 7, 8, 19):
+        coder = STRATEGIES[name].coder(n)
+        fewer, rows = matrices(coder, n), coder.before(n + 1)
+        np.testing.assert_allclose(fewer[0], B[:n, :rows], rtol=1e-12)
+        np.testing.assert_allclose(fewer[1], C[:rows, :n], rtol=1e-12)
+    assert np.array_equal(matrices(STRATEGIES[name].coder(None), 20)[1], C)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("name", EPOCHS)
+@pytest.mark.parametrize("n", [1, 3, 4, 100, 127, 255])
+def test_shares_add_up(name, n):
+    """A column is a row of its epoch's strategy and one of the totals': squares add up to at most 1, nearly reached."""
+    coder = STRATEGIES[name].coder(n)
+    _, C = matrices(coder, n)
+    lengths = np.linalg.norm(C, axis=0)
+    assert np.max(lengths) <= 1.0 <= coder.column
+    ends = [coder.before(2**j) - 1 for j in range(1, (n + 1).bit_length())]
+    inside = np.delete(C, ends, axis=0)
+    assert np.max(np.linalg.norm(inside, axis=0)) <= math.sqrt(1.0 - coder.share) * (1.0 + 1e-12)
+    assert np.max(np.linalg.norm(C[ends], axis=0)) <= math.sqrt(coder.share) * (1.0 + 1e-12)
+    assert np.max(np.linalg.norm(inside, axis=0)) >= math.sqrt(1.0 - coder.share) * (1.0 - 1e-9)
+
+
+@pytest.mark.privacy
+def test_totals_use_up_their_share_in_the_last_epoch():
+    """Over all 24 totals the first one's column is the whole share, so that no epoch may follow."""
+    coder = Anytime().coder(None)
+    secret, lengths = coder._totals.start(1)[0], []
+    for j in range(1, 26):
+        secret, row = coder._totals.encode(secret, np.array([float(j == 1)]), j)
+        lengths.append(float(row[0, 0]) * coder._outer)
+    assert np.linalg.norm(lengths[:24]) == pytest.approx(math.sqrt(0.3), rel=1e-9)
+    assert np.linalg.norm(lengths[:24]) <= math.sqrt(0.3)
+    assert np.linalg.norm(lengths) > math.sqrt(0.3) * (1.0 + 1e-4)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("n", [1, 100, 2**20, 2**23])
+def test_rounding_errors_of_both_strategies_count(n):
+    """Every epoch's, on rows of 1, and the totals', on rows as large as all together."""
+    coder = Anytime().coder(n)
+    inside = [coder._inner(j) * coder._epoch(j).blur for j in range(n.bit_length())]
+    assert coder.blur >= max(*inside, coder._outer * coder._totals.blur * n)
+
+
+@pytest.mark.privacy
+def test_more_rows_than_its_epochs_hold_are_refused():
+    """2²⁴ - 1 are not: the last of them ends the 24th epoch. A 25th total would make columns longer than 1."""
+    assert Anytime().coder(2**24 - 1).rows(2**24 - 1) == 2
+    for n in (2**24, 2**25 - 1, 2**26):
+        with pytest.raises(InvalidInput, match=r"Use BLT\(\), or publish less often"):
+            Anytime().coder(n)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"), [({"buffers": 0}, "buffers"), ({"share": 0.0}, "share"), ({"share": 1.0}, "share")]
+)
+def test_refusals(wrong, match):
+    """Each by name."""
+    with pytest.raises(InvalidInput, match=match):
+        Anytime(**wrong)

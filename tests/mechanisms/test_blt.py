@@ -1,0 +1,175 @@
+"""Buffered linear Toeplitz strategies: the fit, its closed forms, and that the floats in use are what is charged."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.strategies import dense
+from tacit import BLT, InvalidInput
+from tacit.mechanisms import blt
+from tacit.mechanisms.blt import BLTCoder, fitted
+
+TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
+
+
+def coefficients(coder: BLTCoder, n: int) -> np.ndarray:
+    """The first column of C, by the recursion that the encoder uses, from the floats that it has."""
+    th, _, om, _ = coder._arrays
+    powers = np.vander(th, n - 1, increasing=True)
+    return np.concatenate([[1.0], om @ powers])
+
+
+@pytest.mark.parametrize("n", TABLE)
+def test_largest_errors(n):
+    """Four buffers, at mu = 1, within half a percent of theory.md, §3."""
+    coder = BLT().coder(n)
+    assert coder.column * float(coder.error(n)) == pytest.approx(TABLE[n], rel=5e-3)
+
+
+@pytest.mark.parametrize(("n", "most"), [(2**14, 4.16), (2**20, 5.51)])
+def test_five_buffers_are_nearly_the_square_root(n, most):
+    """Their largest error, which is the last sum's."""
+    coder = BLT(5).coder(n)
+    errors = coder.error(np.linspace(1, n, 1000).astype(int))
+    assert (np.diff(errors) > 0.0).all()
+    assert coder.column * errors[-1] <= most
+
+
+@pytest.mark.parametrize("n", [1, 7, 1024, 2**14])
+def test_more_buffers_are_never_worse(n):
+    """From one to eight; at any length one is better than releasing rows as they are."""
+    errors = [float(BLT(buffers).errors(n)[-1]) for buffers in range(1, 9)]
+    assert all(after <= before for before, after in pairwise(errors))
+    assert errors[0] <= math.sqrt(n) * (1.0 + 1e-9)
+
+
+@settings(max_examples=12)
+@given(exponent=st.floats(0.0, 6.0), buffers=st.integers(1, 4), aim=st.sampled_from(["max", "mean"]))
+def test_decays_are_interleaved(exponent, buffers, aim):
+    """`1 > th_1 > th'_1 > th_2 > … ≥ 0`, so that weights, coefficients and their inverse have their signs."""
+    coder = BLT(buffers, aim).coder(int(10.0**exponent))
+    decays = np.column_stack([coder.decays, coder.inverse_decays]).ravel()
+    assert decays[0] < 1.0
+    assert decays[-1] >= 0.0
+    assert (np.diff(decays) < 0.0).all()
+    _, _, om, inverse = coder._arrays
+    assert (om > 0.0).all()
+    assert (inverse < 0.0).all()
+
+
+def test_coefficients_fall():
+    """C is Toeplitz with positive coefficients that fall, so its first column is its longest."""
+    _, B, C = dense("blt", 24)
+    assert all(np.allclose(np.diagonal(M, -k), M[k, 0], rtol=1e-12) for M in (B, C) for k in range(24))
+    assert (np.diff(C[:, 0]) < 0.0).all()
+    assert C[-1, 0] > 0.0
+    assert (B[-1] > 0.0).all()
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("buffers", [1, 4, 5])
+@pytest.mark.parametrize("n", [1, 2, 50, 2**14])
+def test_the_column_is_the_sum_of_its_squares(n, buffers):
+    """The closed form from the floats in use, against brute force."""
+    coder = BLT(buffers).coder(n)
+    c = coefficients(coder, n)
+    assert coder.column == pytest.approx(math.sqrt(math.fsum(c * c)), rel=1e-10)
+    assert coder.reach == pytest.approx(math.fsum(c), rel=1e-10)
+
+
+def exact_column(coder: BLTCoder) -> mpmath.mpf:
+    """`sqrt(1 + Σ_ij om_i·om_j·(1 - (th_i·th_j)^(n-1))/(1 - th_i·th_j))` to 40 digits."""
+    with mpmath.workdps(40):
+        th, om = ([mpmath.mpf(float(x)) for x in coder._arrays[i]] for i in (0, 2))
+        pairs = [(a * b, r * s) for a, r in zip(om, th, strict=True) for b, s in zip(om, th, strict=True)]
+        return mpmath.sqrt(1 + mpmath.fsum(w * (1 - r ** (coder.n - 1)) / (1 - r) for w, r in pairs))
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(
+    ("n", "buffers"),
+    [(2**10, 4), (2**17, 5), (2**20, 4), (2**20, 8), (2**26, 5)],
+)
+def test_the_column_is_not_below_the_exact_one(n, buffers):
+    """To 40 digits, at the longest horizon that sums are exact for, too."""
+    coder = BLT(buffers).coder(n)
+    with mpmath.workdps(40):
+        assert exact_column(coder) <= mpmath.mpf(coder.column) <= exact_column(coder) * (1 + mpmath.mpf("1e-7"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 300])
+def test_closed_forms(n):
+    """Errors, and the mean that a fit may aim at, are the sums that they stand for."""
+    th, ph = (np.array(x) for x in fitted(300, 3))
+    c = coefficients(BLTCoder(n, tuple(th), tuple(ph)), n)
+    b = np.zeros(n)  # A·C⁻¹ by long division: Σ_j c_j·b_{k-j} = 1
+    for k in range(n):
+        b[k] = 1.0 - c[1 : k + 1] @ b[:k][::-1]
+    sums = np.cumsum(b * b)
+    assert BLTCoder(n, tuple(th), tuple(ph)).error(np.arange(1, n + 1)) ** 2 == pytest.approx(sums, rel=1e-9)
+    assert float(blt._mean_squares(th, ph, n)) == pytest.approx(np.mean(sums), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [5, 1000])
+def test_each_aim_is_best_at_its_own(n):
+    """Mean squares for "mean", the largest error for "max"."""
+    largest, mean = (BLT(3, aim).errors(n) for aim in ("max", "mean"))
+    assert np.mean(mean**2) <= np.mean(largest**2) * (1.0 + 1e-9)
+    assert np.max(largest) <= np.max(mean) * (1.0 + 1e-9)
+
+
+def test_the_fit_is_remembered():
+    """A second one costs nothing."""
+    before = fitted(777, 2)
+    hits = fitted.cache_info().hits
+    assert fitted(777, 2) is before
+    assert fitted.cache_info().hits == hits + 1
+
+
+def test_the_fit_is_the_same_in_another_process():
+    """To the last bit: a state that was dumped belongs to these floats."""
+    code = "from tacit.mechanisms.blt import fitted; print([x.hex() for part in fitted(1000, 3) for x in part])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.strip() == str([x.hex() for part in fitted(1000, 3) for x in part])
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("kind", ["ones", "signs", "random"])
+@pytest.mark.parametrize("buffers", [1, 4])
+def test_rounding_errors_are_bounded(kind, buffers):
+    """An encoded entry lies within `blur` of the exact one, for rows up to 1."""
+    n, rng = 300, np.random.default_rng(0)
+    coder = BLT(buffers).coder(n)
+    rows = {"ones": np.ones(n), "signs": rng.choice([-1.0, 1.0], n), "random": rng.uniform(-1, 1, n)}[kind]
+    th, _, om, _ = coder._arrays
+    secret, _ = coder.start(1)
+    with mpmath.workdps(40):
+        th, om, exact = (
+            [mpmath.mpf(float(x)) for x in th],
+            [mpmath.mpf(float(x)) for x in om],
+            [mpmath.mpf(0)] * len(th),
+        )
+        for k in range(1, n + 1):
+            secret, found = coder.encode(secret, rows[k - 1 : k], k)
+            x = mpmath.mpf(float(rows[k - 1]))
+            wanted = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
+            exact = [r * s + x for r, s in zip(th, exact, strict=True)]
+            assert abs(mpmath.mpf(float(found[0, 0])) - wanted) <= coder.blur
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"), [({"buffers": 0}, "buffers"), ({"buffers": 11}, "at most 10"), ({"aim": "median"}, "max, mean")]
+)
+def test_refusals(wrong, match):
+    """Each names what is allowed."""
+    with pytest.raises(InvalidInput, match=match):
+        BLT(**wrong)

@@ -1,0 +1,135 @@
+"""One rule for settings: the method follows from the problem, and the plan says when nothing can be learnt."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tacit import (
+    BLT,
+    Absolute,
+    Anytime,
+    Gaussian,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Logistic,
+    Privacy,
+    Problem,
+    Simplex,
+    Squared,
+    Unprovable,
+    WholeSpace,
+    every,
+)
+from tacit.cli import app
+from tacit.plan import recommend
+
+BUDGET = Privacy(1.0, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "mechanism"),
+    [
+        (Problem(Squared(), L2Ball(1.0), 5, label_bound=1.0), "pqftl", BLT(buffers=5)),
+        (Problem(Logistic(), L2Ball(1.0), 5), "pftrl", BLT(buffers=5)),
+        (Problem(Hinge(), Simplex(), 5, ridge=0.1), "pftrl", BLT(buffers=5)),
+        (Problem(Logistic(), WholeSpace(), 5, ridge=0.1), "pgiga", Gaussian()),
+        (Problem(Absolute(), WholeSpace(), 5, label_bound=1.0, ridge=0.1), "pigd", Gaussian()),
+    ],
+)
+def test_the_method_follows_from_the_problem(problem, method, mechanism):
+    """And everything it recommends is proven to keep the budget."""
+    plan = recommend(problem, BUDGET, horizon=5_000)
+    assert (plan.method, plan.private.mechanism) == (method, mechanism)
+    assert plan.private.guarantee.holds
+    assert plan.private.problem == problem
+
+
+def test_without_a_horizon_sums_run_on_anytime():
+    """And the plan looks a hundred thousand rounds ahead."""
+    plan = recommend(Problem(Hinge(), L2Ball(1.0), 5), Privacy(10.0, 1e-6))
+    assert plan.private.mechanism == Anytime()
+    assert plan.private.horizon is None
+    assert plan.releases > 50
+    assert plan.burn_in is not None
+
+
+def test_a_schedule_of_one_s_own_is_kept():
+    """It is the caller's to choose."""
+    plan = recommend(Problem(Hinge(), L2Ball(1.0), 5), BUDGET, horizon=1_000, schedule=every(100))
+    assert plan.releases == 10
+
+
+def test_what_nothing_certifies_is_refused():
+    """With a remedy."""
+    with pytest.raises(Unprovable, match="Bound the domain"):
+        recommend(Problem(Logistic(), WholeSpace(), 5), BUDGET, horizon=100)
+    with pytest.raises(InvalidInput, match="Privacy"):
+        recommend(Problem(Logistic(), L2Ball(1.0), 5), 1.0, horizon=100)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Squared(), Hinge()])
+def test_burn_in_falls_with_the_budget_and_rises_with_the_dimension(loss):
+    """More privacy or more features take longer; at some point nothing is learnt, and the plan says so."""
+
+    def burn_in(epsilon, dimension):
+        problem = Problem(loss, L2Ball(1.0), dimension, label_bound=1.0)
+        return recommend(problem, Privacy(epsilon, 1e-6), horizon=50_000).burn_in or np.inf
+
+    assert burn_in(10.0, 5) < burn_in(1.0, 5) < burn_in(0.1, 5)
+    assert burn_in(1.0, 5) < burn_in(1.0, 50)
+    hopeless = recommend(Problem(loss, L2Ball(1.0), 50, label_bound=1.0), Privacy(0.01, 1e-6), horizon=1_000)
+    assert hopeless.burn_in is None
+    assert hopeless.warning.startswith("Nothing useful")
+
+
+def test_half_the_stream_in_noise_is_worth_a_warning():
+    """Neither nothing nor enough."""
+    problem = Problem(Hinge(), L2Ball(1.0), 5)
+    horizons = {T: recommend(problem, BUDGET, horizon=T) for T in range(200, 700, 50)}
+    assert any(plan.warning and plan.warning.startswith("Little") for plan in horizons.values())
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic()])
+def test_before_its_burn_in_a_run_is_noise_and_long_after_it_is_not(loss):
+    """On a stream with a clear signal the point is far from the truth before, and near it at ten times the burn-in."""
+    rng = np.random.default_rng(0)
+    problem = Problem(loss, L2Ball(1.0), 4, label_bound=1.0)
+    plan = recommend(problem, Privacy(2.0, 1e-6), horizon=30_000, seed=1)
+    X = rng.normal(size=(30_000, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    truth = np.array([1.0, 0.0, 0.0, 0.0])
+    y = X @ truth if loss.labels == "real" else np.where(X @ truth > 0, 1.0, -1.0)
+    _, releases = plan.private.run(plan.private.start(), X, y)
+    along = {r.t: float(r.point @ truth) / max(float(np.linalg.norm(r.point)), 1e-9) for r in releases}
+    assert plan.burn_in < 3_000
+    late = [cosine for t, cosine in along.items() if t > 10 * plan.burn_in]
+    early = [cosine for t, cosine in along.items() if t < plan.burn_in / 10]
+    assert min(late) > 0.8
+    assert min(early) < 0.5
+
+
+def test_the_noise_of_each_strategy_is_that_of_the_stream_made_with_it():
+    """BLT has the least but for the square root, the plain tree the most."""
+    plan = recommend(Problem(Hinge(), L2Ball(1.0), 5), BUDGET, horizon=2_000)
+    noise = plan.noise
+    last = plan.private.calibrated.noise_sd(plan.releases)
+    assert noise["BLT(buffers=5, aim='max')"] == last
+    assert max(noise, key=noise.get) == "BinaryTree(refined=False)"
+    assert noise["BLT(buffers=5, aim='max')"] <= 1.001 * noise["SquareRoot()"]
+
+
+def test_the_command_prints_the_plan():
+    """For people and for machines."""
+    arguments = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "10", "--horizon", "10000"]
+    text = CliRunner().invoke(app, arguments)
+    assert text.exit_code == 0
+    assert "pftrl" in text.stdout
+    assert "burn-in" in text.stdout
+    data = json.loads(CliRunner().invoke(app, [*arguments, "--loss", "squared", "--json"]).stdout)
+    assert data["method"] == "pqftl"
+    assert data["warning"] is None
+    hopeless = CliRunner().invoke(app, [*arguments[:2], "0.001", *arguments[3:]])
+    assert "Nothing useful" in " ".join(hopeless.stdout.split())
