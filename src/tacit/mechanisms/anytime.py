@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays
 from tacit.errors import InvalidInput, whole
-from tacit.mechanisms.blt import BLTCoder, fitted
+from tacit.mechanisms.blt import BLT, BLTCoder, fitted
 from tacit.mechanisms.strategy import matrices
 from tacit.mechanisms.sums import RunningSum
 
@@ -49,7 +49,7 @@ class Anytime(RunningSum):
     share: float = 0.3
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "buffers", whole("buffers", self.buffers))
+        object.__setattr__(self, "buffers", BLT(self.buffers).buffers)
         if not 0.0 < self.share < 1.0:
             raise InvalidInput(f"share must lie strictly between 0 and 1, got {self.share!r}.")
 

@@ -77,12 +77,16 @@ class RunningSum:
         if timetable.horizon is None:
             if calibration != "exact":
                 raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
-            releases, longest = _planned(timetable)
             self.coder(None)  # refuses a strategy that needs a horizon
+            releases, longest = _planned(timetable)
+            if releases == 0:
+                raise InvalidInput(f"a stream without a horizon ends at round {_LONGEST:,}. Publish before it.")
             return _Endless(self.coder(releases), certificate, timetable, size, privacy, releases, longest)
         if calibration == "exact":
             return _Finite(self.coder(len(timetable.rounds)), certificate, timetable, size, privacy)
-        if certificate.paper is None or not self.is_the_papers:
+        if certificate.paper is None:
+            raise InvalidInput("the paper states no noise for this learner. Use calibration='exact'.")
+        if not self.is_the_papers:
             raise InvalidInput(
                 "the paper's noise is for sums by its tree. Use BinaryTree(refined=False), or calibration='exact'."
             )
@@ -223,7 +227,8 @@ class _Endless(_Hidden):
         super().__init__(coder, size, math.inf, claimed)
         self.timetable, self.magnitude = timetable, certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
-        self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
+        affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
+        self._most_draws = min(affordable, coder.before(releases + 1) * size)
         self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.column)
         self._mu, rows = ideal_mu(claimed, self._sampling) * _SAFE, coder.before(releases + 1)
         coarsest = self.magnitude * _LONGEST * _COARSE
@@ -267,4 +272,4 @@ def _planned(timetable: Timetable) -> tuple[int, int]:
     rounds = [0]
     while (due := timetable.due(len(rounds))) is not None and due <= _LONGEST:
         rounds.append(due)
-    return len(rounds) - 1, max(b - a for a, b in pairwise(rounds)) if len(rounds) > 1 else 1
+    return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)
