@@ -126,7 +126,7 @@ def test_fit_is_a_stream_of_its_own_and_its_last_release(schedule):
 def test_fit_refuses_too_few_rows_before_anything_is_charged(rows):
     """No published round, no stream: the ledger stays as it was, and fits what it would have fitted."""
     ledger, private = Ledger(BUDGET), pigd(PROBLEM, BUDGET, HORIZON, schedule=every(5))
-    with pytest.raises(InvalidInput, match=f"{rows} examples reach no published round. Give more"):
+    with pytest.raises(InvalidInput, match=f"got {rows} examples.*State horizon={rows}"):
         private.fit(X[:rows], Y[:rows], ledger)
     assert ledger.reserved == Cost()
     private.fit(X[:5], Y[:5], ledger)

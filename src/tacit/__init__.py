@@ -76,11 +76,15 @@ _HOME = {
     "private_sum": "algorithms",
 }
 
+_MODULES = ("datasets", "plan", "regret")
+
 __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
+    if name in _MODULES:
+        return importlib.import_module(f"tacit.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tacit' has no attribute {name!r}")
     return getattr(importlib.import_module(f"tacit.{_HOME[name]}"), name)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from tacit.accounting.exact import Privacy
 from tacit.contracts import Calibration, Learner
 from tacit.core import Private
-from tacit.errors import whole
+from tacit.errors import expect, whole
 from tacit.learners.averaged import How, averaged
 from tacit.learners.ftrl import FTRL
 from tacit.learners.giga import GIGA, Step
@@ -111,7 +111,8 @@ def pol(
 ) -> Private:
     """Private offline learning (Algorithm 6): IGD over the whole data, its averaged iterate released once.
 
-    Any loss and set that IGD takes will do: the hinge loss and constraints too.
+    Any loss and set that IGD takes will do: the hinge loss and constraints too. The mean is the paper's; one example
+    moves the last iterate `ln T` times less, so `how="last"` needs that much less noise and is mostly better.
 
     >>> from tacit import Hinge, Privacy, Problem, Simplex, pol
     >>> private = pol(Problem(Hinge(), Simplex(), dimension=2, ridge=0.1), Privacy(1, 1e-6), horizon=3)
@@ -153,6 +154,7 @@ def ewoo(
     >>> float(private.fit([[1.0], [0.5]], [1.0, 0.5]).point[0]) in (-1.0, 0.0, 1.0)
     True
     """
+    expect("learner", learner, isinstance(learner, EWOO), "EWOO(problem, grid(domain, size, per_axis)) or experts(10)")
     return Private(learner, Exponential(), schedule or every(1), privacy, horizon, seed=seed)
 
 
@@ -165,6 +167,7 @@ def private_sum(
     strategy: RunningSum | None = None,
     schedule: Schedule | None = None,
     neighbours: Literal["replace", "zero-out"] = "replace",
+    on_bad: Literal["raise", "zero"] = "raise",
     calibration: Calibration = "exact",
     allow_broken: bool = False,
     seed: int | None = None,
@@ -180,7 +183,7 @@ def private_sum(
     strategy : RunningSum, optional
         How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations want
         `BinaryTree(refined=False)`.
-    neighbours : {"replace", "zero-out"}
+    neighbours, on_bad
         As in `tacit.Problem`.
 
     Examples
@@ -191,7 +194,7 @@ def private_sum(
     >>> [release.t for release in releases], releases[0].point.shape
     ([1, 2, 3], (2,))
     """
-    learner = Total(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours))
+    learner = Total(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad))
     mechanism = strategy or _strategy(horizon, schedule)
     return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
 

@@ -20,6 +20,7 @@ from tacit.accounting import errata as paper_errata
 from tacit.accounting import paper
 from tacit.accounting.exact import Privacy, noise_multiplier
 from tacit.errors import TacitError
+from tacit.mechanisms.sums import RunningSum
 from tacit.plan import Plan, recommend
 from tacit.problem.losses import Absolute, Hinge, Logistic, Squared
 from tacit.problem.problem import Problem
@@ -55,9 +56,15 @@ def privacy(
     """
     answer = _privacy(Privacy(epsilon, delta), releases)
     if as_json:
-        typer.echo(json.dumps(answer, indent=2))
+        typer.echo(_as_json(answer))
     else:
         _show_privacy(answer)
+
+
+def _as_json(value: Any) -> str:
+    """JSON, which has no infinity: null in its place."""
+    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2, allow_nan=False)
 
 
 def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
@@ -116,7 +123,7 @@ def errata(
     """
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:
-        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        typer.echo(_as_json([asdict(row) for row in rows]))
     else:
         _show_errata(rows)
 
@@ -156,7 +163,7 @@ def plan(
     problem = Problem(_LOSSES[loss](), L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
     made = recommend(problem, Privacy(epsilon, delta), horizon)
     if as_json:
-        typer.echo(json.dumps(made.as_data(), indent=2))
+        typer.echo(_as_json(made.as_data()))
     else:
         _show_plan(made)
 
@@ -169,7 +176,8 @@ def _show_plan(made: Plan) -> None:
         table.add_row(name, f"{data[name]}")
     table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
     console.print(table)
-    noise = Table("strategy", "noise of the last release, an entry")
+    on_what = "a sum" if isinstance(made.private.mechanism, RunningSum) else "a model"
+    noise = Table("strategy", f"noise on an entry of {on_what}, last release")
     for name, sd in made.noise.items():
         noise.add_row(name, f"{sd:.4g}")
     console.print(noise)

@@ -41,6 +41,9 @@ _RUN = 256  # releases whose noise is drawn in one call
 class Release:
     """What the world sees after `t` examples: a noisy row, the point decided from it, and its noise level.
 
+    `noise_sd` is the deviation of what was added to an entry of the row, which is the point itself for learners that
+    hand over iterates, a sum for those that hand over sums; randomness inside an objective is not counted.
+
     >>> import numpy as np
     >>> Release(10, 1, np.array([0.4, 1.2]), np.array([0.3, 0.9]), noise_sd=0.1, simulated=True)
     Release(t=10, k=1, point=[0.3 0.9], simulation: not private)
@@ -141,10 +144,12 @@ class Private:
         Every call is a stream of its own and spends as much again: name a `ledger` to keep count.
         """
         X = list(X) if isinstance(X, Iterator) else X
-        rows = len(self.problem.bound(X, y)[0])
-        self._check_rounds(rows)
-        if not self.timetable.publishes_by(rows, 1):
-            raise InvalidInput(f"{rows} examples reach no published round. Give more, or publish earlier.")
+        rows, horizon = len(self.problem.bound(X, y)[0]), self.timetable.horizon
+        if (horizon or rows) < rows or not self.timetable.publishes_by(rows, 1):
+            raise InvalidInput(
+                f"fit() got {rows} examples, and this was planned for others: it publishes first at round "
+                f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
+            )
         return self.run(self.start(ledger), X, y)[1][-1]
 
     @property

@@ -178,6 +178,7 @@ def pgiga_regret_bound(problem: Problem, privacy: Privacy, horizon: int) -> floa
     >>> f"{pgiga_regret_bound(problem, Privacy(1.0, 1e-6), 1000):.2g}"
     '4.5e+05'
     """
+    GIGA(problem)  # refuses what it cannot learn
     alpha, diameter, steepest = _ridge(problem), problem.domain.diameter(problem.size), problem.lipschitz_with_ridge
     noise = 4.0 * (steepest / alpha + diameter) * steepest * _growth(problem, privacy, horizon)
     exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(horizon))
