@@ -73,6 +73,18 @@ def test_the_formulas_of_the_corrected_theorem():
 
 
 @pytest.mark.privacy
+@pytest.mark.parametrize("how", HOWS)
+def test_the_lost_ridge_is_caught(how):
+    """A planted fault, the paper's bound without 1/alpha: the tight pair exceeds it tenfold at alpha = 0.1."""
+    learner = averaged(IGD(linear(0.1)), how, horizon=200)
+    slipped = 0.1 * float(learner.certificate.at(200))
+    X, y = np.ones((200, 1)), np.ones(200)
+    other = np.concatenate([[-1.0], y[1:]])
+    rows = [learner.hand_over(learner.absorb(learner.start(), 0, X, z, None), 200)[1] for z in (y, other)]
+    assert abs(float(rows[0][0] - rows[1][0])) > 9.9 * slipped
+
+
+@pytest.mark.privacy
 def test_the_printed_noise_is_refused_and_delivers_what_the_errata_say():
     """Algorithm 6 as printed, alpha = .01, epsilon = 1, T = 1e5: refused, and BROKEN if asked for by name."""
     arguments = (linear(0.01), Privacy(1.0, 1e-6), 100_000)
