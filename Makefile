@@ -26,7 +26,7 @@ regret: $(VENV)/.demo ## measure the regret of private implicit gradient descent
 	$(BIN)/python experiments/pigd_regret.py
 
 slopes: $(VENV)/.demo ## measure how regret grows with the stream, beside the theorems' exponents (some minutes)
-	$(BIN)/python experiments/regret_slopes.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python experiments/regret_slopes.py  # one process a core
 
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py

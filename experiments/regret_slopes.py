@@ -102,21 +102,21 @@ def measure(privacy: Privacy, horizons: list[int], seeds: int, console: Console)
 
 
 def show(privacy: Privacy, horizons: list[int], runs: dict[str, np.ndarray], console: Console) -> None:
-    """Regrets and slopes as a table."""
-    table = Table("algorithm", *(f"T = {T:,}" for T in horizons), "slope", "last slope", "theorem")
-    table.columns[0].no_wrap = True
+    """Slopes, and the regrets that they are fitted to."""
+    slopes, regrets = Table("algorithm", "slope", "last slope", "theorem"), Table("T", *runs)
     for name, values in runs.items():
-        fitted, error = slope(horizons, values)
-        last, last_error = slope(horizons[-2:], values[:, -2:])
-        spreads = zip(values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values)), strict=True)
-        cells = [f"{mean:.3g} ± {spread:.1g}" for mean, spread in spreads]
-        slopes = f"{fitted:.2f} ± {error:.2f}", f"{last:.2f} ± {last_error:.2f}"
-        table.add_row(name, *cells, *slopes, f"{CONTENDERS[name].exponent:g}")
+        fitted = [slope(horizons, values), slope(horizons[-2:], values[:, -2:])]
+        cells = [f"{mean:.2f} ± {error:.2f}" for mean, error in fitted]
+        slopes.add_row(name, *cells, f"{CONTENDERS[name].exponent:g}")
+    for column, horizon in enumerate(horizons):
+        found = [values[:, column] for values in runs.values()]
+        cells = [f"{np.mean(v):.3g} ± {np.std(v, ddof=1) / np.sqrt(len(v)):.1g}" for v in found]
+        regrets.add_row(f"{horizon:,}", *cells)
     console.print(
         f"Regret at (epsilon, delta) = ({privacy.epsilon:g}, {privacy.delta:g}), a release after every example; mean "
         f"and standard error of {len(next(iter(runs.values())))} seeded runs (simulation: not private)."
     )
-    console.print(table)
+    console.print(slopes, regrets)
 
 
 def main() -> None:
