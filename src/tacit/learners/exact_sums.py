@@ -14,6 +14,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.problem.scalar import Values
 
+MOVES_ITS_OWN = "one example moves its own contribution"
 MOST = 2**26
 """Examples up to which sums are exact."""
 

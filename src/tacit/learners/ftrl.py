@@ -11,8 +11,7 @@ import numpy as np
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable
-from tacit.learners.exact_sums import entry_bound, rounded
-from tacit.learners.total import MOVES_ITS_OWN
+from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
 from tacit.problem.problem import Problem
 
 
@@ -23,9 +22,11 @@ class FTRL:
     Gradients of the data term are taken at the *released* points, so one example moves its own gradient and, given
     the releases, no other. **Certificate.** By at most Gd, the problem's gradient diameter.
 
+    *Proof.* Gd bounds the difference of two neighbouring gradients at any point of the domain, and released points lie
+    in it. Given the releases, all other gradients are the same in both worlds. ∎
+
     **Regulariser.** `lam_t = 2·s_t·sqrt(d)/B`, s_t the deviation of the noise of G_t and B the radius: the noise alone
-    moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`, which gives regret of order
-    `sqrt(T)`; with one it is polylogarithmic, which answers the paper's question whether its `sqrt(T)` can be improved.
+    moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`. Its regret has no bound here yet.
 
     Examples
     --------

@@ -16,8 +16,7 @@ from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable, positive
-from tacit.learners.exact_sums import entry_bound, rounded
-from tacit.learners.total import MOVES_ITS_OWN
+from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
 from tacit.problem.svec import packed, unpacked

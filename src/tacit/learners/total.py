@@ -11,7 +11,7 @@ from tacit.accounting import paper
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
-from tacit.learners.exact_sums import entry_bound, rounded
+from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
 from tacit.problem.problem import Problem
 
 
@@ -65,6 +65,3 @@ class Total:
     ) -> tuple[Array, Privacy]:
         """Algorithm 5, its two readings one."""
         return np.full(len(rounds), paper.tree_noise(self.problem.norm_bound, privacy, horizon)), privacy
-
-
-MOVES_ITS_OWN = "one example moves its own contribution"

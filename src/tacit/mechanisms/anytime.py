@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Array, Arrays
 from tacit.errors import InvalidInput, whole
 from tacit.mechanisms.blt import BLT, BLTCoder, fitted
-from tacit.mechanisms.strategy import matrices
+from tacit.mechanisms.strategy import Dense
 from tacit.mechanisms.sums import RunningSum
 
 EPOCHS = 24
@@ -64,7 +64,7 @@ class Anytime(RunningSum):
 
 
 @dataclass(frozen=True)
-class EpochCoder:
+class EpochCoder(Dense):
     """Doubling epochs, `most` rows in all."""
 
     buffers: int
@@ -144,10 +144,6 @@ class EpochCoder:
         if _ends(k):
             past, after = self._totals.decode(past, noisy[1:] / self._outer, j + 1)
         return _named("epoch", within) | _named("past", past) | {"past": after}, before + inside
-
-    def matrices(self, n: int) -> tuple[Array, Array]:
-        """`(B, C)` of the first n rows."""
-        return matrices(self, n)
 
     def _epoch(self, j: int) -> BLTCoder:
         return _fitted_coder(2**j, self.buffers)

@@ -30,7 +30,7 @@ from scipy.optimize import minimize
 
 from tacit.arrays import Array, Arrays, fixed
 from tacit.errors import InvalidInput, one_of, whole
-from tacit.mechanisms.strategy import matrices
+from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
 
 Aim = Literal["max", "mean"]
@@ -69,7 +69,7 @@ class BLT(RunningSum):
 
 
 @dataclass(frozen=True)
-class BLTCoder:
+class BLTCoder(OneRowEach):
     """The strategy of these two sets of decays, for n rows."""
 
     n: int
@@ -105,15 +105,6 @@ class BLTCoder:
         kept = _series(th, float(self.n))
         return 2.0**-53 * float(np.sum(om * (4.0 * kept**2 + (len(om) + 4.0) * kept)) + len(om) + 4.0)
 
-    def rows(self, k: int) -> int:
-        return 1
-
-    def before(self, k: int) -> int:
-        return k - 1
-
-    def release_of(self, row: int) -> int:
-        return row
-
     def error(self, k: ArrayLike) -> Array:
         th, ph = self._arrays[:2]
         return np.sqrt(_prefix_squares(th, ph, np.asarray(k, dtype=np.float64)))
@@ -134,10 +125,6 @@ class BLTCoder:
         buffers, row = public["buffers"], noisy[0]
         total = public["sum"] + row + om @ buffers
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
-
-    def matrices(self, n: int) -> tuple[Array, Array]:
-        """`(B, C)` of the first n rows."""
-        return matrices(self, n)
 
 
 @lru_cache(maxsize=256)

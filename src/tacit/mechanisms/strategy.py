@@ -86,3 +86,24 @@ def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
         public, prefix = coder.decode(public, units[coder.before(k) : coder.before(k + 1)], k)
         decoded.append(prefix)
     return np.array(decoded), np.concatenate(encoded)
+
+
+class Dense:
+    """A coder whose matrices can be written down."""
+
+    def matrices(self: Coder, n: int) -> tuple[Array, Array]:
+        """`(B, C)` of the first n rows."""
+        return matrices(self, n)
+
+
+class OneRowEach(Dense):
+    """A coder whose C is square: every row adds one encoded row."""
+
+    def rows(self, k: int) -> int:
+        return 1
+
+    def before(self, k: int) -> int:
+        return k - 1
+
+    def release_of(self, row: int) -> int:
+        return row

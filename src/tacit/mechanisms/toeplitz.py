@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays, fixed
-from tacit.mechanisms.strategy import matrices
+from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
 
 
@@ -35,7 +35,7 @@ class SquareRoot(RunningSum):
 
 
 @dataclass(frozen=True)
-class RootCoder:
+class RootCoder(OneRowEach):
     """The square root for n rows."""
 
     n: int
@@ -65,15 +65,6 @@ class RootCoder:
         """An inner product of up to n terms."""
         return 2.0 * self.n * 2.0**-53 * self.reach
 
-    def rows(self, k: int) -> int:
-        return 1
-
-    def before(self, k: int) -> int:
-        return k - 1
-
-    def release_of(self, row: int) -> int:
-        return row
-
     def error(self, k: ArrayLike) -> Array:
         return np.sqrt(self._squares[np.asarray(k, dtype=np.int64) - 1])
 
@@ -91,7 +82,3 @@ class RootCoder:
         """Row k of the matrix times all rows so far."""
         rows = np.concatenate([memory["rows"], row[None, :]])
         return {"rows": rows}, (self.coefficients[:k][::-1] @ rows)[None, :]
-
-    def matrices(self, n: int) -> tuple[Array, Array]:
-        """`(B, C)` of the first n rows."""
-        return matrices(self, n)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays
-from tacit.mechanisms.strategy import matrices
+from tacit.mechanisms.strategy import Dense
 from tacit.mechanisms.sums import RunningSum
 
 
@@ -53,7 +53,7 @@ class BinaryTree(RunningSum):
 
 
 @dataclass(frozen=True)
-class TreeCoder:
+class TreeCoder(Dense):
     """A tree over n rows; memory of one row for each level on either side."""
 
     n: int
@@ -125,10 +125,6 @@ class TreeCoder:
     def _weight(self, h: int) -> float:
         """Of the children's sum in the refined node: its inverse variance over that of both together."""
         return self._variance(h) / (2.0 * self._variance(h - 1))
-
-    def matrices(self, n: int) -> tuple[Array, Array]:
-        """`(B, C)` of the first n rows."""
-        return matrices(self, n)
 
 
 def _height(k: int) -> int:
