@@ -48,6 +48,8 @@ from tacit.problem.nets import grid as grid
 from tacit.problem.problem import Problem as Problem
 from tacit.problem.problem import VectorLoss as VectorLoss
 from tacit.problem.scalar import ScalarLoss as ScalarLoss
+from tacit.problem.scores import OneHot as OneHot
+from tacit.problem.scores import Softmax as Softmax
 from tacit.problem.sets import Box as Box
 from tacit.problem.sets import ConvexSet as ConvexSet
 from tacit.problem.sets import HalfSpace as HalfSpace
@@ -94,6 +96,7 @@ __all__ = [
     "Logistic",
     "Mechanism",
     "ObjectivePerturbation",
+    "OneHot",
     "Privacy",
     "Private",
     "Problem",
@@ -102,6 +105,7 @@ __all__ = [
     "ScalarLoss",
     "Schedule",
     "Simplex",
+    "Softmax",
     "SquareRoot",
     "Squared",
     "State",

@@ -1,6 +1,6 @@
 """One rule for settings: from the problem, the budget and the horizon alone, never from data.
 
-**Method.** Squared loss over a bounded set: PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded
+**Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`): PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded
 set but with a ridge: PGIGA for smooth losses, PIGD for others.
 
 **Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream.
@@ -35,6 +35,7 @@ from tacit.mechanisms.toeplitz import SquareRoot
 from tacit.mechanisms.tree import BinaryTree
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
+from tacit.problem.scores import OneHot
 from tacit.schedule import Schedule, geometric
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
@@ -162,7 +163,7 @@ def recommend(
 
 
 def _method(problem: Problem) -> tuple[Method, str]:
-    if math.isfinite(problem.radius) and type(problem.loss) is Squared:
+    if math.isfinite(problem.radius) and type(problem.loss) in (Squared, OneHot):
         return "pqftl", "squared loss over a bounded set: private sums of its sufficient statistics"
     if math.isfinite(problem.radius):
         return "pftrl", "a bounded set: private sums of gradients"
@@ -176,7 +177,9 @@ def _method(problem: Problem) -> tuple[Method, str]:
 def _curvature(problem: Problem) -> float:
     """How strongly data that is spread over all directions holds a point, an example: its share of the smoothness."""
     smoothness = problem.smoothness - problem.ridge
-    return smoothness / problem.size if math.isfinite(smoothness) else problem.lipschitz / problem.radius / problem.size
+    if math.isfinite(smoothness):
+        return smoothness / problem.width
+    return problem.lipschitz / problem.radius / problem.width
 
 
 def _strategies(private: Private) -> dict[str, Private]:

@@ -105,7 +105,7 @@ class FTL(IterateLearner):
         size = self.row_size
         if self._by_sums:
             return {"M": np.zeros((size, size)), "u": np.zeros(size)}
-        return {"V": np.zeros((0, size)), "y": np.zeros(0), "x": self.problem.first_point}
+        return {"V": np.zeros((0, self.problem.width)), "y": np.zeros(0), "x": self.problem.first_point}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """The examples stored, or added to the sums one by one, so that no cut of the stream changes a bit."""

@@ -19,6 +19,7 @@ from tacit.errors import InvalidInput, Unprovable, positive
 from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
+from tacit.problem.scores import OneHot
 from tacit.problem.svec import packed, unpacked
 
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
@@ -29,30 +30,33 @@ class QFTL:
     """The leader of squared losses, from noisy sums of `v vᵀ` and `y v`.
 
     An example contributes `(svec(v vᵀ), w·y v)`; svec lists a symmetric matrix, off-diagonal entries times `sqrt(2)`,
-    so that lengths are those of the matrix.
+    so that lengths are those of the matrix. With `OneHot`, y is a row of labels of length R_y, one for each of K
+    classes, which all share `v vᵀ`: the second part is `w·y vᵀ`.
 
     **Certificate.** If an example is replaced its contribution moves by at most Delta,
 
         Delta² = 2R⁴ + 2w²R²R_y² + ½w⁴R_y⁴ if w·R_y ≤ sqrt(2)·R,   else 4w²R²R_y²,
 
-    and if it is zeroed out by `Delta² = R⁴ + w²R²R_y²`. *Proof.* `tacit.accounting.errata.quadratic_pair`. ∎ (The paper
-    takes R for the second sum, and charges each half the budget.)
+    and if it is zeroed out by `Delta² = R⁴ + w²R²R_y²`. *Proof.* `tacit.accounting.errata.quadratic_pair` for one
+    label. Of a row of labels only `(v·v')·(y·y')` enters besides the lengths, and that is at least
+    `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of these sizes. ∎ (The paper takes R for the second sum, and charges
+    each half the budget.)
 
     **The point** is post-processing. With V, u the noisy sums and s the noise's deviation, V has its eigenvalues
     floored at 0, and the point is `Proj((V + (alpha·t + extra_ridge + lam_t)·I)⁻¹u)`. `lam_t = s·sqrt(d·(2X² +
-    1/w²))/B`, B the radius of the domain, is as much as the noise pulls: the noise of `V·x - u` has about B times that
-    length at a leader of length X, the largest there is. (The paper inverts the noisy matrix, which is indefinite at
-    first, so that its expected regret is infinite.)
+    K/w²))/B`, B the radius of the domain and K = 1 without classes, is as much as the noise pulls: the noise of
+    `V·x - u` has about B times that length at a leader of length X, the largest there is. (The paper inverts the noisy
+    matrix, which is indefinite at first, so that its expected regret is infinite.)
 
     Parameters
     ----------
     problem : Problem
-        Squared loss over a bounded domain. Labels -1 and +1 make it a classifier.
+        Squared loss over a bounded domain. Labels -1 and +1 make it a classifier; for more classes there is `OneHot`.
     extra_ridge : float
         A ridge that does not grow with t, beside the problem's, which does.
     weight : float, optional
         w; by default the one that makes the noise of `V·x - u` least, at a leader of half its largest length:
-        `Delta²·(X²/2 + 1/w²)`.
+        `Delta²·(X²/2 + K/w²)`.
 
     Examples
     --------
@@ -66,7 +70,7 @@ class QFTL:
     weight: float | None = None
 
     def __post_init__(self) -> None:
-        if type(self.problem.loss) is not Squared or not math.isfinite(self.problem.radius):
+        if type(self.problem.loss) not in (Squared, OneHot) or not math.isfinite(self.problem.radius):
             raise Unprovable(
                 f"QFTL is for squared loss over a bounded domain, and this is {type(self.problem.loss).__name__} over "
                 f"{self.problem.domain}. Use Squared() and L2Ball(1.0), or private FTRL for other losses."
@@ -78,19 +82,18 @@ class QFTL:
 
     @property
     def row_size(self) -> int:
-        """Entries of the packed matrix and of the vector."""
-        d = self.problem.size
-        return d * (d + 1) // 2 + d
+        """Entries of the packed matrix and of the vectors."""
+        d = self.problem.width
+        return d * (d + 1) // 2 + self.problem.size
 
     @cached_property
     def certificate(self) -> Certificate:
         """Delta, and rounding."""
         moved = self._moved(self._w)
         bound = partial(entry_bound, moved, self._magnitude, self.row_size)
+        papers = self._paper_noise if self.problem.outputs == 1 else None
         lemma = "proof in tacit.accounting.errata.quadratic_pair"
-        return Certificate(
-            "l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, self._paper_noise
-        )
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers)
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -99,8 +102,8 @@ class QFTL:
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Contributions, added up since the last release."""
         total = exact["sum"]
-        for v, label in zip(X, y, strict=True):
-            row = np.concatenate([packed(np.outer(v, v)), self._w * label * v])
+        for v, labels in zip(X, self._targets(y), strict=True):
+            row = np.concatenate([packed(np.outer(v, v)), self._w * np.outer(labels, v).ravel()])
             total = total + rounded(row, self._magnitude)
         return {"sum": total}
 
@@ -110,12 +113,16 @@ class QFTL:
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """Floor, shift, solve, inside the domain."""
-        d = self.problem.size
-        V, u = unpacked(noisy[:-d], d), noisy[-d:] / self._w
+        p, d = self.problem, self.problem.width
+        V, u = unpacked(noisy[: -p.size], d), noisy[-p.size :].reshape(p.outputs, d) / self._w
         values, vectors = np.linalg.eigh(V)
-        pull = noise_sd * math.sqrt(d * (2.0 * self._longest**2 + self._w**-2)) / self.problem.radius
-        ridge = self.problem.ridge * t + self.extra_ridge + pull
-        return self.problem.domain.project(vectors @ ((vectors.T @ u) / (np.maximum(values, 0.0) + ridge + _LEAST)))
+        pull = noise_sd * math.sqrt(d * (2.0 * self._longest**2 + p.outputs / self._w**2)) / p.radius
+        ridge = p.ridge * t + self.extra_ridge + pull
+        return p.domain.project((((u @ vectors) / (np.maximum(values, 0.0) + ridge + _LEAST)) @ vectors.T).ravel())
+
+    def _targets(self, y: Array) -> Array:
+        """A row of labels for each example."""
+        return self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
 
     @property
     def _w(self) -> float:
@@ -130,6 +137,9 @@ class QFTL:
 
     @property
     def _label_bound(self) -> float:
+        """R_y: no row of labels is longer."""
+        if isinstance(self.problem.loss, OneHot):
+            return self.problem.loss.target_norm
         assert self.problem.label_bound is not None
         return self.problem.label_bound
 
@@ -150,7 +160,7 @@ class QFTL:
 
         def error(log_w: float) -> float:
             w = math.exp(log_w)
-            return 2.0 * math.log(self._moved(w)) + math.log(self._longest**2 / 2.0 + w**-2)
+            return 2.0 * math.log(self._moved(w)) + math.log(self._longest**2 / 2.0 + self.problem.outputs * w**-2)
 
         middle = math.log(self.problem.norm_bound / self._label_bound)
         found: Any = minimize_scalar(error, bounds=(middle - 10.0, middle + 10.0), method="bounded")

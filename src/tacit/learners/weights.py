@@ -279,6 +279,7 @@ def _largest_at_zero(problem: Problem) -> float:
     assert b is not None
     if isinstance(loss, ScalarLoss):
         return max(abs(float(loss.value(0.0, y))) for y in (-b, b))
-    zero, axes = np.zeros(problem.size), problem.norm_bound * np.eye(problem.size)
-    examples = [zero, *axes, *-axes]
-    return max(abs(float(loss.value(zero, v, y))) for v in examples for y in (-b, b))
+    labels = (-b, b) if problem.outputs == 1 else range(problem.outputs)
+    zero, axes = np.zeros(problem.size), problem.norm_bound * np.eye(problem.width)
+    examples = [np.zeros(problem.width), *axes, *-axes]
+    return max(abs(float(loss.value(zero, v, y))) for v in examples for y in labels)

@@ -1,4 +1,4 @@
-"""Examples as they come, made arrays of numbers, and rows made no longer than their bound."""
+"""Examples as they come, made arrays of numbers; what is wrong with them; and rows no longer than their bound."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput
@@ -56,6 +57,35 @@ def _as_number(entry: Any) -> float:
         return float(entry)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
+    """Which labels are illegal: not finite, not -1 or +1, or not one of the classes 0, 1, …
+
+    >>> bad_labels(np.array([0.0, 1.0, 3.0, 0.5]), "class", classes=3)
+    array([False, False,  True,  True])
+    """
+    if kind == "sign":
+        return np.asarray(np.abs(y) != 1.0)
+    if kind == "class":
+        return np.asarray(~((y >= 0.0) & (y < classes) & (np.floor(y) == y)))
+    return ~np.isfinite(y)
+
+
+def complaint(row: int, X: Array, y: Array, loss: object, classes: int) -> str:
+    """What is wrong with a row, and what to do."""
+    nothing, bad = "Nothing was learnt from this call.", ~np.isfinite(X[row])
+    if not bad.any() and np.isfinite(y[row]):
+        legal, remedy = "-1 or +1", "Map your two classes by a public rule, e.g. 2*y - 1 for 0 and 1."
+        if classes > 1:
+            legal, remedy = f"a class from 0 to {classes - 1}", "Number your classes by a public rule."
+        return f"row {row} has label {y[row]:g}, and {type(loss).__name__} needs {legal}. {nothing} {remedy}"
+    column = int(np.argmax(bad))
+    what = f"feature {column} is {X[row, column]}" if bad.any() else f"its label is {y[row]}"
+    return (
+        f"row {row} cannot be used: {what}. {nothing} "
+        'Mend the row, or set on_bad="zero" to let such rows pass as examples without influence.'
+    )
 
 
 def clip_rows(X: Array, bound: float) -> Array:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.problem.problem import Problem, VectorLoss
+from tacit.problem.problem import Problem
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, Values
 
 
@@ -140,7 +140,7 @@ class Scalars:
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The mean of a smooth loss that is not a function of `v·x`, one example at a time."""
+    """The mean of a smooth loss that is not a function of `v·x` alone."""
 
     problem: Problem
     V: Array
@@ -165,18 +165,12 @@ class Vectors:
         return [self]
 
     def below(self, x: Array) -> tuple[float, Array]:
-        loss, g = self._loss, self._data_gradient(x)
-        value = np.mean([loss.value(x, v, float(b)) for v, b in zip(self.V, self.y, strict=True)])
+        g, ridge = self._data_gradient(x), 0.5 * self.problem.ridge * float(x @ x)
+        value = float(np.mean(self.problem.values(x, self.V, self.y) - ridge))
         return float(value + np.sum(self.tilt * x) - g @ x), g
 
     def _data_gradient(self, x: Array) -> Array:
-        gradients = [self._loss.gradient(x, v, float(b)) for v, b in zip(self.V, self.y, strict=True)]
-        return np.asarray(np.mean(gradients, axis=0) + self.tilt)
-
-    @property
-    def _loss(self) -> VectorLoss:
-        assert not isinstance(self.problem.loss, ScalarLoss)
-        return self.problem.loss
+        return np.asarray(self.problem.mean_gradient(x, self.V, self.y) + self.tilt)
 
 
 def mean_loss(problem: Problem, V: Array, y: Array, ridge: float, width: float = 0.0) -> Objective:

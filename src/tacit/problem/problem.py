@@ -11,8 +11,9 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, one_of, positive, whole
-from tacit.problem.door import as_rows, clip_rows
+from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
+from tacit.problem.scores import ScoresLoss
 from tacit.problem.sets import ConvexSet
 
 
@@ -45,8 +46,8 @@ class VectorLoss(Protocol):
     """
 
     @property
-    def labels(self) -> Literal["sign", "real", "none"]:
-        """Legal labels: -1 and +1, any number up to the problem's `label_bound`, or none."""
+    def labels(self) -> Literal["sign", "real", "class", "none"]:
+        """Legal labels: -1 and +1, any number up to the problem's `label_bound`, a class from 0 on, or none."""
 
     def value(self, x: Array, v: Array, y: float) -> float:
         """The loss of the point `x` on one example."""
@@ -73,7 +74,7 @@ class Problem:
 
     Parameters
     ----------
-    loss : ScalarLoss or VectorLoss
+    loss : ScalarLoss, ScoresLoss or VectorLoss
         Convex in the point.
     domain : ConvexSet
         Where points live, the intercept's coordinate included.
@@ -151,9 +152,19 @@ class Problem:
                 raise InvalidInput(f"{name} must lie between 1e-60 and 1e60, got {value:g}. Choose other units.")
 
     @property
-    def size(self) -> int:
-        """Entries of a point: the features and, if there is one, the intercept."""
+    def width(self) -> int:
+        """Entries of a bounded example: the features and, if there is one, the intercept."""
         return self.dimension + (self.intercept > 0.0)
+
+    @property
+    def outputs(self) -> int:
+        """Scores of an example: one, or one for each class."""
+        return self.loss.classes if isinstance(self.loss, ScoresLoss) else 1
+
+    @property
+    def size(self) -> int:
+        """Entries of a point: as many as a bounded example has, for each output."""
+        return self.outputs * self.width
 
     @property
     def norm_bound(self) -> float:
@@ -205,31 +216,36 @@ class Problem:
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
         X, y = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
-        bad = self._bad_rows(X, y)
+        wrong = bad_labels(y, self.loss.labels, self.outputs)
+        bad = wrong | ~np.isfinite(X).all(axis=1)
         if bad.any() and self.on_bad == "raise":
-            raise InvalidInput(self._complaint(int(np.argmax(bad)), X, y))
-        V = np.empty((len(y), self.size))
+            raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs))
+        V = np.empty((len(y), self.width))
         V[:, : self.dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
         V[:, self.dimension :] = self.intercept
         V[bad] = 0.0
-        legal = 1.0 if self.loss.labels == "sign" else 0.0
-        return V, np.clip(np.where(bad, legal, y), -self._label_bound, self._label_bound)
+        y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
+        return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound)
 
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
+
+        With a loss of several scores, a row of them for each example; the largest is the class.
 
         >>> from tacit import L2Ball, Logistic, Problem
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
         array([0.4])
         """
-        rows = np.ones(len(X))
-        return np.asarray(self.bound(X, rows)[0] @ np.asarray(point, dtype=np.float64))
+        V, point = self.bound(X, np.ones(len(X)))[0], np.asarray(point, dtype=np.float64)
+        return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:
         """`f(x)` on each bounded example: the data term and the ridge."""
         ridge = 0.5 * self.ridge * float(x @ x)
         if isinstance(self.loss, ScalarLoss):
             return np.asarray(self.loss.value(V @ x, y) + ridge, dtype=np.float64)
+        if isinstance(self.loss, ScoresLoss):
+            return self.loss.losses(self.loss.scores(x, V), y) + ridge
         return np.array([self.loss.value(x, v, float(b)) for v, b in zip(V, y, strict=True)]) + ridge
 
     def gradient(self, x: Array, v: Array, y: float) -> Array:
@@ -242,25 +258,16 @@ class Problem:
             return float(self.loss.slope(float(v @ x), y)) * v
         return self.loss.gradient(x, v, y)
 
+    def mean_gradient(self, x: Array, V: Array, y: Array) -> Array:
+        """Gradient of the data term, its mean over bounded examples."""
+        if isinstance(self.loss, ScalarLoss):
+            return np.asarray(V.T @ self.loss.slope(V @ x, y) / len(y))
+        if isinstance(self.loss, ScoresLoss):
+            return np.asarray(self.loss.slopes(self.loss.scores(x, V), y).T @ V / len(y)).ravel()
+        gradients = [self.loss.gradient(x, v, float(b)) for v, b in zip(V, y, strict=True)]
+        return np.asarray(np.mean(gradients, axis=0))
+
     @property
     def _label_bound(self) -> float:
         assert self.label_bound is not None
         return self.label_bound
-
-    def _bad_rows(self, X: Array, y: Array) -> Any:
-        bad = ~np.isfinite(X).all(axis=1) | ~np.isfinite(y)
-        return bad | (np.abs(y) != 1.0) if self.loss.labels == "sign" else bad
-
-    def _complaint(self, row: int, X: Array, y: Array) -> str:
-        nothing = "Nothing was learnt from this call."
-        if np.isfinite(X[row]).all() and np.isfinite(y[row]):
-            return (
-                f"row {row} has label {y[row]:g}, and {type(self.loss).__name__} needs -1 or +1. {nothing} "
-                "Map your two classes by a public rule, e.g. 2*y - 1 for 0 and 1."
-            )
-        column = int(np.argmin(np.isfinite(X[row])))
-        what = f"feature {column} is {X[row, column]}" if not np.isfinite(X[row]).all() else f"its label is {y[row]}"
-        return (
-            f"row {row} cannot be used: {what}. {nothing} "
-            'Mend the row, or set on_bad="zero" to let such rows pass as examples without influence.'
-        )

@@ -13,6 +13,7 @@ from tacit.arrays import Array
 from tacit.contracts import Learner
 from tacit.core import Release
 from tacit.problem.problem import Problem
+from tacit.problem.scores import ScoresLoss
 from tacit.regret.optimum import Optimum
 
 
@@ -25,7 +26,7 @@ class Record:
     losses : ndarray
         `f_t` at the point played in round t, ridge included.
     correct : ndarray of bool
-        Whether the sign of its prediction was the label's.
+        Whether the sign of its prediction was the label's, or its largest score that of the class.
     """
 
     losses: Array
@@ -77,5 +78,7 @@ def replay_exact(learner: Learner, X: Any, y: Any) -> Record:
 
 
 def _outcome(problem: Problem, point: Array, V: Array, y: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Losses of a point, and whether its predictions have the labels' signs."""
+    """Losses of a point, and whether its predictions have the labels' signs, or its largest scores are the classes'."""
+    if isinstance(problem.loss, ScoresLoss):
+        return problem.values(point, V, y), np.argmax(problem.loss.scores(point, V), axis=1) == y
     return problem.values(point, V, y), np.where(V @ point > 0.0, 1.0, -1.0) == y

@@ -1,0 +1,131 @@
+"""Losses of several scores: one row of weights for each class, and the label is a class."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from tacit.arrays import Array
+from tacit.errors import whole
+from tacit.problem.scalar import ROUNDED_UP
+
+
+@dataclass(frozen=True)
+class ScoresLoss(ABC):
+    """A convex loss that sees an example only through K scores `u = W v` and its class, one of 0, 1, …, K - 1.
+
+    W has a row for each class; a point is its rows, one after the other. The gradient in W is `slope(u, y) vᵀ`, whose
+    length is that of the slope times that of v. To add one, write `losses` and `slopes`, and state `steepest` and
+    `curvature`; the rest follows.
+    """
+
+    classes: int
+    labels: ClassVar[Literal["class"]] = "class"
+    curvature: ClassVar[float] = math.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", whole("classes", self.classes, least=2))
+
+    @abstractmethod
+    def losses(self, U: Array, y: Array) -> Array:
+        """The loss of each row of scores, given its class."""
+
+    @abstractmethod
+    def slopes(self, U: Array, y: Array) -> Array:
+        """Its gradient in the scores."""
+
+    @abstractmethod
+    def steepest(self, reach: float) -> float:
+        """Longest slope where no row of scores is longer than `reach`."""
+
+    def scores(self, x: Array, V: Array) -> Array:
+        """`W v` for every row v of V, a row each."""
+        return np.asarray(V @ np.asarray(x).reshape(self.classes, -1).T)
+
+    def targets(self, y: Array) -> Array:
+        """A unit vector for each class."""
+        return np.asarray(np.eye(self.classes)[np.asarray(y, dtype=np.int64)])
+
+    def value(self, x: Array, v: Array, y: float) -> float:
+        """The loss of the point `x` on one example."""
+        return float(self.losses(self.scores(x, v[None]), np.array([y]))[0])
+
+    def gradient(self, x: Array, v: Array, y: float) -> Array:
+        """`slope(u, y) vᵀ`, row by row."""
+        return np.outer(self.slopes(self.scores(x, v[None]), np.array([y]))[0], v).ravel()
+
+    def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """`‖W v‖ ≤ ‖W‖·‖v‖`, so the steepest slope over that reach, times the longest v."""
+        return feature_bound * self.steepest(feature_bound * radius) * ROUNDED_UP
+
+    def smoothness(self, feature_bound: float) -> float:
+        """The slope's Lipschitz constant, times the squared length of v."""
+        return self.curvature * feature_bound**2 * ROUNDED_UP
+
+    def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """By the triangle inequality twice the longest gradient."""
+        return 2.0 * self.lipschitz(feature_bound, radius, label_bound)
+
+
+@dataclass(frozen=True)
+class Softmax(ScoresLoss):
+    """`ln Σ_k exp(u_k) - u_y`: logistic regression with several classes.
+
+    The slope is `p - e_y`, p the probabilities `exp(u_k)/Σ exp(u_j)`. Its squared length is `(1 - p_y)² + Σ_{k≠y} p_k²
+    ≤ 2`, for any point, so gradients are at most `sqrt(2)·R` long and `2·sqrt(2)·R` apart. The Hessian
+    `diag(p) - p pᵀ` has no eigenvalue above ½ (Böhning, *Multinomial logistic regression algorithm*, 1992).
+
+    >>> round(Softmax(3).value(np.zeros(6), np.array([0.6, 0.8]), 2), 4)
+    1.0986
+    >>> round(Softmax(3).gradient_diameter(1.0, radius=5.0, label_bound=1.0), 4)
+    2.8284
+    """
+
+    curvature: ClassVar[float] = 0.5
+
+    def losses(self, U: Array, y: Array) -> Array:
+        return np.asarray(logsumexp(U, axis=1) - U[np.arange(len(U)), np.asarray(y, dtype=np.int64)])
+
+    def slopes(self, U: Array, y: Array) -> Array:
+        return np.asarray(softmax(U, axis=1) - self.targets(y))
+
+    def steepest(self, reach: float) -> float:
+        return math.sqrt(2.0)
+
+
+@dataclass(frozen=True)
+class OneHot(ScoresLoss):
+    """`½‖u - (e_y - 1/K)‖²`: least squares on a column of labels for each class, the mean of all classes taken off.
+
+    The largest score is the predicted class. All columns share the sum of `v vᵀ`, so with `QFTL` an example is
+    charged once for all classes.
+
+    >>> OneHot(2).targets(np.array([0, 1]))
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+
+    curvature: ClassVar[float] = 1.0
+
+    @property
+    def target_norm(self) -> float:
+        """The length of a row of labels, `sqrt(1 - 1/K)`."""
+        return math.sqrt(1.0 - 1.0 / self.classes) * ROUNDED_UP
+
+    def targets(self, y: Array) -> Array:
+        """A unit vector for each class, centred."""
+        return super().targets(y) - 1.0 / self.classes
+
+    def losses(self, U: Array, y: Array) -> Array:
+        return np.asarray(0.5 * np.sum(self.slopes(U, y) ** 2, axis=1))
+
+    def slopes(self, U: Array, y: Array) -> Array:
+        return np.asarray(U - self.targets(y))
+
+    def steepest(self, reach: float) -> float:
+        return reach + self.target_norm
