@@ -3,15 +3,16 @@
 import json
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tacit import Privacy, __version__
+from tacit import Privacy, __version__, reproduce_cli
 from tacit.accounting import errata, paper
 from tacit.cli import app
+from tacit.experiments import REGISTRY, regret_table, runs
 from tacit.report.tables import errata_table
 
 
@@ -105,3 +106,45 @@ def test_broken_rows_are_red():
         console.print(errata_table(errata.table([1_000], [1.0], [1e-6])))
     for line in capture.get().splitlines():
         assert ("BROKEN" in line) == ("\x1b[31m" in line)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """The table of regrets from a few short runs, in this process."""
+    monkeypatch.setattr(runs, "_everywhere", lambda run, plan: ((i, run(settings)) for i, settings in enumerate(plan)))
+    plan = [s for s in regret_table.plan(seeds=1, horizon=50) if s["method"] in ("FTRL, BLT", "predicting 0")]
+    monkeypatch.setattr(regret_table, "EXPERIMENT", replace(regret_table.EXPERIMENT, plan=lambda *_: plan))
+
+
+def test_reproduce_prints_the_table_writes_it_and_resumes(short, tmp_path):
+    """JSON goes to the output and the rest to the side; the second time nothing is run."""
+    done = run("reproduce", "regret", "--out", str(tmp_path), "--json")
+    rows = json.loads(done.stdout)
+    assert rows == json.loads((tmp_path / "regret.json").read_text())
+    assert [row["method"] for row in rows] == ["FTRL, BLT"] * 4 + ["predicting 0"] * 2
+    assert (tmp_path / "regret.png").stat().st_size > 10_000
+    assert (tmp_path / "regret.svg").exists()
+    assert "kept" not in done.stderr
+    again = run("reproduce", "regret", "--out", str(tmp_path))
+    assert "All 6 runs are kept from before" in again.stderr
+    assert "FTRL, BLT" in again.stdout
+    assert "not private" in again.stdout
+
+
+def test_an_interrupted_experiment_says_how_to_go_on(monkeypatch, tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduce_cli, "reproduce", interrupted)
+    done = run("reproduce", "regret", "--out", str(tmp_path))
+    assert done.exit_code == 130
+    assert "the same command goes on" in done.stderr
+
+
+def test_reproduce_names_its_experiments_and_refuses_no_seeds(tmp_path):
+    """Every entry of the registry is a command with a summary."""
+    text = " ".join(run("reproduce", "--help").stdout.split())
+    for name, entry in REGISTRY.items():
+        assert name in text
+        assert entry.summary.split()[0] in text
+    assert run("reproduce", "regret", "--seeds", "0", "--out", str(tmp_path)).exit_code == 2

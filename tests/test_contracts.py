@@ -11,11 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import (
+    BLT,
     EWOO,
     FTL,
+    FTRL,
     GIGA,
     IGD,
+    QFTL,
     Absolute,
+    Anytime,
     Certificate,
     Exponential,
     FadingIGD,
@@ -24,9 +28,11 @@ from tacit import (
     L2Ball,
     Linear,
     Logistic,
+    OneHot,
     Privacy,
     Problem,
     Simplex,
+    Softmax,
     Squared,
     averaged,
     every,
@@ -40,6 +46,7 @@ from tacit.schedule import Timetable
 from zoo import Distance
 
 DISC, RIDGED = L2Ball(1.0), Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1)
+CLASSES = Problem(Softmax(3), L2Ball(2.0), 2, intercept=0.5, ridge=0.1)
 LEARNERS = {
     "igd": IGD(RIDGED),
     "igd, kinked": IGD(Problem(Hinge(), DISC, 2, intercept=1.0, ridge=0.1)),
@@ -56,11 +63,20 @@ LEARNERS = {
     "ftl, kinked": FTL(Problem(Hinge(), DISC, 2), extra_ridge=3.0),
     "ewoo": EWOO(Problem(Hinge(), DISC, 2), grid(DISC, 2, per_axis=4)),
     "ewoo, vector loss": EWOO(Problem(Distance(), DISC, 2, label_bound=1.0, ridge=0.3), grid(DISC, 2, per_axis=3)),
+    "ewoo, classes": EWOO(Problem(Softmax(3), DISC, 1), grid(DISC, 3, per_axis=3)),
     "experts": experts(3, neighbours="zero-out"),
+    "igd, classes": IGD(CLASSES),
+    "giga, classes": GIGA(CLASSES),
+    "giga, one hot": GIGA(Problem(OneHot(4), DISC, 2, ridge=0.1)),
+    "ftl, classes": FTL(CLASSES),
+    "ftrl": FTRL(Problem(Hinge(), DISC, 2, intercept=1.0)),
+    "ftrl, classes": FTRL(CLASSES),
+    "ftrl, one hot": FTRL(Problem(OneHot(3), DISC, 2, neighbours="zero-out")),
+    "qftl": QFTL(Problem(Squared(), DISC, 2, label_bound=1.0, ridge=0.1)),
+    "qftl, one hot": QFTL(Problem(OneHot(3), DISC, 2, intercept=1.0)),
 }
-MECHANISMS = {"l2/tail": Gaussian(), "range/tail": Exponential()}
+MECHANISMS = {"l2/tail": Gaussian(), "range/tail": Exponential(), "l2/entry": BLT()}
 BUDGET = Privacy(1.0, 1e-6)
-NOWHERE = np.zeros(0)
 
 
 @pytest.fixture(params=LEARNERS)
@@ -72,13 +88,17 @@ def calibrate(learner, horizon: int | None):
     """A learner's rows under the mechanism that accepts its certificate."""
     certificate = learner.certificate
     timetable = Timetable(every(1), horizon)
-    return MECHANISMS[certificate.kind].calibrate(certificate, timetable, learner.row_size, BUDGET, "exact")
+    mechanism = Anytime() if (certificate.kind, horizon) == ("l2/entry", None) else MECHANISMS[certificate.kind]
+    return mechanism.calibrate(certificate, timetable, learner.row_size, BUDGET, "exact")
 
 
 def examples(learner, count: int):
     rng = np.random.default_rng(count)
     rows = rng.normal(size=(count, learner.problem.dimension))
-    return learner.problem.bound(rows, rng.choice([-1.0, 1.0], count))
+    classes = learner.problem.outputs
+    return learner.problem.bound(
+        rows, rng.integers(classes, size=count) if classes > 1 else rng.choice([-1.0, 1.0], count)
+    )
 
 
 def same(one, other) -> bool:
@@ -165,22 +185,22 @@ def test_decisions_are_pure(learner):
 def test_learners_do_not_care_how_a_block_is_cut(learner):
     """One call or many, the exact state and the row are the same to the last bit."""
     V, y = examples(learner, 12)
-    whole = learner.absorb(learner.start(), 0, V, y, NOWHERE)
+    whole = learner.absorb(learner.start(), 0, V, y, learner.problem.first_point)
     exact, t = learner.start(), 0
     for end in (1, 1, 4, 11, 12):
-        exact, t = learner.absorb(exact, t, V[t:end].copy(), y[t:end].copy(), NOWHERE), end
+        exact, t = learner.absorb(exact, t, V[t:end].copy(), y[t:end].copy(), learner.problem.first_point), end
     assert same(exact, whole)
     assert np.array_equal(learner.hand_over(exact, 12)[1], learner.hand_over(whole, 12)[1])
 
 
 def test_rows_and_points_have_their_size(learner):
     """Rows have `row_size` entries, none beyond `magnitude`; decisions lie in the domain; the state keeps its types."""
-    V, y = examples(learner, 8)
-    exact, row = learner.hand_over(learner.absorb(learner.start(), 0, V, y, NOWHERE), 8)
+    (V, y), shares = examples(learner, 8), 8.0 if learner.certificate.reach == "entry" else 1.0
+    exact, row = learner.hand_over(learner.absorb(learner.start(), 0, V, y, learner.problem.first_point), 8)
     point = learner.decide(8, row, 0.0)
     assert row.shape == (learner.row_size,)
     assert row.dtype == point.dtype == np.float64
-    assert np.max(np.abs(row)) <= learner.certificate.magnitude
+    assert np.max(np.abs(row)) <= shares * learner.certificate.magnitude
     assert point.shape == (learner.problem.size,)
     assert learner.problem.domain.contains(point)
     kinds = [{name: (type(array), array.dtype) for name, array in state.items()} for state in (learner.start(), exact)]
@@ -194,23 +214,24 @@ def test_rows_and_points_have_their_size(learner):
 def test_a_calibrated_mechanism_keeps_the_protocol(learner, horizon):
     """Memory, integers and deviations have their shapes, from encoding to the point, and the claim is the budget."""
     calibrated, row = calibrate(learner, horizon), np.linspace(0.0, 0.5, learner.row_size)
-    memory, kept = calibrated.start(), row.copy()
-    secret, encoded = calibrated.encode(memory[0], row, 6)
-    drawn = list(calibrated.noise(None, 6, 4))
-    assert len(drawn) == 4
-    assert {(d.dtype, d.shape) for d in drawn} == {(np.dtype(np.int64), encoded.shape)}
-    assert encoded.dtype == np.int64
-    public, noisy, sd = calibrated.decode(memory[1], encoded + drawn[0], 6)
-    assert noisy.shape == ((1,) if learner.certificate.metric == "range" else (learner.row_size,))
-    assert noisy.dtype == np.float64
-    assert learner.problem.domain.contains(learner.decide(6, noisy, sd))
-    assert sd == calibrated.noise_sd(6) > 0.0
+    (secret, public), drawn, kept = calibrated.start(), list(calibrated.noise(None, 1, 9)), row.copy()
+    assert len(drawn) == 9
+    for k, noise in enumerate(drawn, start=1):
+        before = copy.deepcopy((secret, public))
+        following, encoded = calibrated.encode(secret, row, k)
+        assert encoded.dtype == noise.dtype == np.int64
+        assert encoded.shape == noise.shape
+        decoded, noisy, sd = calibrated.decode(public, encoded + noise, k)
+        assert noisy.shape == ((1,) if learner.certificate.metric == "range" else (learner.row_size,))
+        assert noisy.dtype == np.float64
+        assert learner.problem.domain.contains(learner.decide(k, noisy, sd))
+        assert sd == calibrated.noise_sd(k)
+        assert (sd > 0.0) == (learner.certificate.at(k) > 0.0)
+        assert all(same(*pair) for pair in zip((secret, public), before, strict=True))  # memory is not written to
+        assert (following.keys(), decoded.keys()) == (secret.keys(), public.keys())
+        secret, public = following, decoded
     assert calibrated.claimed == BUDGET
     assert np.array_equal(row, kept)
-    again = calibrated.start()
-    assert all(same(*pair) for pair in zip(memory, again, strict=True))  # given memory is not written to
-    assert secret.keys() == memory[0].keys()
-    assert public.keys() == memory[1].keys()
 
 
 @pytest.mark.privacy

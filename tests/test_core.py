@@ -25,11 +25,13 @@ from tacit import (
     StateConflict,
     Unprovable,
     at,
+    core,
     every,
     geometric,
     pgiga,
     pigd,
 )
+from tacit.passes import Definition, Together
 
 HORIZON = 40
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, intercept=0.5, ridge=0.1)
@@ -39,23 +41,30 @@ X, Y = RNG.standard_normal((HORIZON, 3)), RNG.choice([-1.0, 1.0], HORIZON)
 RECIPES = {"pigd": pigd, "pgiga": pgiga}
 SCHEDULES = {"every(1)": every(1), "every(7)": every(7), "geometric": geometric(1.5, 3), "at": at([5, 11, 40])}
 
+NOTHING = np.empty(0, dtype=np.int64)
+both_passes = pytest.mark.parametrize("compiled", [False, True], ids=["definition", "compiled"])
 
-class Silent:
-    """A calibrated mechanism whose noise is left out."""
 
-    def __init__(self, calibrated):
-        self._calibrated = calibrated
-
-    def __getattr__(self, name):
-        return getattr(self._calibrated, name)
-
-    def noise(self, seed, k, count):
-        return np.zeros_like(self._calibrated.noise(seed, k, count))
+def passing(private, compiled):
+    """The same, by the definition or by its compiled pass; that it is so is checked."""
+    private = replace(private, compiled=compiled)
+    assert type(private._pass) is (Together if compiled else Definition)
+    return private
 
 
 def silenced(private):
-    vars(private)["calibrated"] = Silent(private.calibrated)
+    """A Private whose noise is left out, where its pass draws it."""
+    calibrated, verb = private.calibrated, "noise_for" if private.compiled else "noise"
+    honest = getattr(calibrated, verb)
+    vars(calibrated)[verb] = lambda *args: np.zeros_like(honest(*args))
     return private
+
+
+def learnt(private, exact, t, V, y):
+    """The exact state after bounded examples, by the verb that the pass uses: the same bits."""
+    if private.compiled:
+        return private.learner.hand_over_all(exact, t, V, y, NOTHING)[0]
+    return private.learner.absorb(exact, t, V, y, None)
 
 
 def same(releases, others):
@@ -65,13 +74,15 @@ def same(releases, others):
         np.testing.assert_array_equal(one.point, other.point)
 
 
+@both_passes
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @settings(deadline=None, max_examples=15)
 @given(cuts=st.lists(st.integers(0, HORIZON), max_size=8), by_steps=st.booleans())
-def test_cutting_the_stream_into_calls_changes_nothing(recipe, schedule, cuts, by_steps):
+def test_cutting_the_stream_into_calls_changes_nothing(recipe, schedule, compiled, cuts, by_steps):
     """Under a seed, any sequence of run() and step() calls releases the same, bit for bit."""
     private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=3)
+    private = passing(private, compiled)
     end, whole = private.run(private.start(), X, Y)
     state, pieces = private.start(), []
     for a, b in zip([0, *sorted(cuts)], [*sorted(cuts), HORIZON], strict=True):
@@ -88,25 +99,29 @@ def test_cutting_the_stream_into_calls_changes_nothing(recipe, schedule, cuts, b
     assert (state.t, state.k, state.spent) == (end.t, end.k, end.spent)
 
 
+@both_passes
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_without_noise_the_exact_learner_is_released(recipe, schedule):
+def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled):
     """Zero noise: each noisy row is the exact iterate to half a lattice step, each point its projection."""
-    private = silenced(RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1))
+    private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1)
+    private = silenced(passing(private, compiled))
     _, releases = private.run(private.start(), X, Y)
-    V, y = PROBLEM.bound(X, Y)
+    V, y = PROBLEM.legal(X, Y, 0, compiled)
     assert releases[-1].t == HORIZON
     for release in releases:
-        exact = private.learner.absorb(private.learner.start(), 0, V[: release.t], y[: release.t], None)["x"]
+        exact = learnt(private, private.learner.start(), 0, V[: release.t], y[: release.t])["x"]
         step = private.calibrated.step[release.k - 1]
         assert np.abs(release.noisy - exact).max() <= step / 2
-        np.testing.assert_array_equal(release.point, PROBLEM.domain.project(release.noisy))
+        few_units = 8 * 2.0**-53 if compiled else 0.0  # a norm added up in another order, a root, a quotient, a product
+        np.testing.assert_allclose(release.point, PROBLEM.domain.project(release.noisy), rtol=few_units, atol=0.0)
 
 
-def test_noise_is_really_there():
+@both_passes
+def test_noise_is_really_there(compiled):
     """The planted fault of the test above: with noise, the rows are not the exact iterates."""
-    private = pigd(PROBLEM, BUDGET, HORIZON, seed=1)
-    silent = silenced(pigd(PROBLEM, BUDGET, HORIZON, seed=1))
+    private = passing(pigd(PROBLEM, BUDGET, HORIZON, seed=1), compiled)
+    silent = silenced(passing(pigd(PROBLEM, BUDGET, HORIZON, seed=1), compiled))
     noisy, exact = (p.run(p.start(), X, Y)[1] for p in (private, silent))
     gaps = np.array([a.noisy - b.noisy for a, b in zip(noisy, exact, strict=True)])
     sd = np.array([[r.noise_sd] for r in noisy])
@@ -198,16 +213,17 @@ def test_bad_input_changes_nothing(rows, labels, words):
     assert private.run(state, X, Y)[0].t == HORIZON
 
 
-def test_bad_rows_may_pass_as_examples_without_influence():
+@both_passes
+def test_bad_rows_may_pass_as_examples_without_influence(compiled):
     """on_bad="zero": the row takes its round, and does what an all-zero example does."""
     lenient = replace(PROBLEM, on_bad="zero")
-    private = pigd(lenient, BUDGET, 3, seed=2)
+    private = passing(pigd(lenient, BUDGET, 3, seed=2), compiled)
     bad = np.array([[1.0, 0, 0], [np.inf, 0, 0], [0, 1.0, 0]])
     state, releases = private.run(private.start(), bad, [1.0, 1.0, 0.5])
     assert state.t == 3
     assert len(releases) == 3
-    exact = private.learner.absorb(private.learner.start(), 0, *lenient.bound(bad[:1], [1.0]), None)
-    nothing = private.learner.absorb(exact, 1, np.zeros((2, 4)), np.ones(2), None)
+    exact = learnt(private, private.learner.start(), 0, *lenient.bound(bad[:1], [1.0]))
+    nothing = learnt(private, exact, 1, np.zeros((2, 4)), np.ones(2))
     np.testing.assert_array_equal(state.exact["x"], nothing["x"])
 
 
@@ -233,19 +249,31 @@ def test_step_refuses_rows_past_the_next_release():
     assert state.spent.mu == 0.0
 
 
-def test_an_interrupted_run_spends_nothing(monkeypatch):
+VERBS = {  # of each pass, what a block of a stream goes through, and where its rounds are named
+    False: {"absorb": 1, "hand_over": 1, "decide": 0},
+    True: {"hand_over_all": 1, "decide_all": 0},
+}
+
+
+@both_passes
+@pytest.mark.parametrize("blocks", [1, 10])
+def test_an_interrupted_run_spends_nothing(monkeypatch, compiled, blocks):
     """KeyboardInterrupt in the middle of a run leaves the state usable and the ledger as it was."""
-    ledger, private = Ledger(), pigd(PROBLEM, BUDGET, HORIZON)
-    state, real = private.start(ledger), IGD.decide
+    monkeypatch.setattr(core, "_VALUES", HORIZON * PROBLEM.size // blocks)
+    ledger, private = Ledger(), passing(pigd(PROBLEM, BUDGET, HORIZON), compiled)
+    verb = "decide_all" if compiled else "decide"
+    state, real, last = private.start(ledger), getattr(IGD, verb), []
 
-    def interrupted(self, t, noisy, noise_sd):
-        if t == 5:
+    def interrupted(self, rounds, *rest):
+        last[:] = [np.max(rounds)]
+        if last[0] >= 21:
             raise KeyboardInterrupt
-        return real(self, t, noisy, noise_sd)
+        return real(self, rounds, *rest)
 
-    monkeypatch.setattr(IGD, "decide", interrupted)
+    monkeypatch.setattr(IGD, verb, interrupted)
     with pytest.raises(KeyboardInterrupt):
         private.run(state, X, Y)
+    assert last == [HORIZON if compiled and blocks == 1 else 24 if compiled else 21]
     monkeypatch.undo()
     assert ledger.spent.mu == 0.0
     assert private.run(state, X, Y)[0].k == HORIZON
@@ -347,11 +375,13 @@ def test_of_many_threads_with_one_state_one_goes_on():
 
 
 @pytest.mark.privacy
-def test_an_error_in_the_middle_of_a_run_shows_nothing(monkeypatch):
+@pytest.mark.parametrize(("compiled", "verb"), [(compiled, verb) for compiled in VERBS for verb in VERBS[compiled]])
+def test_an_error_in_the_middle_of_a_run_shows_nothing(monkeypatch, compiled, verb):
     """Whatever a learner raises, no release comes out, nothing is spent, and the state can be used again."""
-    ledger, private = Ledger(), pigd(PROBLEM, BUDGET, HORIZON)
-    state, absorb = private.start(ledger), IGD.absorb
-    monkeypatch.setattr(IGD, "absorb", lambda self, exact, t, *rest: absorb(self, exact, t, *rest) if t < 9 else 1 / 0)
+    monkeypatch.setattr(core, "_VALUES", 4 * PROBLEM.size)
+    ledger, private = Ledger(), passing(pigd(PROBLEM, BUDGET, HORIZON), compiled)
+    state, real, where = private.start(ledger), getattr(IGD, verb), VERBS[compiled][verb]
+    monkeypatch.setattr(IGD, verb, lambda *args: real(*args) if np.max(args[1 + where]) < 9 else 1 / 0)
     with pytest.raises(ZeroDivisionError):
         private.run(state, X, Y)
     monkeypatch.undo()
@@ -420,13 +450,20 @@ def test_settings_of_the_wrong_kind_are_refused_with_an_example(setting, words):
 
 
 @pytest.mark.privacy
-def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch):
+@both_passes
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -1e300])
+def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch, compiled, wild):
     """NaN and huge rows are hidden like rows of the certified magnitude: nothing passes unbounded."""
-    private = silenced(pigd(PROBLEM, BUDGET, HORIZON, seed=1))
-    for wild in (np.nan, np.inf, -1e300):
-        monkeypatch.setattr(IGD, "hand_over", lambda self, exact, t, wild=wild: (exact, np.full(4, wild)))
-        _, (release,) = private.run(private.start(), X[:1], Y[:1])
-        assert np.abs(release.noisy).max() <= private.learner.certificate.magnitude * (1 + 1e-6)
+    private = silenced(passing(pigd(PROBLEM, BUDGET, HORIZON, seed=1), compiled))
+    magnitude = private.learner.certificate.magnitude
+    if compiled:
+        monkeypatch.setattr(IGD, "hand_over_all", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
+    else:
+        monkeypatch.setattr(IGD, "hand_over", lambda self, exact, t: (exact, np.full(4, wild)))
+    _, (release,) = private.run(private.start(), X[:1], Y[:1])
+    assert np.abs(release.noisy).max() <= magnitude * (1 + 1e-6)
+    expected = 0.0 if np.isnan(wild) else np.copysign(magnitude, wild)
+    np.testing.assert_allclose(release.noisy, expected, rtol=1e-6)
 
 
 def test_predictions_bound_new_rows_as_in_learning():

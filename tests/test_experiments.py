@@ -52,6 +52,16 @@ def test_regret_slopes_prints_slopes_beside_exponents(tmp_path):
     assert set(slopes["PIGD"]) == {"slope", "standard_error", "theorem"}
 
 
+def test_ftrl_growth_prints_regret_beside_its_bound(tmp_path):
+    """A row a horizon, for people and for machines, and a plot."""
+    arguments = ("experiments/ftrl_growth.py", "--horizons", "100", "300", "--seeds", "2", "--out", str(tmp_path))
+    assert "bound/regret" in " ".join(run(*arguments).split())
+    assert (tmp_path / "ftrl_growth.png").stat().st_size > 10_000
+    rows = json.loads(run(*arguments, "--json"))
+    assert [row["T"] for row in rows] == [100, 300]
+    assert all(0.0 < row["regret"] < row["bound"] for row in rows)
+
+
 def test_offline_adult_runs_every_method_through_one_interface():
     """On a tenth of the rows; skipped where the data is not at hand."""
     if not any((Path(folder) / name).exists() for folder in folders() for name in ("adult.data", "adult.data.gz")):

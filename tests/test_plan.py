@@ -15,9 +15,11 @@ from tacit import (
     InvalidInput,
     L2Ball,
     Logistic,
+    OneHot,
     Privacy,
     Problem,
     Simplex,
+    Softmax,
     Squared,
     Unprovable,
     WholeSpace,
@@ -35,6 +37,9 @@ BUDGET = Privacy(1.0, 1e-6)
         (Problem(Squared(), L2Ball(1.0), 5, label_bound=1.0), "pqftl", BLT(buffers=5)),
         (Problem(Logistic(), L2Ball(1.0), 5), "pftrl", BLT(buffers=5)),
         (Problem(Hinge(), Simplex(), 5, ridge=0.1), "pftrl", BLT(buffers=5)),
+        (Problem(OneHot(4), L2Ball(1.0), 5, intercept=1.0), "pqftl", BLT(buffers=5)),
+        (Problem(Softmax(4), L2Ball(1.0), 5, intercept=1.0), "pftrl", BLT(buffers=5)),
+        (Problem(Softmax(4), WholeSpace(), 5, ridge=0.1), "pgiga", Gaussian()),
         (Problem(Logistic(), WholeSpace(), 5, ridge=0.1), "pgiga", Gaussian()),
         (Problem(Absolute(), WholeSpace(), 5, label_bound=1.0, ridge=0.1), "pigd", Gaussian()),
     ],
@@ -83,6 +88,20 @@ def test_burn_in_falls_with_the_budget_and_rises_with_the_dimension(loss):
     hopeless = recommend(Problem(loss, L2Ball(1.0), 50, label_bound=1.0), Privacy(0.01, 1e-6), horizon=1_000)
     assert hopeless.burn_in is None
     assert hopeless.warning.startswith("Nothing useful")
+
+
+@pytest.mark.parametrize("kind", [Softmax, OneHot])
+def test_burn_in_rises_with_the_number_of_classes(kind):
+    """More columns of the same data have more noise to outweigh; and where it is over, classes are told apart."""
+    plans = {
+        K: recommend(Problem(kind(K), L2Ball(2.0), 4), Privacy(2.0, 1e-6), horizon=20_000, seed=1) for K in (2, 4, 16)
+    }
+    assert plans[2].burn_in < plans[4].burn_in < plans[16].burn_in < 10_000
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=20_000)
+    X = 0.9 * np.eye(4)[y] + 0.1 * rng.normal(size=(20_000, 4))
+    point = plans[4].private.fit(X, y).point
+    assert np.mean(plans[4].private.problem.predict(point, X).argmax(axis=1) == y) > 0.95
 
 
 def test_half_the_stream_in_noise_is_worth_a_warning():

@@ -330,10 +330,23 @@ def test_every_setting_is_in_the_hash():
     made += [pigd(**(ONE | {n: v} | (allowed if n == "calibration" else {}))) for n, vs in OTHER.items() for v in vs]
     made += [pgiga(**ONE), pgiga(**ONE, step="printed")]
     assert len({one.settings for one in made}) == len(made)
-    assert {f.name for f in fields(Private)} == (set(ONE) - {"problem", "shape"}) | {"learner", "mechanism"}
+    settled = (set(ONE) - {"problem", "shape"}) | {"learner", "mechanism"}
+    assert {f.name for f in fields(Private)} == settled | {"compiled"}
     assert {f.name for f in fields(Problem)} == {
         "loss", "domain", "dimension", "feature_bound", "label_bound", "intercept", "ridge", "neighbours", "on_bad",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("made", [pigd(**ONE), pgiga(**ONE), pigd(**(ONE | {"seed": 3}))])
+def test_how_fast_it_goes_is_no_setting(made):
+    """Compiled or not, the same is released: the hash is the same, and a state of one goes on in the other."""
+    slow = replace(made, compiled=False)
+    assert made.compiled
+    assert slow.settings == made.settings
+    state = made.start()
+    for one, rows in ((made, slice(0, 2)), (slow, slice(2, 3)), (made, slice(3, 4))):
+        state, shown = one.run(state, X[rows], Y[rows])
+        assert [release.t for release in shown] == list(range(1, 5))[rows]
 
 
 def test_equal_settings_have_equal_hashes():

@@ -48,7 +48,7 @@ _HOME = {
     "Problem": "problem.problem",
     "QFTL": "learners.qftl",
     "Quantile": "problem.losses",
-    "Release": "core",
+    "Release": "release",
     "ScalarLoss": "problem.scalar",
     "Schedule": "schedule",
     "Simplex": "problem.sets",
@@ -78,7 +78,7 @@ _HOME = {
     "private_sum": "algorithms",
 }
 
-_MODULES = ("datasets", "plan", "regret")
+_MODULES = ("averages", "datasets", "plan", "regret")
 
 __all__ = list(_HOME)
 

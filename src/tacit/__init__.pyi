@@ -15,7 +15,6 @@ from tacit.contracts import Certificate as Certificate
 from tacit.contracts import Learner as Learner
 from tacit.contracts import Mechanism as Mechanism
 from tacit.core import Private as Private
-from tacit.core import Release as Release
 from tacit.errors import BudgetExhausted as BudgetExhausted
 from tacit.errors import InvalidInput as InvalidInput
 from tacit.errors import StateConflict as StateConflict
@@ -57,6 +56,7 @@ from tacit.problem.sets import L1Ball as L1Ball
 from tacit.problem.sets import L2Ball as L2Ball
 from tacit.problem.sets import Simplex as Simplex
 from tacit.problem.sets import WholeSpace as WholeSpace
+from tacit.release import Release as Release
 from tacit.schedule import Schedule as Schedule
 from tacit.schedule import at as at
 from tacit.schedule import every as every

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import groupby
 from typing import Annotated, Any, Literal
@@ -20,13 +20,16 @@ from tacit.accounting import errata as paper_errata
 from tacit.accounting import paper
 from tacit.accounting.exact import Privacy, noise_multiplier
 from tacit.errors import TacitError
+from tacit.experiments.experiment import json_text
 from tacit.mechanisms.sums import RunningSum
 from tacit.plan import Plan, recommend
 from tacit.problem.losses import Absolute, Hinge, Logistic, Squared
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss
+from tacit.problem.scores import OneHot, ScoresLoss, Softmax
 from tacit.problem.sets import L2Ball
 from tacit.report.tables import errata_table
+from tacit.reproduce_cli import app as reproduce
 
 app = typer.Typer(
     help="Differentially private online learning.",
@@ -34,6 +37,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(reproduce, name="reproduce")
 
 
 @app.callback(invoke_without_command=True)
@@ -56,15 +60,9 @@ def privacy(
     """
     answer = _privacy(Privacy(epsilon, delta), releases)
     if as_json:
-        typer.echo(_as_json(answer))
+        typer.echo(json_text(answer))
     else:
         _show_privacy(answer)
-
-
-def _as_json(value: Any) -> str:
-    """JSON, which has no infinity: null in its place."""
-    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
-    return json.dumps(plain, indent=2, allow_nan=False)
 
 
 def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
@@ -123,7 +121,7 @@ def errata(
     """
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:
-        typer.echo(_as_json([asdict(row) for row in rows]))
+        typer.echo(json_text([asdict(row) for row in rows]))
     else:
         _show_errata(rows)
 
@@ -139,8 +137,15 @@ def _show_errata(rows: list[paper_errata.Erratum]) -> None:
     )
 
 
-Loss = Literal["logistic", "hinge", "squared", "absolute"]
-_LOSSES: dict[Loss, type[ScalarLoss]] = {"logistic": Logistic, "hinge": Hinge, "squared": Squared, "absolute": Absolute}
+Loss = Literal["logistic", "hinge", "squared", "absolute", "softmax", "one-hot"]
+_LOSSES: dict[Loss, Callable[[int], ScalarLoss | ScoresLoss]] = {
+    "logistic": lambda classes: Logistic(),
+    "hinge": lambda classes: Hinge(),
+    "squared": lambda classes: Squared(),
+    "absolute": lambda classes: Absolute(),
+    "softmax": Softmax,
+    "one-hot": OneHot,
+}
 
 
 @app.command()
@@ -150,6 +155,7 @@ def plan(
     dimension: Annotated[int, typer.Option(help="Number of features.")],
     horizon: Annotated[int | None, typer.Option(help="Number of examples; leave out for a stream without end.")] = None,
     loss: Annotated[Loss, typer.Option(help="What is learnt.")] = "logistic",
+    classes: Annotated[int, typer.Option(help="Number of classes, for softmax and one-hot.")] = 2,
     radius: Annotated[float, typer.Option(help="Longest model.")] = 1.0,
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
     feature_bound: Annotated[float, typer.Option(help="Longest features.")] = 1.0,
@@ -160,10 +166,11 @@ def plan(
 
     Example: tacit plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000
     """
-    problem = Problem(_LOSSES[loss](), L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
+    learnt = _LOSSES[loss](classes)
+    problem = Problem(learnt, L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
     made = recommend(problem, Privacy(epsilon, delta), horizon)
     if as_json:
-        typer.echo(_as_json(made.as_data()))
+        typer.echo(json_text(made.as_data()))
     else:
         _show_plan(made)
 

@@ -30,35 +30,13 @@ from tacit.accounting.ledger import Ledger
 from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
+from tacit.passes import Pass, pass_through
 from tacit.problem.problem import Problem
+from tacit.release import Release, Releases, concatenated
 from tacit.schedule import Schedule, Timetable
 from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_name, read_state
 
-_RUN = 256  # releases whose noise is drawn in one call
-
-
-@dataclass(frozen=True, eq=False)
-class Release:
-    """What the world sees after `t` examples: a noisy row, the point decided from it, and its noise level.
-
-    `noise_sd` is the deviation of what was added to an entry of the row, which is the point itself for learners that
-    hand over iterates, a sum for those that hand over sums; randomness inside an objective is not counted.
-
-    >>> import numpy as np
-    >>> Release(10, 1, np.array([0.4, 1.2]), np.array([0.3, 0.9]), noise_sd=0.1, simulated=True)
-    Release(t=10, k=1, point=[0.3 0.9], simulation: not private)
-    """
-
-    t: int
-    k: int
-    noisy: Array
-    point: Array
-    noise_sd: float
-    simulated: bool
-
-    def __repr__(self) -> str:
-        mark = ", simulation: not private" if self.simulated else ""
-        return f"Release(t={self.t}, k={self.k}, point={self.point}{mark})"
+_VALUES = 2**17  # entries of features, or of released rows, that go through a pass at once
 
 
 @dataclass(frozen=True)
@@ -79,6 +57,8 @@ class Private:
         Accept a calibration that delivers less than it claims.
     seed : int, optional
         For simulations and tests, which then protect nobody.
+    compiled : bool
+        Use compiled passes where there are some. They release what the definition does, up to a lattice step.
 
     Examples
     --------
@@ -98,6 +78,7 @@ class Private:
     calibration: Calibration = "exact"
     allow_broken: bool = False
     seed: int | None = None
+    compiled: bool = True
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, get_args(Calibration))
@@ -115,28 +96,32 @@ class Private:
 
     def step(self, state: State, X: Any, y: Any = None) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
-        X, y = self.problem.bound(X, y)
-        self._check(state, len(y))
-        due, last = self.timetable.due(state.k + 1), state.t + len(y)
+        rows, labels = self.problem.read(X, y)
+        due, last = self.timetable.due(state.k + 1), state.t + len(labels)
         if due is not None and last > due:
+            self._check(state, len(labels))
             raise InvalidInput(f"step() ends at the next published round, {due}; these rows reach {last}. Use run().")
-        new, release = self._advance(state, X, y, self._noise_ahead(state, len(y)))
-        return self._commit(state, new), release
+        new, releases = self.run(state, rows, labels)
+        return new, releases[0] if len(releases) else None
 
-    def run(self, state: State, X: Any, y: Any = None) -> tuple[State, list[Release]]:
-        """Learn from any number of rows, as many steps as the schedule makes of them; uses up `state`.
+    def run(self, state: State, X: Any, y: Any = None) -> tuple[State, Releases]:
+        """Learn from any number of rows, as many releases as the schedule makes of them; uses up `state`.
 
-        An interruption leaves `state` as it was: nothing is spent before the releases are there to be shown.
+        An interruption, or a refused row, leaves `state` as it was: nothing is spent before there are releases to show.
         """
-        X, y = self.problem.bound(X, y)
+        X, y = self.problem.read(X, y)
         self._check(state, len(y))
-        new, releases, noise = state, [], self._noise_ahead(state, len(y))
-        while (done := new.t - state.t) < len(y):
-            due = self.timetable.due(new.k + 1)
-            end = len(y) if due is None else min(due - state.t, len(y))
-            new, release = self._advance(new, X[done:end], y[done:end], noise)
-            releases += [release] if release else []
-        return self._commit(state, new), releases
+        new = state
+        parts: list[Releases] = []
+        while (done := new.t - state.t) < len(y) or not parts:
+            rounds = self._next_rounds(new, state.t + len(y))
+            end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
+            end = min(end, done + self._most_rows)
+            rounds = rounds[rounds <= state.t + end]
+            bounded = self.problem.legal(X[done:end], y[done:end], done, self.compiled)
+            new, part = self._advance(new, *bounded, rounds)
+            parts.append(part)
+        return self._commit(state, new), concatenated(parts)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
         """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
@@ -144,7 +129,7 @@ class Private:
         Every call is a stream of its own and spends as much again: name a `ledger` to keep count.
         """
         X = list(X) if isinstance(X, Iterator) else X
-        rows, horizon = len(self.problem.bound(X, y)[0]), self.timetable.horizon
+        rows, horizon = len(self.problem.read(X, y)[1]), self.timetable.horizon
         if (horizon or rows) < rows or not self.timetable.publishes_by(rows, 1):
             raise InvalidInput(
                 f"fit() got {rows} examples, and this was planned for others: it publishes first at round "
@@ -157,31 +142,32 @@ class Private:
         """What is being learnt."""
         return self.learner.problem
 
-    def _advance(self, state: State, X: Array, y: Array, noise: Iterator[Integers]) -> tuple[State, Release | None]:
-        """The definition: learn from bounded rows and, where the schedule says so, hide and decide."""
-        t = state.t + len(y)
-        publishes = t == self.timetable.due(state.k + 1)
-        drawn = next(noise) if publishes else None
-        exact = self.learner.absorb(state.exact, state.t, X, y, state.point)
-        if drawn is None:
-            return following(state, t=t, exact=exact), None
-        k = state.k + 1
-        exact, row = self.learner.hand_over(exact, t)
-        secret, encoded = self.calibrated.encode(state.secret, row, k)
-        public, noisy, sd = self.calibrated.decode(state.public, encoded + drawn, k)
-        point, spent = self.learner.decide(t, noisy, sd), self.calibrated.cost(k)
-        new = following(state, t=t, k=k, exact=exact, secret=secret, public=public, point=point, spent=spent)
-        return new, Release(t, k, noisy.copy(), point.copy(), sd, state.simulated)
+    def _advance(self, state: State, X: Array, y: Array, rounds: Integers) -> tuple[State, Releases]:
+        """Learn from a block of bounded rows, and release at these of its rounds."""
+        if len(y) == 0:
+            return state, Releases(rounds, state.k + 1, *_nothing(self.problem.size), state.simulated)
+        passed = self._pass(state, X, y, rounds, self.seed)
+        exact, secret, public, noisy, points, sd = passed
+        changes: dict[str, Any] = {"t": state.t + len(y), "exact": exact, "secret": secret, "public": public}
+        if k := len(rounds):
+            changes |= {"k": state.k + k, "point": points[-1].copy(), "spent": self.calibrated.cost(state.k + k)}
+        return following(state, **changes), Releases(rounds, state.k + 1, noisy, points, sd, state.simulated)
 
-    def _noise_ahead(self, state: State, rows: int) -> Iterator[Integers]:
-        """Noise for the releases of `rows` more examples, drawn in runs, each before the rows that it will hide."""
-        k, last = state.k + 1, state.t + rows
-        while self.timetable.publishes_by(last, k):
-            ahead = 1
-            while ahead < _RUN and self.timetable.publishes_by(last, k + ahead):
-                ahead += 1
-            yield from self.calibrated.noise(self.seed, k, ahead)
-            k += ahead
+    def _next_rounds(self, state: State, last: int) -> Integers:
+        """The rounds of the next releases up to round `last`, no more than go through a pass at once."""
+        return self.timetable.following(state.k, last, self._most_releases)
+
+    @property
+    def _most_rows(self) -> int:
+        return max(1, _VALUES // self.problem.width)
+
+    @property
+    def _most_releases(self) -> int:
+        return max(1, _VALUES // self.learner.row_size)
+
+    @cached_property
+    def _pass(self) -> Pass:
+        return pass_through(self.learner, self.calibrated, self.compiled)
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -206,7 +192,8 @@ class Private:
         rounds = self.timetable.rounds if self.timetable.horizon else np.arange(1, 65)
         noise = [self.calibrated.noise_sd(k) for k in range(1, min(len(rounds), 64) + 1)]
         certificate = self.learner.certificate
-        return fingerprint([self, certificate.magnitude, certificate.at(rounds), noise])
+        chosen = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"}
+        return fingerprint([chosen, certificate.magnitude, certificate.at(rounds), noise])
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
@@ -266,3 +253,8 @@ class Private:
 
     def __getstate__(self) -> dict[str, Any]:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
+
+
+def _nothing(size: int) -> tuple[Array, Array, Array]:
+    """No rows, points or deviations."""
+    return np.empty((0, 0)), np.empty((0, size)), np.empty(0)

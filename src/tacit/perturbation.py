@@ -16,7 +16,6 @@ from tacit.accounting.ledger import Ledger
 from tacit.accounting.perturbed import delta_perturbed, shift_of
 from tacit.arrays import Array
 from tacit.contracts import Calibrated, Certificate
-from tacit.core import Release
 from tacit.errors import InvalidInput, Unprovable, expect, whole
 from tacit.mechanisms.gaussian import Gaussian
 from tacit.mechanisms.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
@@ -25,6 +24,7 @@ from tacit.problem.objective import Scalars
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, check_slopes
 from tacit.problem.sets import WholeSpace
+from tacit.release import Release
 from tacit.schedule import Timetable, at
 
 _SCALE = 2.0**36  # deviation of the linear term on its lattice

@@ -1,7 +1,7 @@
 """One rule for settings: from the problem, the budget and the horizon alone, never from data.
 
-**Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`): PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded
-set but with a ridge: PGIGA for smooth losses, PIGD for others.
+**Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`): PQFTL. Any other loss over a
+bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses, PIGD for others.
 
 **Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream.
 

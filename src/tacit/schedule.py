@@ -140,6 +140,20 @@ class Timetable:
             return self.schedule.round_of(k)
         return int(self.rounds[k - 1]) if k <= len(self.rounds) else None
 
+    def following(self, k: int, last: int, most: int) -> NDArray[np.int64]:
+        """The rounds of the releases after the k-th, up to round `last`, and no more than `most`.
+
+        >>> Timetable(every(4), horizon=10).following(1, last=10, most=5)
+        array([ 8, 10])
+        """
+        if self.horizon is not None:
+            return self.rounds[k : min(k + most, int(np.searchsorted(self.rounds, last, side="right")))]
+        if isinstance(self.schedule, Every):
+            end = min(k + most, last // self.schedule.rounds)
+            return np.arange(k + 1, end + 1, dtype=np.int64) * self.schedule.rounds
+        rounds = takewhile(lambda due: due is not None and due <= last, map(self.due, count(k + 1)))
+        return np.array(list(islice(rounds, most)), dtype=np.int64)
+
     def fits(self, t: int, k: int) -> bool:
         """Whether a stream that has seen t examples has made k releases.
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit import FTL, GIGA, IGD, FadingIGD, L2Ball, Problem, Unprovable, WholeSpace
+from tacit import FTL, GIGA, IGD, FadingIGD, L2Ball, OneHot, Problem, Softmax, Unprovable, WholeSpace
 from tacit.learners.averaged import Averaged
 from zoo import LOSSES, SETS, Distance
 
@@ -17,7 +17,7 @@ ROUNDED_UP = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
-class Softmax:
+class SoftmaxOfTwo:
     """Softmax of two classes on half the features: the point is a matrix of two rows, the label's sign a class."""
 
     labels: ClassVar[str] = "sign"
@@ -123,10 +123,13 @@ class Nothing:
 
 VECTOR_LOSSES: dict[str, tuple[Callable[[], object], int]] = {
     "distance": (Distance, 2),
-    "softmax": (Softmax, 4),
+    "softmax": (SoftmaxOfTwo, 4),
     "two outputs": (TwoOutputs, 4),
 }
 """Losses that are not functions of `v·x`, and the dimension to try them in."""
+
+SCORES_LOSSES = {"classes": Softmax(3), "one hot": OneHot(3)}
+"""Losses of several scores."""
 
 LEARNERS: dict[str, Callable[[Problem], IGD | GIGA]] = {
     "igd": IGD,
@@ -155,7 +158,7 @@ def tight(learner: str, ridge: float) -> IGD | GIGA:
 
 
 def problems(ridge: float = 1.0) -> Iterator[tuple[str, Problem]]:
-    """Name and problem, for every loss × set × variant; vector losses on a ball and, if bounded, everywhere."""
+    """Name and problem, for every loss × set × variant; of vectors and scores on balls and, if bounded, everywhere."""
     for loss, make in LOSSES.items():
         for domain, form in SETS.items():
             for variant, settings in VARIANTS.items():
@@ -169,6 +172,10 @@ def problems(ridge: float = 1.0) -> Iterator[tuple[str, Problem]]:
             for variant in ("replace", "zero-out"):
                 name = f"{loss}, {type(domain).__name__}, {variant}"
                 yield name, Problem(make(), domain, size, label_bound=1.5, ridge=ridge, **VARIANTS[variant])
+    for name, loss in SCORES_LOSSES.items():
+        for domain in (L2Ball(0.8), WholeSpace()):
+            for variant, settings in VARIANTS.items():
+                yield f"{name}, {type(domain).__name__}, {variant}", Problem(loss, domain, 2, ridge=ridge, **settings)
 
 
 @lru_cache

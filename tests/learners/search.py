@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from learners.cases import Nothing
-from tacit import FTL, GIGA, IGD, Certificate, ScalarLoss
+from tacit import FTL, GIGA, IGD, Certificate, Problem, ScalarLoss
 from tacit.learners.averaged import Averaged
+from tacit.problem.scores import ScoresLoss
 
 _UNUSED = np.zeros(0)  # the last release: learners that hand over their iterate do not look at it
 
@@ -26,8 +27,7 @@ class Found:
 def moved(learner: IGD | GIGA, raw: np.ndarray, i: int) -> float:
     """How far apart two runs end. Rows of `raw` are features and a label; the last one replaces row `i`."""
     problem = learner.problem
-    labels = np.where(raw[:, -1] < 0.0, -1.0, 1.0) if problem.loss.labels == "sign" else raw[:, -1]
-    V, y = problem.bound(raw[:, :-1], labels)
+    V, y = problem.bound(raw[:, :-1], _labels(problem, raw[:, -1]))
     learner = _that_can_leave_out(learner)
     before = learner.absorb(learner.start(), 0, V[:i], y[:i], _UNUSED)
     one = learner.absorb(before, i, V[i : i + 1], y[i : i + 1], _UNUSED)
@@ -38,6 +38,13 @@ def moved(learner: IGD | GIGA, raw: np.ndarray, i: int) -> float:
     ends = [learner.absorb(x, i + 1, V[i + 1 : -1], y[i + 1 : -1], _UNUSED) for x in (one, other)]
     rows = [learner.hand_over(end, len(raw) - 1)[1] for end in ends]
     return float(np.linalg.norm(rows[0] - rows[1]))
+
+
+def _labels(problem: Problem, raw: np.ndarray) -> np.ndarray:
+    """Numbers as legal labels: their signs, or the classes that come by turns along the line."""
+    if problem.outputs > 1:
+        return np.floor(raw) % problem.outputs
+    return np.where(raw < 0.0, -1.0, 1.0) if problem.loss.labels == "sign" else raw
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Muted:
 def _that_can_leave_out(learner):
     """Leaders keep their examples, so one whose data term is 0 must be told from the others when it is minimised."""
     inner = getattr(learner, "learner", learner)
-    if not isinstance(inner, FTL) or isinstance(inner.problem.loss, ScalarLoss):
+    if not isinstance(inner, FTL) or isinstance(inner.problem.loss, ScalarLoss | ScoresLoss):
         return learner
     muted = replace(inner, problem=replace(inner.problem, loss=Muted(inner.problem.loss)))
     return muted if inner is learner else replace(learner, learner=muted)
@@ -67,7 +74,7 @@ def _that_can_leave_out(learner):
 
 def _without(learner, before, i, V, y):
     """One round whose data term is 0."""
-    if isinstance(learner.problem.loss, ScalarLoss):
+    if isinstance(learner.problem.loss, ScalarLoss | ScoresLoss):
         return learner.absorb(before, i, np.zeros_like(V), y, _UNUSED)
     if getattr(learner, "step", "") == "printed":
         if i + 1 < learner.first_move:

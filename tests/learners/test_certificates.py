@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from learners.cases import Beyond, buildable, tight
+from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
 from learners.search import first_round, moved, search
 from tacit import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
 from tacit.learners import igd
@@ -83,6 +83,8 @@ def test_no_neighbour_exceeds_the_certificate_however_long_one_searches(group, r
         ("igd: linear, whole space, replace, intercept", 0.99),
         ("ftl: hinge, l2 ball, replace", 0.9),
         ("ftl: logistic, l2 ball, replace", 0.5),
+        ("giga: classes, L2Ball, replace", 0.75),
+        ("giga: one hot, L2Ball, replace", 0.75),
     ],
 )
 def test_the_search_comes_near(name, least):
@@ -179,3 +181,4 @@ def test_every_loss_and_learner_was_searched():
     assert {f"igd: {loss}" for loss in LOSSES} <= set(GROUPS)
     assert {f"giga: {loss}" for loss in ("huber", "linear", "log cosh", "logistic", "squared")} <= set(GROUPS)
     assert {f"igd: {loss}" for loss in ("softmax", "two outputs", "distance")} <= set(GROUPS)
+    assert {f"{learner}: {loss}" for learner in ("igd", "giga", "ftl") for loss in SCORES_LOSSES} <= set(GROUPS)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit import (
     BLT,
+    QFTL,
     Anytime,
     BinaryTree,
     Hinge,
@@ -120,14 +121,16 @@ CASES: dict[str, Case] = {
 def recomputed(private: Private, delta: float) -> tuple[float, float]:
     """`mu = ((Delta + own rounding)·max_j ‖C e_j‖ + lattice)/sd`, from the matrices, sd and step; and the lattice part.
 
-    The learner rounds each contribution to 2⁻²⁶ of a power of two below its largest entry; the mechanism rounds rows at
-    the door where it only adds (trees), and every encoded entry, float errors included, where it multiplies.
+    The learner rounds each contribution to 2⁻²⁶ of a power of two below its largest entry, or (QFTL) pays four times
+    that for sums made floats and multiplied; the mechanism rounds rows at the door where it only adds (trees), and
+    every encoded entry, float errors included, where it multiplies.
     """
     calibrated, size, n = private.calibrated, private.learner.row_size, len(private.timetable.rounds)
     coder, largest = calibrated.coder, private.learner.certificate.magnitude
     _, C = matrices(coder, n)
     longest = float(np.max(np.linalg.norm(C, axis=0)))
-    delta += math.sqrt(size) * 2.0 ** (math.floor(math.log2(largest)) - 26)
+    own = 4.0 if isinstance(private.learner, QFTL) else 1.0
+    delta += own * math.sqrt(size) * 2.0 ** (math.floor(math.log2(largest)) - 26)
     if coder.whole:
         lattice = math.sqrt(size) * calibrated.step(1) * longest
     else:

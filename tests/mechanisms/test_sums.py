@@ -34,13 +34,13 @@ from tacit import (
 from tacit.accounting import paper
 from tacit.accounting.cost import FREE
 from tacit.learners.qftl import QFTL
-from tacit.mechanisms import sums
+from tacit.mechanisms import hidden
 from tacit.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
 
 BUDGET = Privacy(1.0, 1e-6)
-TINY = Privacy(1e-10, 1e-11)  # the sampler's range makes its lattice as coarse as the sensitivity
+TINY = Privacy(1e-11, 1e-12)  # the sampler's range makes its lattice as coarse as the sensitivity
 SCHEDULES = [every(1), every(1), every(5), geometric(1.4), at([2, 3, 17])]
 PLANS = {
     "n": st.integers(1, 24),
@@ -178,7 +178,7 @@ def test_the_sampler_s_reach_is_charged(name, epsilon):
     calibrated, cost, (_, _, C) = private.calibrated, private.guarantee.delivered, dense(name, 20)
     errors = calibrated.step(1) + 2.0 * calibrated.coder.blur * 1.5
     shift = (3.0 * np.max(np.abs(C)) + math.sqrt(3) * errors) / calibrated.sd
-    assert cost.extra_epsilon == pytest.approx(2.0**-41 * len(C) * 3, rel=1e-6)
+    assert cost.extra_epsilon == pytest.approx(2.0**-45 * len(C) * 3, rel=1e-6)
     assert cost.extra_delta >= 2.0 * len(C) * 3 * ndtr(shift - 12.0)
     assert cost.within(Privacy(epsilon, 1e-6))
 
@@ -265,7 +265,7 @@ def test_a_level_too_few_is_caught(case, monkeypatch):
 @pytest.mark.parametrize("name", MULTIPLYING)
 def test_rounding_one_row_only_is_caught(name, monkeypatch):
     """`sqrt(dim)·g` in place of `sqrt(n·dim)·g`: by a millionth usually, by a lot where the lattice is coarse."""
-    monkeypatch.setattr(sums._Finite, "_rounding", lambda self, rows: float(self.size))
+    monkeypatch.setattr(hidden.Finite, "_rounding", lambda self, rows: float(self.size))
     for privacy, more in ((BUDGET, 1.0), (TINY, 1.05)):
         private = CASES["sum"](STRATEGIES[name], privacy, 20)
         if name not in EPOCHS:  # whose columns are not as long as they may be

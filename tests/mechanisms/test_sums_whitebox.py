@@ -38,11 +38,18 @@ def _repeatable(monkeypatch):
 
 @dataclass(frozen=True)
 class Game:
-    """A learner, the two examples (feature and label) that may come first, and who, if anyone, chooses the others."""
+    """A learner, the two examples (feature and label) that may come first, and who, if anyone, chooses the others.
+
+    The definition is audited, whose public side can be listened to; compiled passes release the same
+    (`tests/test_passes.py`).
+    """
 
     private: Private
     pair: tuple[tuple[float, float], tuple[float, float]]
     others: Adversary | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "private", replace(self.private, compiled=False))
 
 
 def sums(name: str) -> Game:
@@ -162,8 +169,8 @@ def test_the_audit_in_full(name, make):
 def corrupt(game: Game, change: Callable[[np.ndarray], np.ndarray]) -> Game:
     """The same, but the noise of all its rows passes through `change` first."""
     calibrated = game.private.calibrated
-    honest, ends = calibrated.noise, [calibrated.coder.before(k + 1) for k in range(1, T)]
-    calibrated.noise = lambda *args: np.split(change(np.concatenate(honest(*args))), ends)
+    honest = calibrated.noise_for
+    calibrated.noise_for = lambda *args: change(honest(*args))
     return game
 
 

@@ -19,8 +19,11 @@ def regression(ridge=1.0, domain=None, dimension=4, size=1.0):
     )
 
 
-def leaders(problem, X, y, sds=(0.0, 0.0), seed=0, shift=0.0, repair=True):
-    """The noisy leader from its definition: noise of its own in every round, eigenvalues cut at 0, a shift, a ball."""
+def leaders(problem, X, y, sds=(0.0, 0.0), seed=0, shift=0.0, repair=True, needed=False):
+    """The noisy leader from its definition: noise of its own in every round, eigenvalues cut at 0, a shift, a ball.
+
+    `needed`: cut only if the matrix to invert has an eigenvalue that is not positive.
+    """
     rng, d = np.random.default_rng(seed), problem.size
     V, y = problem.bound(X, y)
     M, u, x = np.zeros((d, d)), np.zeros(d), np.zeros(d)
@@ -29,8 +32,10 @@ def leaders(problem, X, y, sds=(0.0, 0.0), seed=0, shift=0.0, repair=True):
         M, u = M + np.outer(v, v), u + b * v
         W = M + sds[0] * rng.standard_normal((d, d))
         if repair:
-            values, vectors = np.linalg.eigh((W + W.T) / 2.0)
-            W = (vectors * np.maximum(values, 0.0)) @ vectors.T
+            W = (W + W.T) / 2.0
+            values, vectors = np.linalg.eigh(W)
+            if not needed or values[0] + problem.ridge * t + shift <= 0.0:
+                W = (vectors * np.maximum(values, 0.0)) @ vectors.T
         noisy = u + sds[1] * rng.standard_normal(d)
         x = problem.domain.project(np.linalg.solve(W + (problem.ridge * t + shift) * np.eye(d), noisy))
 
@@ -85,6 +90,18 @@ def test_noisy_leaders_keep_the_bound(domain, shift, seed):
     assert measured <= quadratic_regret_bound(problem, 600, *sds, failure=SURE, shift=shift)
     if domain == L2Ball(0.5):
         assert quadratic_regret_bound(problem, 600, *sds, failure=0.05) < 600 * problem.lipschitz_with_ridge * 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shift", [0.0, 30.0])
+def test_leaders_that_are_floored_only_where_needed_keep_their_bound(shift, seed):
+    """A matrix with a Cholesky factor is inverted as it is; the other bound has no term for that."""
+    problem, sds = regression(domain=L2Ball(0.5)), (3.0, 2.0)
+    stream = linear_regression(600, dimension=4, seed=seed)
+    measured = regret(problem, stream.X, stream.y, sds=sds, seed=seed, shift=shift, needed=True)
+    bound = quadratic_regret_bound(problem, 600, *sds, failure=SURE, shift=shift, floor="needed")
+    assert measured <= bound
+    assert bound > quadratic_regret_bound(problem, 600, *sds, failure=SURE, shift=shift)
 
 
 @pytest.mark.parametrize("shift", [0.0, 7.0])

@@ -10,10 +10,11 @@ import numpy as np
 
 from tacit.accounting import paper
 from tacit.accounting.exact import Privacy
-from tacit.arrays import Array, Arrays
+from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import one_of, whole
 from tacit.learners.iterate import IterateLearner
+from tacit.learners.together import one_by_one
 from tacit.problem.problem import Problem
 
 How = Literal["mean", "last", "suffix"]
@@ -85,6 +86,20 @@ class Averaged:
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy mean."""
         return self.learner.decide(t, noisy, noise_sd)
+
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Compiled, if the learner is; else one by one."""
+        if (how := self.learner.coded) is None:
+            return one_by_one(self, exact, t, X, y, rounds)
+        x, total = exact["x"].copy(), exact["sum"].copy()
+        totals = how.iterates(x, t, X, y, rounds, total, self.first)
+        count = (rounds - self.first + 1)[:, None]
+        rows = np.where(count > 0, totals / np.maximum(count, 1), self.problem.first_point)
+        return {"x": x, "sum": total}, rows
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the domain nearest to the noisy means."""
+        return self.learner.decide_all(rounds, noisy, noise_sd)
 
     def _sensitivity(self, t: Array) -> Array:
         """Means of the learner's bounds; those of the sum's own rounding errors, `2·t·2⁻⁵³·B`, included."""

@@ -9,9 +9,11 @@ from functools import cached_property
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable, positive
+from tacit.kernels import codes
 from tacit.learners.igd import IGD
 from tacit.learners.implicit import prox_in_set
 from tacit.learners.iterate import MOVED_BY
+from tacit.learners.together import Coded, coded
 from tacit.problem.scalar import Values
 
 
@@ -71,6 +73,11 @@ class FadingIGD(IGD):
             anchor = (self._total(float(i)) * x + self._weight(float(i)) * centre) / inertia
             x = prox_in_set(self._stepped, anchor, v, float(label), 1.0 / inertia, self._tolerance(i))
         return {"x": x}
+
+    @cached_property
+    def coded(self) -> Coded | None:
+        """Implicit steps with a pull that fades."""
+        return coded((codes.FADING, self.strength, 0.0), self._stepped)
 
     def _weight(self, t: Values) -> Values:
         return self.strength * t**-0.25

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, Arrays
-from tacit.contracts import Certificate
+from tacit.arrays import Array, Arrays, Integers
+from tacit.contracts import Calibrated, Certificate
 from tacit.errors import Unprovable
-from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
+from tacit.kernels.codes import Leader
+from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, lattice_of, rounded
+from tacit.passes import Block, LeadsInside, Pass, Passed
+from tacit.problem.codes import loss_code, set_code
 from tacit.problem.problem import Problem
+from tacit.problem.scalar import Values
+from tacit.state import State
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,10 @@ class FTRL:
     in it. Given the releases, all other gradients are the same in both worlds. ∎
 
     **Regulariser.** `lam_t = 2·s_t·sqrt(d)/B`, s_t the deviation of the noise of G_t and B the radius: the noise alone
-    moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`. Its regret has no bound here yet.
+    moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`.
+
+    **Regret.** At most `tacit.regret.ftrl_regret_bound`, whatever the stream. With a release after every example that
+    is of order `ln² T` with a ridge, and `ln T·sqrt(T)` without.
 
     Examples
     --------
@@ -80,9 +89,49 @@ class FTRL:
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The regularised leader of the noisy gradients."""
-        return self.problem.domain.project(-noisy / (self.problem.ridge * t + self._regulariser(t, noise_sd)))
+        return self.problem.domain.project(-noisy / (self.problem.ridge * t + self.regulariser(t, noise_sd)))
 
-    def _regulariser(self, t: int, noise_sd: float) -> float:
+    def pass_through(self, calibrated: Calibrated) -> Pass | None:
+        """Compiled, for losses and sets of the package, through a mechanism that has a loop for it."""
+        p = self.problem
+        loss, domain = loss_code(p.loss), set_code(p.domain)
+        if loss is None or domain is None or not isinstance(calibrated, LeadsInside) or not calibrated.leads:
+            return None
+        leader = loss, domain, p.lipschitz / p.norm_bound, p.lipschitz, lattice_of(p.lipschitz)
+        return _Inside(self, calibrated, leader)
+
+    def regulariser(self, t: Values, noise_sd: Values) -> Values:
+        """`lam_t` after t examples, for a sum whose noise has this deviation; numbers or arrays.
+
+        >>> from tacit import FTRL, Hinge, L2Ball, Problem
+        >>> round(float(FTRL(Problem(Hinge(), L2Ball(2.0), dimension=4)).regulariser(9, 5.0)), 6)
+        11.5
+        """
         p = self.problem
         pull = 2.0 * noise_sd * math.sqrt(p.size) / p.radius
-        return pull if p.ridge > 0.0 else pull + p.lipschitz / p.radius * math.sqrt(t)
+        return pull if p.ridge > 0.0 else pull + p.lipschitz / p.radius * np.sqrt(t)
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """FTRL inside a mechanism's loop."""
+
+    learner: FTRL
+    calibrated: LeadsInside
+    leader: Leader
+
+    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+        from tacit.kernels.leader import gradients
+
+        k, count, point, total = state.k + 1, len(rounds), state.point.copy(), state.exact["sum"].copy()
+        secret, public, sd = state.secret, state.public, np.empty(0)
+        rest = int(rounds[-1]) - state.t if count else 0
+        noisy, points = np.empty((0, len(total))), np.empty((0, len(point)))
+        if count:
+            calibrated: Any = self.calibrated
+            sd, noise = calibrated.noise_sds(k, count), calibrated.noise_for(seed, k, count)
+            strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
+            block = Block(self.leader, point, total, state.t, X[:rest], y[:rest], rounds, strides)
+            secret, public, noisy, points = self.calibrated.lead(block, secret, public, k, noise)
+        gradients(self.leader, point, total, X[rest:], y[rest:])
+        return Passed({"sum": total}, secret, public, noisy, points, sd)

@@ -14,7 +14,9 @@ from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable, one_of
+from tacit.kernels import codes
 from tacit.learners.iterate import MOVED_BY, IterateLearner
+from tacit.learners.together import Coded, coded
 from tacit.problem.scalar import Values
 
 Step = Literal["contracting", "printed"]
@@ -104,3 +106,10 @@ class GIGA(IterateLearner):
                 gradient = self.problem.gradient(x, v, float(label))
                 x = self.problem.domain.project(x - gradient / self.inertia(float(i)))
         return {"x": x}
+
+    @cached_property
+    def coded(self) -> Coded | None:
+        """Gradient steps."""
+        if self.step == "printed":
+            return coded((codes.PRINTED, self.problem.ridge, float(self.first_move)), self.problem)
+        return coded((codes.GRADIENT, self.problem.ridge, self.delay), self.problem)

@@ -13,8 +13,10 @@ from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable
+from tacit.kernels import codes
 from tacit.learners.implicit import implicit_step
 from tacit.learners.iterate import MOVED_BY, UNIT, IterateLearner
+from tacit.learners.together import Coded, coded
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, Smoothed, Values
 from tacit.problem.sets import WholeSpace
@@ -82,6 +84,11 @@ class IGD(IterateLearner):
             eta = 1.0 / (self.problem.ridge * i)
             x = implicit_step(self._stepped, x, v, float(label), eta, self._tolerance(i))
         return {"x": x}
+
+    @cached_property
+    def coded(self) -> Coded | None:
+        """Implicit steps, kinks rounded off."""
+        return coded((codes.IMPLICIT, self.problem.ridge, 0.0), self._stepped)
 
     def _paper_noise(
         self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading

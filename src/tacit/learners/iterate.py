@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from tacit.arrays import Array, Arrays
+from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable
+from tacit.learners.together import Coded, one_by_one, project_all
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, Values, check_slopes
 
@@ -63,6 +65,22 @@ class IterateLearner:
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The iterate itself."""
         return exact, exact["x"]
+
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Compiled, if loss and set are of the package; else one by one."""
+        if (how := self.coded) is None:
+            return one_by_one(self, exact, t, X, y, rounds)
+        x = exact["x"].copy()
+        return {"x": x}, how.iterates(x, t, X, y, rounds)
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the domain nearest to the noisy iterates."""
+        return project_all(self.problem.domain, noisy)
+
+    @cached_property
+    def coded(self) -> Coded | None:
+        """The steps by number, for compiled code; None where there is none."""
+        return None
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy iterate."""

@@ -8,20 +8,26 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 
 from tacit.accounting import paper
 from tacit.accounting.errata import quadratic_pair
 from tacit.accounting.exact import Privacy
-from tacit.arrays import Array, Arrays
+from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable, positive
-from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
+from tacit.kernels import codes
+from tacit.learners.exact_sums import MOVES_ITS_OWN, in_units, product_bound, unit_of
+from tacit.learners.together import one_by_one, project_all
+from tacit.problem.codes import set_code
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
+from tacit.problem.scalar import Values
 from tacit.problem.scores import OneHot
-from tacit.problem.svec import packed, unpacked
+from tacit.problem.svec import unpacked
 
+_MOST = 2**17  # examples whose products float64 adds up exactly
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
 
@@ -42,11 +48,12 @@ class QFTL:
     `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of these sizes. ∎ (The paper takes R for the second sum, and charges
     each half the budget.)
 
-    **The point** is post-processing. With V, u the noisy sums and s the noise's deviation, V has its eigenvalues
-    floored at 0, and the point is `Proj((V + (alpha·t + extra_ridge + lam_t)·I)⁻¹u)`. `lam_t = s·sqrt(d·(2X² +
-    K/w²))/B`, B the radius of the domain and K = 1 without classes, is as much as the noise pulls: the noise of
-    `V·x - u` has about B times that length at a leader of length X, the largest there is. (The paper inverts the noisy
-    matrix, which is indefinite at first, so that its expected regret is infinite.)
+    **The point** is post-processing. With V, u the noisy sums and s the noise's deviation, it is
+    `Proj((V + (alpha·t + extra_ridge + lam_t)·I)⁻¹u)`, with the eigenvalues of V floored at 0 first if the matrix has
+    no Cholesky factor. `lam_t = s·sqrt(1.5·d·(2X² + K/w²))/B`, B the radius of the domain and K = 1 without classes, is
+    somewhat more than the noise pulls: the noise of `V·x - u` is about `B·lam_t/sqrt(1.5)` long at a leader of length
+    X, the largest there is. (The paper inverts the noisy matrix, which is indefinite at first, so that its expected
+    regret is infinite.)
 
     Parameters
     ----------
@@ -90,39 +97,78 @@ class QFTL:
     def certificate(self) -> Certificate:
         """Delta, and rounding."""
         moved = self._moved(self._w)
-        bound = partial(entry_bound, moved, self._magnitude, self.row_size)
+        bound = partial(product_bound, moved, self._magnitude, self.row_size)
         papers = self._paper_noise if self.problem.outputs == 1 else None
         lemma = "proof in tacit.accounting.errata.quadratic_pair"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers)
 
     def start(self) -> Arrays:
         """Nothing yet."""
-        return {"sum": np.zeros(self.row_size)}
+        return {"sum": np.zeros(self.row_size, dtype=np.int64)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """Contributions, added up since the last release."""
-        total = exact["sum"]
-        for v, labels in zip(X, self._targets(y), strict=True):
-            row = np.concatenate([packed(np.outer(v, v)), self._w * np.outer(labels, v).ravel()])
-            total = total + rounded(row, self._magnitude)
+        """Whole products, added up since the last release: exactly, so in any order."""
+        total, upper = exact["sum"], np.triu_indices(self.problem.width)
+        for start in range(0, len(y), _MOST):
+            V, Y = self._factors(X[start : start + _MOST], y[start : start + _MOST])
+            total = total + np.concatenate([(V.T @ V)[upper], (Y.T @ V).ravel()]).astype(np.int64)
         return {"sum": total}
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
-        return self.start(), exact["sum"]
+        return self.start(), exact["sum"] * self._scale
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
-        """Floor, shift, solve, inside the domain."""
+        """Shift, floor where that is needed, solve, inside the domain."""
         p, d = self.problem, self.problem.width
         V, u = unpacked(noisy[: -p.size], d), noisy[-p.size :].reshape(p.outputs, d) / self._w
-        values, vectors = np.linalg.eigh(V)
-        pull = noise_sd * math.sqrt(d * (2.0 * self._longest**2 + p.outputs / self._w**2)) / p.radius
-        ridge = p.ridge * t + self.extra_ridge + pull
-        return p.domain.project((((u @ vectors) / (np.maximum(values, 0.0) + ridge + _LEAST)) @ vectors.T).ravel())
+        ridge = self._ridge(t, noise_sd)
+        try:
+            x = cho_solve(cho_factor(V + ridge * np.eye(d), lower=True, check_finite=False), u.T).T
+        except LinAlgError:
+            values, vectors = np.linalg.eigh(V)
+            x = ((u @ vectors) / (np.maximum(values, 0.0) + ridge)) @ vectors.T
+        return p.domain.project(np.asarray(x).ravel())
 
-    def _targets(self, y: Array) -> Array:
-        """A row of labels for each example."""
-        return self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Compiled; where releases are rare, products of matrices."""
+        if len(y) > min(8 * len(rounds), _MOST):
+            return one_by_one(self, exact, t, X, y, rounds)
+        from tacit.kernels import quadratic
+
+        rows, rest = (part.astype(np.int64) for part in quadratic.sums(*self._factors(X, y), t, rounds))
+        rows[0] += exact["sum"]
+        return {"sum": rest}, rows * self._scale
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
+        from tacit.kernels import quadratic
+
+        p, ridges = self.problem, self._ridge(rounds, noise_sd)
+        domain = set_code(p.domain)
+        points, solved = quadratic.points(noisy, p.width, self._w, ridges, domain or (codes.WHOLE, 0.0, 0.0))
+        for k in np.flatnonzero(~solved):
+            points[k] = self.decide(int(rounds[k]), noisy[k], float(noise_sd[k]))
+        return np.asarray(points) if domain else project_all(p.domain, points)
+
+    def _ridge(self, t: Values, noise_sd: Values) -> Values:
+        """`alpha·t + extra_ridge + lam_t`, and a little, should all three be 0."""
+        p = self.problem
+        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self._w**2)) / p.radius
+        return p.ridge * t + self.extra_ridge + pull * noise_sd + _LEAST
+
+    def _factors(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Features, and a row of labels for each example, as whole numbers."""
+        targets = self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
+        return in_units(X, self.problem.norm_bound), in_units(targets, self._label_bound)
+
+    @cached_property
+    def _scale(self) -> Array:
+        """What sums of whole products are multiplied by: their units, `sqrt(2)` off the diagonal, and w."""
+        rows, columns = np.triu_indices(self.problem.width)
+        unit, label_unit = unit_of(self.problem.norm_bound), unit_of(self._label_bound)
+        weights = np.full(self.problem.size, self._w * label_unit * unit)
+        return fixed(np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) * unit**2, weights]))
 
     @property
     def _w(self) -> float:

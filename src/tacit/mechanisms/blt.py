@@ -28,10 +28,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from tacit.arrays import Array, Arrays, fixed
+from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.errors import InvalidInput, one_of, whole
 from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
+from tacit.passes import Block, Led
 
 Aim = Literal["max", "mean"]
 
@@ -125,6 +126,46 @@ class BLTCoder(OneRowEach):
         buffers, row = public["buffers"], noisy[0]
         total = public["sum"] + row + om @ buffers
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from tacit.kernels import blt
+
+        th, _, om, _ = self._arrays
+        buffers = secret["buffers"].copy()
+        return {"buffers": buffers}, blt.encode(rows, th, om, buffers)
+
+    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from tacit.kernels import blt
+
+        _, ph, _, om = self._arrays
+        buffers, total = public["buffers"].copy(), public["sum"].copy()
+        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total)
+
+    def lead(
+        self,
+        block: Block,
+        secret: Arrays,
+        public: Arrays,
+        k: int,
+        noise: Integers,
+        steps: Array,
+        largest: Array,
+        inner: float = 1.0,
+        past: Array | None = None,
+        epoch: Array | None = None,
+    ) -> Led:
+        """Compiled; as part of another strategy, `inner` and `past` multiply rows and are added to sums."""
+        from tacit.kernels.leader import through_blt
+
+        th, ph, om, inverse = self._arrays
+        encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
+        running, zero = public["sum"].copy(), np.zeros(len(block.point))
+        past, epoch = zero if past is None else past, zero.copy() if epoch is None else epoch
+        sides = (th, om, encoder), (ph, inverse, decoder)
+        shown = through_blt(*block, noise, steps, largest, *sides, running, inner, past, epoch)
+        return Led({"buffers": encoder}, {"buffers": decoder, "sum": running}, *shown)
 
 
 @lru_cache(maxsize=256)

@@ -32,6 +32,10 @@ class OnLattice(Releases):
         """The deviation and the lattice step of release k."""
         raise NotImplementedError
 
+    def levels_of(self, k: int, count: int) -> Array:
+        """Deviations and lattice steps of as many releases from k on, in two rows."""
+        return np.array([self.levels(j) for j in range(k, k + count)]).T
+
     def noise_sd(self, k: int) -> float:
         """The deviation of release k."""
         return self.levels(k)[0]
@@ -43,13 +47,31 @@ class OnLattice(Releases):
 
     def draw(self, releases: range, bits: Bits) -> Integers:
         """Integers of each release's deviation."""
-        levels = np.array([self.levels(k) for k in releases])
-        return lattice_normal(levels[:, :1] / levels[:, 1:], (len(releases), self.size), bits)
+        sd, step = self.levels_of(releases.start, len(releases))
+        return lattice_normal((sd / step)[:, None], (len(releases), self.size), bits)
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """Integers times the step, which is a power of two."""
         sd, step = self.levels(k)
         return public, np.asarray(noisy * step, dtype=np.float64), sd
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.noise(seed, k, count)
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Integers]:
+        """Compiled; as `encode`."""
+        from tacit.kernels import lattice
+
+        rows = lattice.kept(rows, np.full(len(rows), self.magnitude))
+        return secret, lattice.to_lattice(rows, self.levels_of(k, len(rows))[1])
+
+    def decode_all(self, public: Arrays, noisy: Integers, k: int, count: int) -> tuple[Arrays, Array, Array]:
+        """Compiled; as `decode`."""
+        from tacit.kernels import lattice
+
+        sd, step = self.levels_of(k, count)
+        return public, lattice.from_lattice(noisy, step), sd
 
 
 def shifts(moved: Array, sd: Array) -> Array:

@@ -8,12 +8,13 @@ private if later rows depend on earlier sums.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arrays import Array, Arrays
+from tacit.arrays import Array, Arrays, Integers
+from tacit.passes import Block, Led
 
 
 class Coder(Protocol):
@@ -63,6 +64,22 @@ class Coder(Protocol):
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         """The k-th running sum, from those rows and the public memory."""
 
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """The encoded rows that these rows add, row k the first of them, up to rounding."""
+
+    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """As many running sums, up to rounding."""
+
+
+@runtime_checkable
+class LeadingCoder(Protocol):
+    """A coder with a compiled loop that takes a learner with feedback inside."""
+
+    def lead(
+        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
+    ) -> Led:
+        """Noisy sums and points from row k on; `steps` are those of all encoded rows, `largest` bounds each row."""
+
 
 def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
     """`(B, C)` of the first n rows, read off the coder itself by feeding it unit vectors: its slow twin.
@@ -89,11 +106,27 @@ def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
 
 
 class Dense:
-    """A coder whose matrices can be written down."""
+    """A coder whose matrices can be written down, and that takes many rows as it takes one."""
 
     def matrices(self: Coder, n: int) -> tuple[Array, Array]:
         """`(B, C)` of the first n rows."""
         return matrices(self, n)
+
+    def encode_all(self: Coder, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """One by one."""
+        encoded = []
+        for i, row in enumerate(rows):
+            secret, more = self.encode(secret, row, k + i)
+            encoded.append(more)
+        return secret, np.concatenate(encoded)
+
+    def decode_all(self: Coder, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """One by one."""
+        first, sums = self.before(k), np.empty((count, noisy.shape[1]))
+        for i in range(count):
+            rows = noisy[self.before(k + i) - first : self.before(k + i + 1) - first]
+            public, sums[i] = self.decode(public, rows, k + i)
+        return public, sums
 
 
 class OneRowEach(Dense):

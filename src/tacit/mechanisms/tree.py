@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arrays import Array, Arrays
+from tacit.arrays import Array, Arrays, Integers
 from tacit.mechanisms.strategy import Dense
 from tacit.mechanisms.sums import RunningSum
+from tacit.passes import Block, Led
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,34 @@ class TreeCoder(Dense):
         nodes[_height(k)] = best
         chosen = [h for h in range(self.levels) if k >> h & 1]
         return {"nodes": nodes}, np.asarray(nodes[chosen].sum(axis=0))
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from tacit.kernels import tree
+
+        waiting = secret["nodes"].astype(rows.dtype)
+        return {"nodes": waiting}, tree.encode(rows, k, waiting)
+
+    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from tacit.kernels import tree
+
+        nodes = public["nodes"].copy()
+        return {"nodes": nodes}, tree.decode(noisy, k, count, nodes, self._weights)
+
+    def lead(
+        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
+    ) -> Led:
+        """Compiled."""
+        from tacit.kernels.leader import through_tree
+
+        waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
+        shown = through_tree(*block, noise, steps, largest, k, waiting, nodes, self._weights)
+        return Led({"nodes": waiting}, {"nodes": nodes}, *shown)
+
+    @property
+    def _weights(self) -> Array:
+        return np.array([self._weight(h) if self.refined and h else 0.0 for h in range(self.levels)])
 
     def _weight(self, h: int) -> float:
         """Of the children's sum in the refined node: its inverse variance over that of both together."""

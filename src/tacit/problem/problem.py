@@ -8,13 +8,15 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, one_of, positive, whole
-from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint
+from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint, shortest_long
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.scores import ScoresLoss
 from tacit.problem.sets import ConvexSet
+from tacit.problem.sources import Source
 
 
 @runtime_checkable
@@ -213,19 +215,42 @@ class Problem:
 
     def bound(self, X: Any, y: Any = None) -> tuple[Array, Array]:
         """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
+        X, y = self.read(X, y)
+        return self.legal(X[:], y)
+
+    def read(self, X: Any, y: Any = None) -> tuple[Source, Array]:
+        """Examples as numbers, not bounded yet, to be cut into blocks; a refusal if shapes are wrong, or no labels."""
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
-        X, y = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
-        wrong = bad_labels(y, self.loss.labels, self.outputs)
-        bad = wrong | ~np.isfinite(X).all(axis=1)
+        return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+
+    def legal(self, X: Array, y: Array, first: int = 0, compiled: bool = False) -> tuple[Array, Array]:
+        """Numbers made legal; `first` is the number of the first row in complaints."""
+        V, labels, bad = (self._legal_compiled if compiled else self._legal)(X, y)
         if bad.any() and self.on_bad == "raise":
-            raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs))
+            raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
+        return V, labels
+
+    def _legal(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """The definition: bounded rows, labels, and which rows are bad and have become examples without influence."""
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        bad = bad_labels(y, self.loss.labels, self.outputs) | ~np.isfinite(X).all(axis=1)
         V = np.empty((len(y), self.width))
         V[:, : self.dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
         V[:, self.dimension :] = self.intercept
         V[bad] = 0.0
         y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
-        return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound)
+        return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
+
+    def _legal_compiled(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        from tacit.kernels import codes, door
+
+        V = np.empty((len(y), self.width))
+        kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[self.loss.labels]
+        most = float(self.outputs) if kind == codes.CLASS else self._label_bound
+        longest = shortest_long(self.feature_bound, self.dimension)
+        labels, bad = door.bounded(X, y, longest, self.intercept, kind, most, V)
+        return V, labels, bad
 
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
@@ -236,7 +261,8 @@ class Problem:
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
         array([0.4])
         """
-        V, point = self.bound(X, np.ones(len(X)))[0], np.asarray(point, dtype=np.float64)
+        rows, nothing = as_rows(X, None, self.dimension)
+        V, point = self.legal(rows[:], nothing + 1.0)[0], np.asarray(point, dtype=np.float64)
         return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:

@@ -12,6 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from tacit.arrays import Array
 from tacit.errors import whole
+from tacit.problem.losses import Squared
 from tacit.problem.scalar import ROUNDED_UP
 
 
@@ -49,7 +50,9 @@ class ScoresLoss(ABC):
 
     def targets(self, y: Array) -> Array:
         """A unit vector for each class."""
-        return np.asarray(np.eye(self.classes)[np.asarray(y, dtype=np.int64)])
+        rows = np.zeros((len(y), self.classes))
+        rows[np.arange(len(y)), np.asarray(y, dtype=np.int64)] = 1.0
+        return rows
 
     def value(self, x: Array, v: Array, y: float) -> float:
         """The loss of the point `x` on one example."""
@@ -129,3 +132,18 @@ class OneHot(ScoresLoss):
 
     def steepest(self, reach: float) -> float:
         return reach + self.target_norm
+
+    def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """`max_p 2(R_y + p·B)·sqrt(R² - p²)`, that of `Squared` with labels up to `R_y = sqrt(1 - 1/K)`.
+
+        *Proof.* The squared distance of `s vᵀ` and `s' v'ᵀ` is `‖s‖²‖v‖² + ‖s'‖²‖v'‖² - 2(s·s')(v·v')`. In directions
+        that W does not see both examples can be made longer, and neither slopes nor `v·v'` change; so let both have
+        length R. Half their sum and half their difference are orthogonal, of lengths p, q with `p² + q² = R²`, and the
+        distance is `2·sqrt(‖m‖²q² + ‖n‖²p²)`, m and n half the sum and half the difference of the slopes. The squares
+        of what W does to two orthogonal directions come to B² at most, and those of half the sum and half the
+        difference of two rows of labels to R_y². So, for some angles a and b, `‖m‖ ≤ p·B·cos a + R_y·cos b` and
+        `‖n‖ ≤ q·B·sin a + R_y·sin b`. By Cauchy and Schwarz the distance is at most `2(p·q·B + R_y·sqrt(q²cos² b +
+        p²sin² b))`, which is at most `2(p·q·B + R_y·max(p, q))`. ∎ (In two dimensions two examples of one class
+        reach it, mirror images in W's only direction.)
+        """
+        return Squared().gradient_diameter(feature_bound, radius, self.target_norm)

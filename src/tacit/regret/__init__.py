@@ -14,6 +14,7 @@ from tacit.regret.bounds import (
     pocp_regret_bound,
 )
 from tacit.regret.candidates import ewoo_regret_bound
+from tacit.regret.ftrl import ftrl_regret_bound
 from tacit.regret.measure import Record, replay, replay_exact
 from tacit.regret.offline import pol_utility_bound, risk_bound
 from tacit.regret.optimum import Optimum, best_in_hindsight
@@ -25,6 +26,7 @@ __all__ = [
     "best_in_hindsight",
     "ewoo_regret_bound",
     "fading_regret_bound",
+    "ftrl_regret_bound",
     "giga_regret_bound",
     "igd_regret_bound",
     "leader_regret_bound",

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Array
 from tacit.contracts import Learner
-from tacit.core import Release
 from tacit.problem.problem import Problem
 from tacit.problem.scores import ScoresLoss
 from tacit.regret.optimum import Optimum
+from tacit.release import Release
 
 
 @dataclass(frozen=True, eq=False)

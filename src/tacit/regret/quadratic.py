@@ -8,11 +8,12 @@ logarithms throughout; `quadratic_regret_bound` is proven.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from tacit.accounting.exact import Privacy
-from tacit.errors import InvalidInput, Unprovable, positive, whole
+from tacit.errors import InvalidInput, Unprovable, one_of, positive, whole
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
 from tacit.problem.sets import L2Ball, WholeSpace
@@ -57,6 +58,7 @@ def quadratic_regret_bound(
     sd_vector: float = 0.0,
     failure: float = 0.05,
     shift: float = 0.0,
+    floor: Literal["always", "needed"] = "always",
 ) -> float:
     """Regret of the leader on noisy sums whose matrix is made positive semidefinite, for all but a share of runs.
 
@@ -78,16 +80,20 @@ def quadratic_regret_bound(
         How often the bound may fail.
     shift : float
         The largest multiple of the identity that is added to the matrix besides `alpha·t`.
+    floor : {"always", "needed"}
+        Whether negative eigenvalues are always floored at 0, or only if the matrix to invert has some, as `tacit.QFTL`
+        does it. Then e_t is at least `(b + a·X)/(alpha·t - a)`, which is infinite where `alpha·t ≤ a`.
 
     Notes
     -----
     *Proof.* The first sum is that of `leader_regret_bound`. With A the noise on V and W the repaired `V + A`, its
     distance from V is at most `2‖A‖`, as V has no negative eigenvalue. From `(W + alpha·t)·(x̂ - x) = noise on u -
     (W - V)·x` it follows that `‖x̂ - x‖ ≤ (‖noise on u‖ + 2‖A‖·‖x‖)/(alpha·t)`. With a shift in `[0, shift]` the right
-    hand side moves monotonically towards ‖x‖, so it is largest at one of the two ends. Projection on a ball that holds
-    x, or cutting e_t at the radius and X, changes nothing. f is (R² + alpha)-smooth. Each of 2T tails has probability
-    failure/(2T) (`tacit.regret.tails`). With s the singular values of t rows of norm R, `‖x‖ ≤ max_s s/(alpha·t +
-    s²)·sqrt(t)·R_y` over `s ≤ sqrt(t)·R`, which is X. ∎
+    hand side moves monotonically towards ‖x‖, so it is largest at one of the two ends. Where nothing was floored,
+    `W = V + A` has no eigenvalue below `-‖A‖`, and `‖x̂ - x‖ ≤ (‖noise on u‖ + ‖A‖·‖x‖)/(alpha·t - ‖A‖)`. Projection
+    on a ball that holds x, or cutting e_t at the radius and X, changes nothing. f is (R² + alpha)-smooth. Each of 2T
+    tails has probability failure/(2T) (`tacit.regret.tails`). With s the singular values of t rows of norm R,
+    `‖x‖ ≤ max_s s/(alpha·t + s²)·sqrt(t)·R_y` over `s ≤ sqrt(t)·R`, which is X. ∎
 
     Examples
     --------
@@ -99,11 +105,18 @@ def quadratic_regret_bound(
     3382
     """
     alpha, R, d, T = problem.ridge, problem.norm_bound, problem.size, whole("horizon", horizon)
+    one_of("floor", floor, ("always", "needed"))
     if min(sd_matrix, sd_vector, shift) < 0.0:
         raise InvalidInput(f"deviations and shift must be 0 or more, got {sd_matrix}, {sd_vector}, {shift}.")
     X, t, each = _longest_leader(problem), np.arange(1.0, T), probability(failure) / (2.0 * T)
-    apart = sd_vector * longest(d, each) + 2.0 * sd_matrix * strongest(d, each) * X
-    distance = np.maximum(apart / (alpha * t), (apart + shift * X) / (alpha * t + shift))
+    matrix, vector = sd_matrix * strongest(d, each), sd_vector * longest(d, each)
+    distance = np.zeros(T - 1)
+    for lam in (0.0, shift):
+        held = alpha * t + lam
+        distance = np.maximum(distance, (vector + (2.0 * matrix + lam) * X) / held)
+        if floor == "needed":
+            held = np.where(held > matrix, held - matrix, 1e-300)
+            distance = np.maximum(distance, (vector + (matrix + lam) * X) / held)
     distance = np.minimum(distance, problem.radius + X)
     G = R * (R * X + _label_bound(problem)) + alpha * X
     exact = G**2 / (2.0 * alpha) * float(np.sum(1.0 / np.arange(1.0, T + 1.0)))

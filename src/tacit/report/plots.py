@@ -81,6 +81,40 @@ def power_laws(
     plt.close(figure)
 
 
+def budget_curves(
+    panels: Mapping[str, Mapping[str, Mapping[float | None, float]]], title: str, path: str | os.PathLike[str]
+) -> None:
+    """Save average regret against epsilon, on logarithmic axes, one line a method, side by side for several problems.
+
+    Parameters
+    ----------
+    panels : mapping of problem to mapping of method to mapping of epsilon to average regret
+        A method without privacy has one regret, under None, and is drawn as a level.
+    title : str
+        What the picture shows.
+    path : path
+        Where to save it; the ending chooses the format.
+    """
+    plt = _pyplot()
+    size = (5.0 * len(panels) + 2.5, 5.0)
+    figure, axes = plt.subplots(1, len(panels), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    colours = {method: f"C{i % 10}" for i, method in enumerate(dict.fromkeys(m for p in panels.values() for m in p))}
+    drawn = {}
+    for axis, (problem, methods) in zip(axes[0], panels.items(), strict=True):
+        for method, regrets in methods.items():
+            if None in regrets:
+                drawn[method] = axis.axhline(regrets[None], linestyle=":", color=colours[method])
+            else:
+                (drawn[method],) = axis.plot(list(regrets), list(regrets.values()), marker="o", color=colours[method])
+        axis.set(xscale="log", yscale="log", xlabel="epsilon", title=problem)
+        axis.grid(True, which="major", alpha=0.25)
+    axes[0][0].set(ylabel="average regret")
+    figure.legend(drawn.values(), drawn, loc="outside right upper", frameon=False)
+    figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="medium")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
 def _pyplot() -> Any:
     """Matplotlib, drawing to files."""
     try:

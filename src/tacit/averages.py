@@ -1,0 +1,95 @@
+"""Means of released points. They are made of releases and nothing else, so they cost no privacy.
+
+**Why average.** Examples drawn independently from one distribution, with convex expected loss F: the mean of the points
+played in a number of rounds has, against any fixed u,
+
+    E F(mean) - F(u) ≤ E(regret against u in those rounds)/(their number).
+
+*Proof* (Cesa-Bianchi, Conconi, Gentile, *On the generalization ability of on-line learning algorithms*, 2004). x_t
+depends on earlier examples and on noise, not on the example of round t, so `E F(x_t) = E f_t(x_t)`; and
+`F(mean) ≤ mean of F(x_t)`, by Jensen's inequality. ∎ So a bound on regret, over T, is one on what the mean loses to the
+best fixed point: of private FTRL, for one, `tacit.regret.ftrl_regret_bound(private)/T`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tacit.arrays import Array, Integers
+from tacit.errors import InvalidInput, whole
+from tacit.release import Release, Releases
+
+
+def average(
+    releases: Sequence[Release], share: float = 1.0, *, first: Array | None = None, until: int | None = None
+) -> Array:
+    """The mean of the points played, each weighted by its rounds: those until the next release. Costs no privacy.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+        Of any algorithm, in their order.
+    share : float
+        Of the rounds, the last ones that count: 1 for all, ½ for the second half, when the points have learnt more.
+    first : ndarray, optional
+        The point played before the first release, `problem.first_point`; by default those rounds do not count.
+    until : int, optional
+        The last round that counts; by default the one after the last release. With the horizon T and the `first` point
+        it is the mean of x_1, …, x_T.
+
+    Returns
+    -------
+    ndarray
+        A point of the domain, which is convex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit import Release
+    >>> releases = [Release(t, k, np.zeros(1), np.array([x]), 1.0, True) for k, t, x in ((1, 2, 4.0), (2, 5, 8.0))]
+    >>> average(releases), average(releases, first=np.zeros(1), until=8)
+    (array([5.]), array([4.5]))
+    """
+    return np.asarray(_means(releases, share, first, until)[-1])
+
+
+def running_average(releases: Sequence[Release], share: float = 1.0, *, first: Array | None = None) -> Array:
+    """After each release, the `average` of all so far: an array with one row a release, in one pass.
+
+    >>> import numpy as np
+    >>> from tacit import Release
+    >>> releases = [Release(t, t, np.zeros(1), np.array([float(t)]), 1.0, True) for t in (1, 2, 3, 4)]
+    >>> running_average(releases).ravel(), running_average(releases, share=0.5).ravel()
+    (array([1. , 1.5, 2. , 2.5]), array([1. , 2. , 2.5, 3.5]))
+    """
+    return _means(releases, share, first, None)[-len(releases) :]
+
+
+def _means(releases: Sequence[Release], share: float, first: Array | None, until: int | None) -> Array:
+    """For each point the mean over the last rounds up to its own: a difference of two sums from the beginning."""
+    if len(releases) == 0:
+        raise InvalidInput("there is no average of no releases. Give one or more.")
+    if not 0.0 < share <= 1.0:
+        raise InvalidInput(f"share must be positive and at most 1, got {share!r}. Use 1 for all rounds.")
+    t, points = _played(releases)
+    if first is not None:
+        t, points = np.append(0, t), np.concatenate([np.asarray(first, dtype=np.float64)[None, :], points])
+    if (np.diff(t) <= 0).any():
+        raise InvalidInput("releases must come in the order of their rounds. Give those of one stream, oldest first.")
+    ends = t + 1
+    if until is not None:
+        ends[-1] = whole("until", until, least=max(int(t[-1]), int(t[0]) + 1))
+    before = np.concatenate([np.zeros_like(points[:1]), np.cumsum(np.diff(t)[:, None] * points[:-1], axis=0)])
+    begins = ends - np.ceil(share * (ends - t[0])).astype(np.int64)
+    at = np.searchsorted(t, begins, side="right") - 1
+    total = before + (ends - t)[:, None] * points - before[at] - (begins - t[at])[:, None] * points[at]
+    return np.asarray(total / (ends - begins)[:, None])
+
+
+def _played(releases: Sequence[Release]) -> tuple[Integers, Array]:
+    """Rounds and points."""
+    if isinstance(releases, Releases):
+        return releases.rounds, releases.points
+    return np.array([release.t for release in releases]), np.array([release.point for release in releases])

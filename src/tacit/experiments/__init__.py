@@ -1,0 +1,39 @@
+"""The experiments behind `tacit reproduce`, which double as examples: they use what a user of `tacit` uses.
+
+Each is a module that defines an `EXPERIMENT` (`tacit.experiments.experiment.Experiment`). To add one, write its module
+and name it in `REGISTRY`; the command, its options, the kept runs and the files come by themselves.
+
+>>> load("regret").name
+'regret'
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tacit.errors import one_of
+
+if TYPE_CHECKING:
+    from tacit.experiments.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the command says of an experiment, and the module that holds it, imported when it is run."""
+
+    module: str
+    summary: str
+
+
+REGISTRY = {
+    "regret": Entry("regret_table", "Average regret on the paper's synthetic regression, by method and budget."),
+}
+
+
+def load(name: str) -> Experiment:
+    """The experiment of that name."""
+    entry = REGISTRY[one_of("experiment", name, tuple(REGISTRY))]
+    experiment: Experiment = importlib.import_module(f"{__name__}.{entry.module}").EXPERIMENT
+    return experiment

@@ -1,0 +1,91 @@
+"""What an experiment is: runs that depend on nothing but their settings, a table of them, and a picture."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.experiments.runs import Result, Settings, carry_out
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+Row = dict[str, Any]
+"""A row of the table, by column; all rows have the same columns."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment.
+
+    Attributes
+    ----------
+    name : str
+        The command's, and the files'.
+    plan : callable
+        From `quick` and the number of seeds (None for the experiment's own) to the settings of every run.
+    run : callable
+        From the settings of a run to its result, both plain data; a function of a module, which other processes import.
+    table : callable
+        From settings and results to rows.
+    show : callable
+        The rows for people.
+    draw : callable
+        The rows as a picture, saved to a path whose ending chooses the format.
+
+    Examples
+    --------
+    >>> from tacit.experiments import load
+    >>> len(load("regret").plan(True, 1))
+    36
+    """
+
+    name: str
+    plan: Callable[[bool, int | None], list[Settings]]
+    run: Callable[[Settings], Result]
+    table: Callable[[Sequence[Settings], Sequence[Result]], list[Row]]
+    show: Callable[[Sequence[Row]], Sequence[RenderableType]]
+    draw: Callable[[Sequence[Row], Path], None]
+
+
+def reproduce(
+    experiment: Experiment,
+    folder: Path,
+    console: Console,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    fresh: bool = False,
+) -> list[Row]:
+    """Carry out the runs that `folder` does not hold yet; write the table as CSV and JSON, and draw it."""
+    plan = experiment.plan(quick, seeds)
+    rows = experiment.table(plan, carry_out(experiment.name, experiment.run, plan, folder / "runs", console, fresh))
+    stem = f"{experiment.name}-quick" if quick else experiment.name
+    write_csv(rows, folder / f"{stem}.csv")
+    (folder / f"{stem}.json").write_text(json_text(rows) + "\n", encoding="utf-8")
+    for ending in ("png", "svg"):
+        experiment.draw(rows, folder / f"{stem}.{ending}")
+    console.print(f"Saved {folder / stem}.csv, .json, .png and .svg.", highlight=False, soft_wrap=True)
+    return rows
+
+
+def json_text(value: Any) -> str:
+    """JSON, which has no infinity: null in its place.
+
+    >>> json_text(float("inf"))
+    'null'
+    """
+    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2, allow_nan=False)
+
+
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    """Rows with a line of names; numbers in full, so that equal results make equal files."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

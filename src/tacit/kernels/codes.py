@@ -1,0 +1,24 @@
+"""Losses, sets and steps by number: compiled code that takes functions as arguments could not be kept on disk."""
+
+from __future__ import annotations
+
+Code = tuple[int, float, float]
+"""A number and two parameters."""
+
+SQUARED, LOGISTIC, HINGE, QUANTILE, ABSOLUTE, HUBER, LINEAR = range(7)
+"""Losses of `v·x`: with a parameter (a quantile's level, Huber's width) and over how much kinks are rounded off."""
+
+SOFTMAX, ONE_HOT = 7, 8
+"""Losses of several scores."""
+
+REAL, SIGN, CLASS, NONE = range(4)
+"""Labels: any number, -1 or +1, one of several classes, or none."""
+
+WHOLE, BALL, BOX = range(3)
+"""Sets: with the least and the largest entry of a box, or 0 and the radius of a ball."""
+
+IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
+"""Steps: with the ridge, or a fading one's strength, and with the delay, or the first round that moves."""
+
+Leader = tuple[Code, Code, float, float, float]
+"""A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""

@@ -1,0 +1,49 @@
+"""Rows to a lattice of integers and back. Slow twins: `encode` and `decode` of `tacit.mechanisms.lattice.OnLattice`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.kernels.compiling import compiled
+
+
+@compiled
+def kept(rows: Any, largest: Any) -> Any:
+    """Rows with entries kept within what was certified for each; what is not a number becomes 0."""
+    out = np.empty(rows.shape)
+    for k in range(rows.shape[0]):
+        most = largest[k]
+        for j in range(rows.shape[1]):
+            value = rows[k, j]
+            if abs(value) <= most:
+                out[k, j] = value
+            elif value > most:
+                out[k, j] = most
+            elif value < -most:
+                out[k, j] = -most
+            else:
+                out[k, j] = 0.0
+    return out
+
+
+@compiled
+def to_lattice(rows: Any, step: Any) -> Any:
+    """The nearest multiples of each row's step, a power of two."""
+    out = np.empty(rows.shape, dtype=np.int64)
+    for k in range(rows.shape[0]):
+        per_step = 1.0 / step[k]
+        for j in range(rows.shape[1]):
+            out[k, j] = np.int64(np.floor(rows[k, j] * per_step + 0.5))
+    return out
+
+
+@compiled
+def from_lattice(integers: Any, step: Any) -> Any:
+    """Integers times each row's step."""
+    out = np.empty(integers.shape)
+    for k in range(integers.shape[0]):
+        for j in range(integers.shape[1]):
+            out[k, j] = integers[k, j] * step[k]
+    return out

@@ -1,0 +1,162 @@
+"""Private follow-the-regularised-leader through a strategy: gradients at released points, so release after release.
+
+Slow twins: `tacit.learners.ftrl.FTRL` and `tacit.mechanisms.blt.BLTCoder` or `tacit.mechanisms.tree.TreeCoder`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.kernels import blt, tree
+from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
+from tacit.kernels.compiling import compiled
+from tacit.kernels.dots import dot
+from tacit.kernels.losses import slope
+from tacit.kernels.sets import project
+
+
+@compiled
+def through_blt(
+    learner: Leader,
+    point: Any,
+    total: Any,
+    t: int,
+    V: Any,
+    y: Any,
+    rounds: Any,
+    strides: Any,
+    noise: Any,
+    steps: Any,
+    largest: Any,
+    encoder: Any,
+    decoder: Any,
+    running: Any,
+    inner: float,
+    past: Any,
+    epoch: Any,
+) -> tuple[Any, Any]:
+    """Noisy sums and points of these rounds.
+
+    `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
+    multiplied by `inner`, and `past` is added to sums: for a strategy that is part of another. Changed are `point`,
+    `total` (gradients since the last release), the buffers, `running` (the decoder's sum) and `epoch` (all rows).
+    """
+    loss, domain, steepest, most, lattice = learner
+    count, size, done = len(rounds), len(point), 0
+    noisy, points = np.empty((count, size)), np.empty((count, size))
+    row, scores = np.empty(size), np.empty(size // V.shape[1])
+    for i in range(len(y)):
+        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        if done < count and rounds[done] == t + i + 1:
+            step = steps[done]
+            for j in range(size):
+                total[j] = min(max(total[j], -largest[done]), largest[done])
+                row[j] = total[j]
+                epoch[j] += total[j]
+            blt.move(total, encoder[0], encoder[1], encoder[2], row)
+            for j in range(size):
+                row[j] = (math.floor(row[j] * inner / step + 0.5) + noise[done, j]) * step / inner
+                noisy[done, j] = row[j]
+                total[j] = 0.0
+            blt.move(row, decoder[0], decoder[1], decoder[2], noisy[done])
+            for j in range(size):
+                running[j] += noisy[done, j]
+                noisy[done, j] = past[j] + running[j]
+            _decide(domain, noisy[done], strides[done], point)
+            points[done] = point
+            done += 1
+    return noisy, points
+
+
+@compiled
+def through_tree(
+    learner: Leader,
+    point: Any,
+    total: Any,
+    t: int,
+    V: Any,
+    y: Any,
+    rounds: Any,
+    strides: Any,
+    noise: Any,
+    steps: Any,
+    largest: Any,
+    k: int,
+    waiting: Any,
+    nodes: Any,
+    weights: Any,
+) -> tuple[Any, Any]:
+    """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
+    loss, domain, steepest, most, lattice = learner
+    count, size, done, place = len(rounds), len(point), 0, 0
+    noisy, points = np.empty((count, size)), np.empty((count, size))
+    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V.shape[1])
+    for i in range(len(y)):
+        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        if done < count and rounds[done] == t + i + 1:
+            step = steps[done]
+            for j in range(size):
+                row[0, j] = np.int64(math.floor(min(max(total[j], -largest[done]), largest[done]) / step + 0.5))
+                total[j] = 0.0
+            encoded = tree.encode(row, k + done, waiting)
+            for h in range(len(encoded)):
+                for j in range(size):
+                    encoded[h, j] += noise[place + h, j]
+            place += len(encoded)
+            noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
+            _decide(domain, noisy[done], strides[done], point)
+            points[done] = point
+            done += 1
+    return noisy, points
+
+
+@compiled
+def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
+    """Adds the gradients at one point to `total`."""
+    loss, _, steepest, most, lattice = learner
+    scores = np.empty(len(point) // V.shape[1])
+    for i in range(len(y)):
+        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+
+
+@compiled
+def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
+    for j in range(len(point)):
+        point[j] = -noisy[j] / stride
+    project(domain[0], domain[1], domain[2], point)
+
+
+@compiled
+def _add_gradient(
+    loss: Code, steepest: float, most: float, lattice: float, point: Any, v: Any, y: float, scores: Any, total: Any
+) -> None:
+    """Adds a gradient, its entries on their lattice, to `total`."""
+    d = len(v)
+    _slopes(loss, steepest, point, v, y, scores)
+    for row in range(len(scores)):
+        for j in range(d):
+            entry = min(max(scores[row] * v[j], -most), most)
+            total[row * d + j] += np.rint(entry / lattice) * lattice
+
+
+@compiled
+def _slopes(loss: Code, steepest: float, point: Any, v: Any, y: float, scores: Any) -> None:
+    """The slope in each score, in place of the scores."""
+    d = len(v)
+    for row in range(len(scores)):
+        scores[row] = dot(point[row * d : (row + 1) * d], v)
+    if loss[0] == SOFTMAX:
+        top, total = scores.max(), 0.0
+        for row in range(len(scores)):
+            scores[row] = math.exp(scores[row] - top)
+            total += scores[row]
+        for row in range(len(scores)):
+            scores[row] = scores[row] / total - (1.0 if row == y else 0.0)
+    elif loss[0] == ONE_HOT:
+        for row in range(len(scores)):
+            scores[row] += 1.0 / len(scores) - (1.0 if row == y else 0.0)
+    else:
+        scores[0] = min(max(slope(loss[0], loss[1], loss[2], scores[0], y), -steepest), steepest)

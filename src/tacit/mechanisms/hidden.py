@@ -1,0 +1,260 @@
+"""Encoded rows under noise, for a known number of releases or for a stream without end (`tacit.mechanisms.sums`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tacit.accounting.cost import FREE, Cost, total
+from tacit.accounting.exact import Privacy
+from tacit.arrays import Array, Arrays, Integers
+from tacit.contracts import Certificate
+from tacit.errors import BudgetExhausted, InvalidInput
+from tacit.mechanisms.lattice import checked, ideal_mu, lattice_step, on_lattice, settle
+from tacit.mechanisms.releases import Releases
+from tacit.mechanisms.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
+from tacit.mechanisms.strategy import Coder, LeadingCoder
+from tacit.passes import Block, Led
+from tacit.schedule import Every, Timetable
+
+LONGEST = 2**23
+"""Rounds of a stream without a horizon; float64 buffers certify no more."""
+
+_SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
+_FINE = 2.0**-38  # lattice step of such a stream, in deviations
+_COARSE = 2.0**-51  # its step, in sums of all examples so far: integers stay below 2⁵²
+_FOR_SAMPLING = 1e-3  # share of epsilon that it keeps for its sampler
+
+
+class Hidden(Releases):
+    """Encoded rows on a lattice under noise of one deviation, and the sums decoded from them.
+
+    In `Releases`, which draws the noise, every encoded row counts as a release.
+    """
+
+    def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy) -> None:
+        super().__init__(size, rows, claimed)
+        self.coder = coder
+        self.sd = 0.0
+
+    def step(self, k: int) -> float:
+        """The lattice step of what release k encodes."""
+        raise NotImplementedError
+
+    def noise_sd(self, k: int) -> float:
+        """The deviation of an entry of the k-th sum."""
+        return self.sd * float(self.coder.error(k))
+
+    def start(self) -> tuple[Arrays, Arrays]:
+        """The coder's memories."""
+        return self.coder.start(self.size)
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
+        """Encoded, then rounded; or, where encoding only adds, rounded at the door."""
+        row, step = self.legal(row, k), self.step(k)
+        if self.coder.whole:
+            secret, rows = self.coder.encode(secret, np.floor(row / step + 0.5).astype(np.int64), k)
+            return secret, np.asarray(rows, dtype=np.int64)
+        secret, rows = self.coder.encode(secret, row, k)
+        return secret, np.floor(rows / step + 0.5).astype(np.int64)
+
+    def legal(self, row: Array, k: int) -> Array:
+        """A row kept within what was certified, whatever a learner does."""
+        largest = float(self.largest_of(k, 1)[0])
+        return np.clip(np.nan_to_num(row), -largest, largest)
+
+    def draw(self, releases: range, bits: Bits) -> Integers:
+        """Integers of each encoded row's deviation."""
+        return lattice_normal(self.sd / self.step_of_row(releases), (len(releases), self.size), bits)
+
+    def step_of_row(self, rows: range) -> Array:
+        """Lattice steps of encoded rows, by their numbers from 1, as a column."""
+        raise NotImplementedError
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """For all rows that these releases encode, one below the other."""
+        first = self.coder.before(k)
+        return super().noise(seed, first + 1, self.coder.before(k + count) - first)
+
+    def noise(self, seed: int | None, k: int, count: int) -> Sequence[Integers]:  # type: ignore[override]
+        """One array for each release, of as many rows as it encodes."""
+        drawn, ends = self.noise_for(seed, k, count), [self.coder.before(j) for j in range(k, k + count + 1)]
+        return [drawn[start - ends[0] : end - ends[0]] for start, end in pairwise(ends)]
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Integers]:
+        """Compiled; as `encode`."""
+        from tacit.kernels import lattice
+
+        rows = lattice.kept(rows, self.largest_of(k, len(rows)))
+        if self.coder.whole:
+            at_the_door = lattice.to_lattice(rows, np.full(len(rows), self.step(k)))
+            return self.coder.encode_all(secret, at_the_door, k)  # type: ignore[return-value]
+        secret, encoded = self.coder.encode_all(secret, rows, k)
+        return secret, lattice.to_lattice(encoded, self._steps(k, len(rows)))
+
+    def decode_all(self, public: Arrays, noisy: Integers, k: int, count: int) -> tuple[Arrays, Array, Array]:
+        """Compiled; as `decode`."""
+        from tacit.kernels import lattice
+
+        rows = lattice.from_lattice(noisy, self._steps(k, count))
+        public, sums = self.coder.decode_all(public, rows, k, count)
+        return public, sums, self.noise_sds(k, count)
+
+    def noise_sds(self, k: int, count: int) -> Array:
+        """Deviations of as many sums from the k-th on."""
+        return self.sd * self.coder.error(np.arange(k, k + count))
+
+    @property
+    def leads(self) -> bool:
+        """Whether the strategy has a compiled loop that takes a learner inside."""
+        return isinstance(self.coder, LeadingCoder)
+
+    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> Led:
+        """The strategy's loop."""
+        assert isinstance(self.coder, LeadingCoder)
+        count = len(block.rounds)
+        return self.coder.lead(block, secret, public, k, noise, self._steps(k, count), self.largest_of(k, count))
+
+    def _steps(self, k: int, count: int) -> Array:
+        """Lattice steps of all rows that these releases encode."""
+        return self.step_of_row(range(self.coder.before(k) + 1, self.coder.before(k + count) + 1))[:, 0]
+
+    def largest_of(self, k: int, count: int) -> Array:
+        """What entries of the rows of these releases are kept within."""
+        raise NotImplementedError
+
+    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
+        """The k-th sum, and its noise's deviation."""
+        public, total = self.coder.decode(public, np.asarray(noisy * self.step(k), dtype=np.float64), k)
+        return public, total, self.noise_sd(k)
+
+
+class Finite(Hidden):
+    """A known number of releases, one lattice step."""
+
+    def __init__(
+        self, coder: Coder, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, sd: float = 0.0
+    ) -> None:
+        rounds = timetable.rounds
+        rows = coder.before(len(rounds) + 1)
+        super().__init__(coder, size, rows, claimed)
+        moved = float(np.max(checked(certificate.at(rounds), certificate.magnitude)))
+        self.largest = certificate.magnitude * float(np.max(np.diff(rounds, prepend=0)))
+        errors = 2.0 * math.sqrt(rows * size) * coder.blur * self.largest
+        ideal = np.array([moved * coder.column * (1.0 + 2.0**-40) + errors])
+        per_step, reach = self._rounding(rows), self.largest * (1.0 if coder.whole else coder.reach)
+        if sd > 0.0:
+            step = lattice_step(ideal, np.array([sd]), per_step, reach)
+        else:
+            mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / coder.column)) * _SAFE
+            found, step = settle(lambda x: x / mu, ideal, per_step, reach)
+            sd = float(found[0])
+        self.sd, self._step = sd, float(step[0])
+        self._mu = float(on_lattice(ideal, step, per_step)[0]) / sd * (1.0 + 2.0**-45)
+        self._check_range()
+
+    def _rounding(self, rows: int) -> float:
+        """The square of what rounding adds to the sensitivity, in lattice steps."""
+        return self.size * (self.coder.column**2 if self.coder.whole else float(rows))
+
+    def _check_range(self) -> None:
+        """Whole nodes, noise included, must stay below 2⁶² steps."""
+        if self.coder.whole and (self.largest * self.coder.reach + 12.0 * self.sd) / self._step >= 2.0**62:
+            raise InvalidInput("sums of this many rows leave the range of 64-bit integers. Plan for fewer rounds.")
+
+    def step(self, k: int) -> float:
+        return self._step
+
+    def step_of_row(self, rows: range) -> Array:
+        return np.full((len(rows), 1), self._step)
+
+    def largest_of(self, k: int, count: int) -> Array:
+        return np.full(count, self.largest)
+
+    def cost(self, k: int | None) -> Cost:
+        """The whole stream's from the first release on, however few sums are shown.
+
+        Entries of C are at most 1, so one encoded row is moved by at most `mu/column` deviations, and a little by
+        rounding: that far must the sampler reach.
+        """
+        if k == 0:
+            return FREE
+        shift = 1.01 * self._mu / self.coder.column
+        return total([Cost(self._mu**2), sampling_cost(int(self.count) * self.size, shift)])
+
+
+class Endless(Hidden):
+    """A stream without a horizon, up to `LONGEST` rounds: steps grow with the sums, and are paid for in advance."""
+
+    def __init__(
+        self,
+        coder: Coder,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        claimed: Privacy,
+        releases: int,
+        longest: int,
+    ) -> None:
+        super().__init__(coder, size, math.inf, claimed)
+        self.timetable, self.magnitude = timetable, certificate.magnitude
+        moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
+        affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
+        self._most_draws = min(affordable, coder.before(releases + 1) * size)
+        self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.column)
+        self._mu, rows = ideal_mu(claimed, self._sampling) * _SAFE, coder.before(releases + 1)
+        coarsest = self.magnitude * LONGEST * _COARSE
+        blurred = 2.0 * coder.blur * self.magnitude * longest + coarsest
+        ideal = moved * coder.column * (1.0 + 2.0**-40) + math.sqrt(rows * size) * blurred
+        self.sd = ideal / (self._mu - math.sqrt(rows * size) * _FINE)
+        if not self.sd > 0.0 or coarsest * SMALLEST_SCALE > self.sd:
+            raise InvalidInput("this budget leaves no lattice for a stream without end. State a horizon.")
+
+    def step(self, k: int) -> float:
+        """A power of two, at most the finest or what the sum of all examples so far needs."""
+        return float(self._steps_of(self._seen(k, 1))[0])
+
+    def step_of_row(self, rows: range) -> Array:
+        first, last = self.coder.release_of(rows.start), self.coder.release_of(rows[-1])
+        each = np.diff([self.coder.before(k) for k in range(first, last + 2)])
+        skipped = rows.start - self.coder.before(first) - 1
+        steps = np.repeat(self._steps_of(self._seen(first, last + 1 - first)), each)
+        return np.asarray(steps[skipped : skipped + len(rows), None])
+
+    def largest_of(self, k: int, count: int) -> Array:
+        return np.asarray(self.magnitude * self._seen(k, count))
+
+    def _seen(self, k: int, count: int) -> Array:
+        """Examples seen by as many releases from the k-th on."""
+        seen = self.timetable.following(k - 1, LONGEST, count).astype(np.float64)
+        return np.concatenate([seen, np.full(count - len(seen), float(LONGEST))])
+
+    def _steps_of(self, seen: Array) -> Array:
+        return np.asarray(2.0 ** np.floor(np.log2(np.maximum(self.sd * _FINE, seen * self.magnitude * _COARSE))))
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """As always, until the rounds or the draws that were paid for are used up."""
+        last = self.timetable.due(k + count - 1) or 0
+        if last > LONGEST or self.coder.before(k + count) * self.size > self._most_draws:
+            raise BudgetExhausted(
+                f"round {last} lies beyond what a stream without a horizon pays for. Start a new stream, with a budget "
+                "of its own; or state a horizon before the first example."
+            )
+        return super().noise_for(seed, k, count)
+
+    def cost(self, k: int | None) -> Cost:
+        """The whole stream's from the first release on."""
+        return FREE if k == 0 else total([Cost(self._mu**2), self._sampling])
+
+
+def planned(timetable: Timetable) -> tuple[int, int]:
+    """How many releases a stream without end makes in `LONGEST` rounds, and the most examples between two."""
+    if isinstance(timetable.schedule, Every):
+        return LONGEST // timetable.schedule.rounds, timetable.schedule.rounds
+    rounds = [0]
+    while (due := timetable.due(len(rounds))) is not None and due <= LONGEST:
+        rounds.append(due)
+    return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)

@@ -1,0 +1,185 @@
+"""Passes: how a block of bounded examples, and the releases in it, go through a learner and a mechanism.
+
+`Definition` is one release at a time, by the verbs of the two protocols: what every other pass is measured against.
+`Together` takes the releases of a block at once, for a learner that does not look at released points and has the verbs
+for it. A learner that does look brings a pass of its own. All of them draw the noise of a block before they look at
+its examples, and release the same, up to rounding errors, which certificates pay for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.arrays import Array, Arrays, Integers
+from tacit.contracts import Calibrated, Learner
+from tacit.kernels.codes import Leader
+from tacit.state import State
+
+
+class Passed(NamedTuple):
+    """What a block leaves behind: memories, and a row for each release."""
+
+    exact: Arrays
+    secret: Arrays
+    public: Arrays
+    noisy: Array
+    points: Array
+    noise_sd: Array
+
+
+class Pass(Protocol):
+    """A way through a block, from a state and a seed, or None for noise that is secret."""
+
+    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+        """Learn from bounded examples that follow `state`, and release at these rounds."""
+
+
+@runtime_checkable
+class LearnsTogether(Protocol):
+    """The verbs of a learner that hands over many rows at once; it makes nothing of released points."""
+
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """The exact state after all examples, and the rows of these rounds: `absorb` and `hand_over`, one by one."""
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of these rounds: `decide`, one by one."""
+
+
+@runtime_checkable
+class HidesTogether(Protocol):
+    """The verbs of a calibrated mechanism that hides many rows at once, from release k on."""
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """Integers to add to all that `count` releases encode."""
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Integers]:
+        """`encode`, one by one."""
+
+    def decode_all(self, public: Arrays, noisy: Integers, k: int, count: int) -> tuple[Arrays, Array, Array]:
+        """`decode`, one by one: noisy rows, and their deviations."""
+
+
+@runtime_checkable
+class LeadsInside(Protocol):
+    """The verb of a calibrated mechanism that takes a learner with feedback into its own compiled loop."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it can."""
+
+    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> Led:
+        """Noisy rows and points from release k on, of a regularised leader by number."""
+
+
+class Block(NamedTuple):
+    """A regularised leader and the examples it learns from; its point and total are changed to the last ones."""
+
+    leader: Leader
+    point: Array
+    total: Array
+    t: int
+    X: Array
+    y: Array
+    rounds: Integers
+    strides: Array
+
+    def part(self, start: int, end: int) -> Block:
+        """Releases `start` to `end` of it, and the examples up to the last of them."""
+        first = int(self.rounds[start - 1]) - self.t if start else 0
+        last = int(self.rounds[end - 1]) - self.t
+        cut = (self.t + first, self.X[first:last], self.y[first:last], self.rounds[start:end], self.strides[start:end])
+        return Block(self.leader, self.point, self.total, *cut)
+
+
+class Led(NamedTuple):
+    """What a block leaves of a mechanism's memories, and its rows and points."""
+
+    secret: Arrays
+    public: Arrays
+    noisy: Array
+    points: Array
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One release at a time."""
+
+    learner: Learner
+    calibrated: Calibrated
+
+    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+        learner, calibrated = self.learner, self.calibrated
+        noise = iter(calibrated.noise(seed, state.k + 1, len(rounds)) if len(rounds) else ())
+        exact, secret, public, point = state.exact, state.secret, state.public, state.point
+        shown: list[tuple[Array, Array, float]] = []
+        t, start = state.t, 0
+        for k, end in enumerate((int(due) - t for due in rounds), start=state.k + 1):
+            drawn = next(noise)
+            exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
+            exact, row = learner.hand_over(exact, t + end)
+            secret, encoded = calibrated.encode(secret, row, k)
+            public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
+            point = learner.decide(t + end, noisy, sd)
+            shown.append((noisy, point, sd))
+            start = end
+        if start < len(y):
+            exact = learner.absorb(exact, t + start, X[start:], y[start:], point)
+        return Passed(exact, secret, public, *_stacked(shown, state.point))
+
+
+@dataclass(frozen=True)
+class Together:
+    """All releases of a block at once."""
+
+    learner: LearnsTogether
+    calibrated: HidesTogether
+
+    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+        k, count = state.k + 1, len(rounds)
+        noise = self.calibrated.noise_for(seed, k, count) if count else None
+        exact, rows = self.learner.hand_over_all(state.exact, state.t, X, y, rounds)
+        if noise is None:
+            return Passed(exact, state.secret, state.public, *_stacked([], state.point))
+        secret, encoded = self.calibrated.encode_all(state.secret, rows, k)
+        encoded += noise
+        public, noisy, sd = self.calibrated.decode_all(state.public, encoded, k, count)
+        return Passed(exact, secret, public, noisy, self.learner.decide_all(rounds, noisy, sd), sd)
+
+
+def _stacked(shown: list[tuple[Array, Array, float]], point: Array) -> tuple[Array, Array, Array]:
+    if not shown:
+        return np.empty((0, 0)), np.empty((0, len(point))), np.empty(0)
+    noisy, points, sd = zip(*shown, strict=True)
+    return np.array(noisy, dtype=np.float64), np.array(points, dtype=np.float64), np.array(sd, dtype=np.float64)
+
+
+def pass_through(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
+    """The fastest way there is, or the definition."""
+    if compiled and _is_up_to_date(learner) and _hides_many_as_one(calibrated):
+        if hasattr(learner, "pass_through") and (own := learner.pass_through(calibrated)) is not None:
+            return own  # type: ignore[no-any-return]
+        if isinstance(learner, LearnsTogether) and isinstance(calibrated, HidesTogether):
+            return Together(learner, calibrated)
+    return Definition(learner, calibrated)
+
+
+def _is_up_to_date(learner: object) -> bool:
+    """Whether no subclass, of it or of a learner inside it, has changed anything but how it does it at once."""
+    family, age = type(learner).__mro__, _youngest(learner, "hand_over_all", "coded", "pass_through")
+    changes = {name for base in family[:age] for name in vars(base) if not name.startswith("__")}
+    if family[age] is object or any(hasattr(family[age], name) for name in changes):
+        return False
+    return not hasattr(learner, "learner") or _is_up_to_date(learner.learner)
+
+
+def _hides_many_as_one(calibrated: object) -> bool:
+    """Whether no subclass of a mechanism has changed how it hides one row and not how it hides many."""
+    return all(_youngest(calibrated, f"{verb}_all") <= _youngest(calibrated, verb) for verb in ("encode", "decode"))
+
+
+def _youngest(thing: object, *names: str) -> int:
+    """Which of its classes is the first to have one of these names; the last class, object, if none has."""
+    return min(i for i, base in enumerate(type(thing).__mro__) if base is object or set(names) & set(vars(base)))

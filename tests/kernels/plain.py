@@ -1,0 +1,34 @@
+"""The kernels' sources run as plain Python, one of them with a fault planted in it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tacit.kernels
+
+ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt", "door", "quadratic", "steps", "leader")
+"""Every kernel, after those it imports."""
+
+_NOT_COMPILED = "def compiled(function): return function\n\ndef summing(function): return function\n"
+
+
+def plain_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
+    """Put the kernels' sources in place of compiled code; in one of them `old`, which it has once, becomes `new`."""
+    for name in ORDER:
+        source = Path(tacit.kernels.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+        if name == module:
+            assert source.count(old) == 1, f"{old!r} must stand in {name} once"
+            source = source.replace(old, new)
+        plain = ModuleType(f"tacit.kernels.{name}")
+        exec(compile(_NOT_COMPILED if name == "compiling" else source, f"plain {name}", "exec"), vars(plain))
+        monkeypatch.setitem(sys.modules, plain.__name__, plain)
+        monkeypatch.setattr(tacit.kernels, name, plain, raising=False)
+
+
+def sources() -> set[str]:
+    """The names of all kernels there are."""
+    return {path.stem for path in Path(tacit.kernels.__path__[0]).glob("*.py")} - {"__init__"}

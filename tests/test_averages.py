@@ -1,0 +1,136 @@
+"""Means of released points: their weights, what they cost, and what they promise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit import (
+    IGD,
+    Absolute,
+    Box,
+    Gaussian,
+    InvalidInput,
+    L2Ball,
+    Privacy,
+    Private,
+    Problem,
+    Release,
+    Squared,
+    ewoo,
+    experts,
+    geometric,
+    pftrl,
+)
+from tacit.averages import average, running_average
+from tacit.datasets import linear_regression
+from tacit.regret import best_in_hindsight, ftrl_regret_bound
+
+BUDGET = Privacy(10.0, 1e-6)
+
+
+def releases_at(rounds, points):
+    return [
+        Release(int(t), k, np.zeros(2), np.asarray(x), 1.0, True)
+        for k, (t, x) in enumerate(zip(rounds, points, strict=True), start=1)
+    ]
+
+
+def round_by_round(releases, share=1.0, first=None, until=None):
+    """The definition: write down the point of every round, take the last ones, add them up."""
+    until = releases[-1].t + 1 if until is None else until
+    points = []
+    for t in range(1, until + 1):
+        known = [release.point for release in releases if release.t < t]
+        if known or first is not None:
+            points.append(known[-1] if known else first)
+    last = points[-math.ceil(share * len(points)) :]
+    return np.mean(last, axis=0)
+
+
+STREAMS = st.lists(st.integers(1, 30), min_size=1, max_size=8, unique=True).map(sorted)
+SHARES = st.sampled_from([1.0, 0.75, 0.5, 0.1, 1e-6])
+
+
+@settings(max_examples=150)
+@given(rounds=STREAMS, share=SHARES, late=st.integers(-1, 9), begun=st.booleans(), seed=st.integers(0, 99))
+def test_a_point_counts_for_the_rounds_it_was_played_in(rounds, share, late, begun, seed):
+    """Against the points of all rounds, one by one; the running form is the average of every beginning."""
+    rng = np.random.default_rng(seed)
+    releases, first = releases_at(rounds, rng.normal(size=(len(rounds), 2))), rng.normal(size=2) if begun else None
+    until = rounds[-1] + 1 + (late if begun or len(rounds) > 1 else abs(late))
+    expected = round_by_round(releases, share, first, until)
+    np.testing.assert_allclose(average(releases, share, first=first, until=until), expected, atol=1e-12)
+    running = running_average(releases, share, first=first)
+    expected = [round_by_round(releases[: k + 1], share, first) for k in range(len(releases))]
+    np.testing.assert_allclose(running, expected, atol=1e-12)
+    np.testing.assert_allclose(running[-1], average(releases, share, first=first), atol=1e-12)
+
+
+def test_with_a_release_every_round_it_is_the_mean():
+    """And the second half of ten is the mean of five; one release is its own average."""
+    releases = releases_at(range(1, 11), np.random.default_rng(0).normal(size=(10, 2)))
+    points = np.array([release.point for release in releases])
+    assert average(releases) == pytest.approx(points.mean(axis=0))
+    assert average(releases, share=0.5) == pytest.approx(points[5:].mean(axis=0))
+    assert average(releases[:1]) == pytest.approx(points[0])
+    assert average(releases, share=1e-9) == pytest.approx(points[-1])
+
+
+def test_releases_of_any_algorithm_average_into_the_domain():
+    """Sums, iterates and candidates; a mean of points of a convex set lies in it. The releases stay as they are."""
+    rng = np.random.default_rng(1)
+    problem = Problem(Absolute(), Box(-0.5, 1.0), dimension=2, label_bound=1.0, ridge=0.1)
+    X, y = rng.normal(size=(60, 2)), rng.uniform(-1.0, 1.0, 60)
+    for private in (
+        pftrl(problem, BUDGET, 60, schedule=geometric(1.3), seed=1),
+        Private(IGD(problem), Gaussian(), geometric(1.1), BUDGET, 60, seed=1),
+    ):
+        _, releases = private.run(private.start(), X, y)
+        kept = [release.point.copy() for release in releases]
+        for mean in (average(releases), *running_average(releases, 0.5), average(releases, first=problem.first_point)):
+            assert problem.domain.contains(mean)
+        assert np.array_equal(kept, [release.point for release in releases])
+    choice = ewoo(experts(3), BUDGET, horizon=20, seed=1)
+    _, releases = choice.run(choice.start(), rng.uniform(size=(20, 3)))
+    assert average(releases).sum() == pytest.approx(1.0)  # shares of the experts
+
+
+def test_the_mean_keeps_what_the_regret_promises():
+    """The mean of x_1, …, x_T loses no more to the best point, on fresh examples, than the bound on regret over T.
+
+    And no more than the points it is the mean of did, by Jensen: on the very same examples, without any chance.
+    """
+    problem, horizon = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=0.5), 1500
+    stream = linear_regression(2 * horizon, 4, seed=2)
+    fresh = problem.bound(stream.X[horizon:], stream.y[horizon:])
+    private = pftrl(problem, BUDGET, horizon, seed=2)
+    _, releases = private.run(private.start(), stream.X[:horizon], stream.y[:horizon])
+    points = [problem.first_point, *(release.point for release in releases[:-1])]
+    mean = average(releases, first=problem.first_point, until=horizon)
+    assert mean == pytest.approx(np.mean(points, axis=0))
+    least = best_in_hindsight(problem, *fresh).average
+    excess, theirs = (np.mean([problem.values(x, *fresh) for x in some]) - least for some in ([mean], points))
+    assert excess < theirs
+    assert excess <= ftrl_regret_bound(private, failure=1e-9) / horizon
+
+
+def test_what_is_refused():
+    """Nothing to average, no rounds to count, releases of more than one stream, an end before the last release."""
+    releases = releases_at([1, 4], np.ones((2, 2)))
+    for refused, why in (
+        (lambda: average([]), "Give one or more"),
+        (lambda: running_average([]), "Give one or more"),
+        (lambda: average(releases, share=0.0), "positive and at most 1"),
+        (lambda: average(releases, share=1.5), "positive and at most 1"),
+        (lambda: average(releases[::-1]), "oldest first"),
+        (lambda: average(releases + releases), "oldest first"),
+        (lambda: average(releases, until=3), "until must be a whole number, 4 or more"),
+        (lambda: average(releases[:1], until=1), "until must be a whole number, 2 or more"),
+    ):
+        with pytest.raises(InvalidInput, match=why):
+            refused()
