@@ -113,7 +113,9 @@ def test_the_stated_cost_is_the_recomputed_one(plan):
     assert (stated <= sums * (1.0 + 1e-9)).all()
     assert private.calibrated.cost(0) == Cost()
     assert private.calibrated.cost(None) == private.calibrated.cost(count)
-    assert private.calibrated.cost(count).extra_epsilon == pytest.approx(2.0**-41 * count * private.learner.row_size)
+    assert private.calibrated.cost(count).extra_epsilon == pytest.approx(
+        2.0**-45 * count * private.learner.row_size, rel=1e-9, abs=0.0
+    )
 
 
 @settings(max_examples=80)

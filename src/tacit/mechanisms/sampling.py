@@ -4,14 +4,9 @@
 `vector + N(0, scale²)`, a post-processing of the Gaussian mechanism, so no low bits leak (Mironov, *On Significance of
 the Least Significant Bits for Differential Privacy*, 2012).
 
-**The sampler** is rejection on integers. The half-line is cut into `BLOCKS` blocks of 2⁻¹⁰ deviations, up to `REACH`. A
-block is chosen by a table of whole weights `w_i ≥ C·exp(-x_i²/2)`, `x_i` its lower end; an integer is chosen
-uniformly, by masking bits, from the least power of two that covers the block; it is kept if it lies in the block and
-a 106-bit uniform is below `C·exp(-x²/2)/w_i`. What is kept has probability proportional to `exp(-k²/(2·scale²))` up
-to the rounding of that ratio, whatever the rounding of the table; between that and the rounded Gaussian lies a
-factor within `x²/(24·scale²)` of 1. Altogether a value within `REACH` deviations has its ideal probability up to a
-factor `exp(±LOG_RATIO)`, and none is drawn beyond. `sampling_cost` says what that costs, and every guarantee
-includes it.
+**The sampler** is a compiled ziggurat that rounds exactly (`tacit.mechanisms.ziggurat`, where its proof is): within
+`REACH` deviations a value has the probability that rounding a Gaussian would give it, up to a factor
+`exp(±LOG_RATIO)`, and none is drawn beyond. `sampling_cost` says what that costs, and every guarantee includes it.
 
 `lattice_gumbel` draws Gumbel noise in units of `GUMBEL_STEP`, for races of which only the winner is published: there
 rounding is no post-processing, and what counts is how far each value lies from an ideal one.
@@ -25,8 +20,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable
-from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -38,11 +32,10 @@ from tacit.errors import InvalidInput
 
 SMALLEST_SCALE = 2.0**25
 LARGEST_SCALE = 2.0**40
-_FINENESS = 2**10
 REACH = 12
 """Deviations beyond which nothing is drawn."""
 
-LOG_RATIO = 2.0**-42
+LOG_RATIO = 2.0**-46
 """Bound on |ln(P'(k)/P(k))|, P' the sampler's probabilities and P the rounded Gaussian's, within `REACH`."""
 
 GUMBEL_STEP = 2.0**-32
@@ -51,8 +44,15 @@ GUMBEL_STEP = 2.0**-32
 GUMBEL_ERROR = 0.51
 """Each integer of `lattice_gumbel` lies within this many units of an ideal Gumbel variable."""
 
-BLOCKS = REACH * _FINENESS
-Bits = Callable[[int], NDArray[np.uint64]]
+_ZEROS = bytes(2**16)  # what is encrypted, in pieces
+
+
+class Bits(Protocol):
+    """A source of words of 64 random bits."""
+
+    def __call__(self, count: int, into: NDArray[np.uint64] | None = None, /) -> NDArray[np.uint64]:
+        """The next `count` words, written at the start of `into` if that is given; it has two to spare."""
+        ...
 
 
 def secret_bits() -> Bits:
@@ -73,21 +73,16 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
     >>> lattice_normal(2.0**30, (2, 3)).dtype
     dtype('int64')
     """
-    scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), shape).ravel()
+    from tacit.mechanisms.ziggurat import draw  # Numba takes longer to import than all of this package
+
+    scales, repeat = _runs(np.broadcast_to(np.asarray(scale, dtype=np.float64), shape))
     legal = (scales == 0.0) | ((scales >= SMALLEST_SCALE) & (scales <= LARGEST_SCALE))
     if not legal.all():
         raise InvalidInput(
             f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[~legal][0]}. "
             "Choose another lattice step."
         )
-    bits = bits or secret_bits()
-    drawn = np.zeros(scales.shape, dtype=np.int64)
-    missing = np.flatnonzero(scales)
-    while missing.size:
-        kept, values = _attempt(scales[missing], bits)
-        drawn[missing[kept]] = values
-        missing = missing[~kept]
-    return drawn.reshape(shape)
+    return draw(scales, repeat, bits or secret_bits()).reshape(shape)
 
 
 def lattice_gumbel(shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[np.int64]:
@@ -138,24 +133,13 @@ def sampling_cost(draws: int, shift: float) -> Cost:
     return Cost(extra_epsilon=2.0 * draws * LOG_RATIO, extra_delta=beyond)
 
 
-def _attempt(scale: NDArray[np.float64], bits: Bits) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """One try for each scale: which were kept, and their values."""
-    cumulative, excess = _table()
-    words = bits(4 * scale.size).reshape(4, -1)
-    block = np.searchsorted(cumulative, words[0] >> np.uint64(1), side="right")
-    width = scale / _FINENESS
-    first = np.ceil(block * width).astype(np.int64)
-    last = np.ceil((block + 1) * width).astype(np.int64)
-    mask = (np.uint64(1) << np.ceil(np.log2(width + 1.0)).astype(np.uint64)) - np.uint64(1)
-    value = first + (words[1] & mask).astype(np.int64)
-    negative = (words[1] >> np.uint64(63)).astype(np.bool_)
-    lower, x = block / _FINENESS, value / scale
-    ratio = np.exp(-0.5 * (x - lower) * (x + lower)) * excess[block]
-    whole, part = np.divmod(ratio * 2.0**53, 1.0)
-    coarse, fine = ((word >> np.uint64(11)).astype(np.float64) for word in words[2:])
-    below = (coarse < whole) | ((coarse == whole) & (fine < part * 2.0**53))
-    kept = (value < last) & below & ~(negative & (value == 0))
-    return kept, np.where(negative, -value, value)[kept]
+def _runs(scales: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """The scales in order, and how often each one is repeated."""
+    repeat = 1
+    while scales.ndim and scales.size and scales.strides[-1] == 0:
+        repeat *= scales.shape[-1]
+        scales = scales[..., 0]
+    return scales.flatten(), repeat
 
 
 def _zeros(count: int, bits: Bits) -> NDArray[np.int64]:
@@ -170,17 +154,13 @@ def _zeros(count: int, bits: Bits) -> NDArray[np.int64]:
     return zeros
 
 
-@lru_cache(maxsize=1)
-def _table() -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-    """Cumulative weights of the blocks, which end at 2⁶³ exactly, and how far each weight was rounded up."""
-    ideal = np.exp(-0.5 * (np.arange(BLOCKS) / _FINENESS) ** 2)
-    ideal *= (2.0**63 - 2.0 * BLOCKS) / ideal.sum()
-    weights = [max(1, int(np.ceil(w))) for w in ideal]
-    weights[0] += 2**63 - sum(weights)
-    excess = ideal / np.array(weights, dtype=np.float64)
-    return np.cumsum(np.array(weights, dtype=np.uint64), dtype=np.uint64), np.minimum(excess, 1.0)
-
-
 def _counter_mode(key: bytes) -> Bits:
     encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-    return lambda count: np.frombuffer(encryptor.update(bytes(8 * count)), dtype=np.uint64)
+
+    def bits(count: int, into: NDArray[np.uint64] | None = None, /) -> NDArray[np.uint64]:
+        out = np.empty(count + 2, dtype=np.uint64) if into is None else into  # OpenSSL asks for 15 bytes to spare
+        zeros = memoryview(_ZEROS)[: 8 * count] if 8 * count <= len(_ZEROS) else bytes(8 * count)
+        encryptor.update_into(zeros, out.data.cast("B"))
+        return out[:count]
+
+    return bits

@@ -1,0 +1,244 @@
+"""A compiled sampler of rounded Gaussian integers: Marsaglia and Tsang's ziggurat, with as many bits as it takes.
+
+Under `F(x) = exp(-x²/2)`, x ≥ 0, lie points whose abscissa is half-normal. They are found by rejection: a rectangle is
+chosen, a point in it, and the point is kept if it lies below F. Then `x·scale` is rounded to the nearest integer and a
+coin gives the sign (both signs of 0 are 0, as both halves of its cell should be). The rectangles, in `tables`:
+
+* 256 layers, chosen with probability 1/256 each: layer i is `[0, x_i) × [y_i, y_{i+1})`, with `y_0 = 0` and
+  `y_{i+1} = y_i + area/x_i`. The layers cover F between them: `F(x_i) ≤ y_i` for i ≥ 1, and `y_256 ≥ 1`.
+* Layer 0 is a rectangle up to its `edge = 29/32·x_0` only, where `F(edge) = y_1`. Its remaining share of 3/32 is spent
+  on the tail, 2⁻ʲ⁻¹ of it on block j of 94, `[t_j, t_{j+1}) × [0, H_j)`, `t_0 = edge`, `t_94 = REACH + 2⁻²⁰`. There
+  `H_j = 3/32·area·2⁻ʲ⁻¹/(t_{j+1} - t_j) ≥ F(t_j)`. Integers beyond `REACH·scale` are rejected.
+
+Any `x_i` and `t_j` will do that make the rectangles cover F, for heights follow from widths: nothing is lost by their
+being rounded to multiples of 2⁻⁶⁰, nor by layers being a little wider than they need to be.
+
+**Bits.** One word holds the layer (8 bits), the sign (1) and the first 55 bits of U, `x = U·x_i`. That decides 98 tries
+of 100: U is below `inner_i`, where `F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes out. Otherwise
+a second word continues U to 119 bits and a third is V, the height within the layer; the tail takes five fresh words.
+So an integer costs 1.04 words. They are read in order, and what is drawn does not depend on how many are fetched at
+a time.
+
+**Lemma.** `|ln(P'(k)/P(k))| ≤ 2⁻⁴⁶ = LOG_RATIO` for `|k| ≤ REACH·scale`, P' the probabilities of what is drawn and P
+those of `round(N(0, scale²))`, if the C library's exponential errs by at most 16 units in the last place (GNU's: one).
+
+*Proof.* Let `ε = 2⁻⁵³`, and x be given. Layers under the one that F passes through at x, `y_i ≤ F(x) < y_{i+1}`, keep x
+always, those above never, and F is tested in this one (in the tail: in the block of x) as
+
+    a + V·b < exp(-e),   e = d·(t + d/2),   d = x - t,   a = y_i/F(t),   b = (y_{i+1} - y_i)/F(t)   (0, H_j/F(t)),
+
+at a point t near by, `x_{i+1}` or `t_j`, so that `|e| < 0.84`. Relative to `exp(-e) = F(x)/F(t)`, these errors shift
+the height at which x is given up, and so the density of x relative to F(x):
+
+    a and b, rounded from 40 digits; the product; the sum                             3 ε
+    e: d cut to 60 bits after the point, d and t made doubles, a sum, a product       4·0.84 ε + 12.1·2⁻⁶⁰ < 3.5 ε
+    the exponential, 16 units of at most 2 ε                                         32 ε
+    V, of 53 bits: ε·b, where b ≤ 1.2·exp(-e) in the layers, 7·exp(-e) in the tail    7 ε
+
+together 45.5 ε. (Within such an error of `y_i` two layers are tested. If F(x) exceeds `y_i` by η and
+heights shift by -δ, they lose δ - η and η; if it falls short by η and they shift by δ, they gain η and δ - η: no more
+than one layer. V's term counts twice, and is 2.4 ε then.) The abscissa is as good as
+exact: U has 119 bits or more, x is cut after 124 places, and `x·scale` is rounded without error, so that a cell, which
+is 2⁻⁴⁰ wide or wider, gains or loses a share of 2⁻⁷⁴ at its ends. So the weight of each k is its ideal one up to a
+factor `exp(±45.6 ε)`, so is the sum of all weights, and what lies beyond `REACH` is a share of 4·10⁻³³: altogether
+92 ε < 128 ε = 2⁻⁴⁶. ∎
+
+*The short way gives what the long way would.* Let `w = x_i·2⁶⁰ < 2⁶³` and `scale = m·2ᴱ⁻⁶³`, m < 2⁶⁴. The long way
+rounds `c = ⌊U·w·m/2⁶⁴⌋` in units of 2ᴱ⁻⁵⁹. If u is what 55 bits tell of `U·2⁶⁴`, then `u ≤ U·2⁶⁴ < u + 512`, and with
+`h = ⌊u·⌊w·m/2⁶⁴⌋/2⁶⁴⌋` there is `h ≤ c < h + 2 + 512·w·m/2¹²⁸ < h + 258`. Where h and `h + _MARGIN` round to the same
+integer, so does c. ∎
+
+Marsaglia, Tsang: *The Ziggurat Method for Generating Random Variables*, J. Stat. Softw. 5(8), 2000.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from tacit.mechanisms.sampling import REACH, Bits
+
+LAYERS = 256
+BLOCKS = 94
+POINT = 60
+"""Binary places of abscissas."""
+
+_WIDEST = 4.042093  # x_0: 4.0420934 would end at y_256 = 1 sharp
+_MOST = 6  # words that a try may take
+_AT_ONCE = 8192  # words fetched together: 64 KiB, which stay in a core's own cache
+_MARGIN = np.uint64(258)
+_NOTHING = np.uint64(2**64 - 1)
+_ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(8)
+_LAYER, _U = np.uint64(LAYERS - 1), np.uint64(2**64 - 512)
+
+Words = NDArray[np.uint64]
+
+
+def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int64]:
+    """`repeat` integers of each scale, 0 or between 2²⁵ and 2⁴⁰, in order.
+
+    >>> from tacit.mechanisms.sampling import seeded_bits
+    >>> draw(np.array([2.0**30, 0.0]), 2, seeded_bits(1, 0))[2:]
+    array([0, 0])
+    """
+    drawn = np.empty(scales.size * repeat, dtype=np.int64)
+    words = np.empty(_MOST + _enough(drawn.size) + 2, dtype=np.uint64)
+    as_words, (whole, real), done, left = scales.view(np.uint64), tables(), 0, 0
+    while done < drawn.size:
+        end = left + _enough(drawn.size - done)
+        bits(end - left, words[left:])
+        done, used = _fill(drawn, done, as_words, repeat, words[:end], whole, real)
+        words[: end - used] = words[used:end].copy()
+        left = end - used
+    return drawn
+
+
+def _enough(count: int) -> int:
+    """How many words to fetch for so many integers."""
+    return min(count + count // 16 + 2 * _MOST, _AT_ONCE)
+
+
+def _upper_half(context: Any, a: Any, b: Any) -> Any:
+    """Of the product of two words."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), build
+
+
+_high: Any = intrinsic(_upper_half)
+
+
+@njit(cache=True, nogil=True)
+def _fill(
+    drawn: NDArray[np.int64], done: int, scales: Words, repeat: int, words: Words, whole: Words, real: NDArray[Any]
+) -> tuple[int, int]:
+    """Draw from entry `done` on while words last: where that ended, and how many words it took."""
+    inner, width = whole[0], whole[1]
+    at, last = _ZERO, np.uint64(words.size - _MOST)  # unsigned, lest every index be tested for being negative
+    while done < drawn.size:
+        scale, end = scales[done // repeat], (done // repeat + 1) * repeat
+        if scale << _ONE == _ZERO:  # of either sign
+            drawn[done:end] = 0
+            done = end
+            continue
+        m = (scale | np.uint64(2**52)) << np.uint64(11)
+        shift = np.uint64(POINT - 1 + 1023) - (scale >> np.uint64(52))
+        half, fraction = _ONE << (shift - _ONE), (_ONE << shift) - _ONE
+        while done < end:
+            if at > last:
+                return done, int(at)
+            word = words[at]
+            at += _ONE
+            layer, u = word & _LAYER, word & _U
+            k = _high(u, _high(width[layer], m)) + half
+            if u < inner[layer] and (k & fraction) + _MARGIN <= fraction:
+                k >>= shift
+            else:
+                k, at = _at_length(word, words, at, m, shift, whole, real)
+                if k == _NOTHING:
+                    continue
+            minus = -((word >> _SIGN) & _ONE)
+            drawn[np.uint64(done)] = np.int64((k ^ minus) - minus)
+            done += 1
+    return done, int(at)
+
+
+@njit(cache=True, nogil=True)
+def _at_length(
+    word: np.uint64, words: Words, at: np.uint64, m: np.uint64, shift: np.uint64, whole: Words, real: NDArray[Any]
+) -> tuple[np.uint64, np.uint64]:
+    """The same try with more words: the integer without its sign, or `_NOTHING`, and where the next try begins."""
+    strip, high = word & _LAYER, word & _U
+    sure = high < whole[0, strip]
+    if strip != _ZERO or sure:
+        high |= words[at] >> np.uint64(55)
+        low, v = words[at] << np.uint64(9), words[at + _ONE]
+        at += np.uint64(2)
+    else:
+        strip = np.uint64(LAYERS) + _zeros(words[at], words[at + _ONE])
+        high, low, v = words[at + np.uint64(2)], words[at + np.uint64(3)], words[at + np.uint64(4)]
+        at += np.uint64(5)
+        if strip >= np.uint64(whole.shape[1]):
+            return _NOTHING, at
+    width, start, near = whole[1, strip], whole[2, strip], whole[3, strip]
+    rest = width * high
+    fine = rest + _high(width, low)
+    x = start + _high(width, high) + np.uint64(fine < rest)  # and 2^-64 of fine
+    if not sure:
+        t, d = np.float64(near) * 2.0**-POINT, np.float64(np.int64(x - near)) * 2.0**-POINT
+        height = real[0, strip] + np.float64(v >> np.uint64(11)) * 2.0**-53 * real[1, strip]
+        if not height < math.exp(-d * (t + 0.5 * d)):
+            return _NOTHING, at
+    rest = m * x
+    c = _high(m, x) + np.uint64(rest + _high(m, fine) < rest)
+    k = (c + (_ONE << (shift - _ONE))) >> shift
+    return (k if k << shift <= np.uint64(REACH) * (m >> np.uint64(4)) else _NOTHING), at
+
+
+@njit(cache=True, nogil=True)
+def _zeros(word: np.uint64, following: np.uint64) -> np.uint64:
+    """How many zeros two words have before their first one, from the lowest bit on."""
+    zeros = _ZERO
+    if word == _ZERO:
+        word, zeros = following, np.uint64(64)
+    while word & _ONE == _ZERO and zeros < np.uint64(128):
+        word >>= _ONE
+        zeros += _ONE
+    return zeros
+
+
+@cache
+def tables() -> tuple[Words, NDArray[np.float64]]:
+    """The rectangles, 256 layers and 94 blocks: whole numbers (inner, width, start, t), of 60 places, and (a, b).
+
+    >>> [table.shape for table in tables()]
+    [(4, 350), (2, 350)]
+    """
+    with localcontext(prec=40):
+        x, y, area = _layers()
+        starts, widths = _tail(x[1])
+        t = [*x[1:], 0, *starts]
+        inner = [29 << 59, *(((b - (b >> 43)) << 55) // a << 9 for a, b in pairwise([*x[1:], 0])), *[0] * BLOCKS]
+        height = [area / w for w in x] + [area * 3 / 2 ** (6 + j) / w for j, w in enumerate(widths)]
+        under = [_gauss(at) for at in t]
+        a = [float(floor / F) for floor, F in zip([*y, *[Decimal(0)] * BLOCKS], under, strict=True)]
+        b = [float(h / F) for h, F in zip(height, under, strict=True)]
+    whole = np.array([inner, x + widths, [0] * LAYERS + starts, t], dtype=np.uint64)
+    return whole, np.array([a, b])
+
+
+def _layers() -> tuple[list[int], list[Decimal], Decimal]:
+    """The layers' widths and lower ends, and their area; 2⁻⁴⁴ too wide, lest rounding leave F uncovered."""
+    x = [round(_WIDEST * 2**40) << POINT - 40]
+    x.append(x[0] // 32 * 29)
+    y = [Decimal(0), _gauss(x[1])]
+    area = x[0] * y[1]
+    while len(x) < LAYERS:
+        y.append(y[-1] + area / x[-1])
+        x.append(int(math.sqrt(-2.0 * math.log(y[-1])) * (1.0 + 2.0**-44) * 2.0**POINT))
+    return x, y, area
+
+
+def _tail(edge: int) -> tuple[list[int], list[int]]:
+    """Starts and widths of the blocks, over each of which F falls to a half, a little more over the last."""
+    squares = ((edge * 2.0**-POINT) ** 2 + 2.0 * j * math.log(2.0) for j in range(1, BLOCKS))
+    ends = [edge, *(int(math.sqrt(square) * 2.0**POINT) for square in squares), (REACH << POINT) + (1 << POINT - 20)]
+    return ends[:-1], [b - a for a, b in pairwise(ends)]
+
+
+def _gauss(x: int) -> Decimal:
+    """`F(x·2⁻⁶⁰)`."""
+    return (-(Decimal(x) ** 2) / (1 << 2 * POINT + 1)).exp()
