@@ -13,7 +13,7 @@ export TACIT_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo regret slopes offline test test-all checks lint types docs doctest clean
+.PHONY: help demo regret slopes growth offline bench test test-all checks lint types docs doctest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -28,8 +28,14 @@ regret: $(VENV)/.demo ## measure the regret of private implicit gradient descent
 slopes: $(VENV)/.demo ## measure how regret grows with the stream, beside the theorems' exponents (some minutes)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python experiments/regret_slopes.py  # one process a core
 
+growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a million examples, beside ln² T and its bound
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python experiments/ftrl_growth.py
+
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py
+
+bench: $(VENV)/.peers ## fit strategies for running sums beside jax-privacy: errors and times (half an hour)
+	$(BIN)/python benchmarks/running_sums.py
 
 test: checks ## every check, then the tests (slow ones left out)
 	$(BIN)/python -m pytest tests -n 2
@@ -72,3 +78,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	$(PINNED) -e ".[all,docs,dev]"
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.peers: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PINNED) -e ".[cli,river,peers]"
+	@touch $@

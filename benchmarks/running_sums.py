@@ -1,0 +1,170 @@
+"""Running sums side by side with jax-privacy: errors of buffered linear Toeplitz strategies, and times to fit them.
+
+Both libraries fit as many buffers to as many sums, each with its own defaults, on one core, in turns. Errors are of an
+entry of the sums at mu = 1, if one example moves one row by 1; one function computes them from the decays and
+weights that either library found. jax-privacy compiles in every fit: that is shown apart, and its steps without it. It
+takes 600 steps; it would have settled earlier, and when is shown, too: within 0.01 % of the error that it ends with.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", JAX_PLATFORMS="cpu")
+
+import argparse
+import json
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from fits import Fit, by_jax_privacy, by_tacit, deviation
+from tacit.mechanisms.blt import Aim
+
+HERE = Path(__file__).parent
+PACKAGES = ("tacit", "numpy", "scipy", "jax-privacy", "jax", "jaxlib", "optax")
+ALIKE = 1e-3  # errors that differ by no more than this share are called equal
+PLAIN: dict[str, Any] = {"box": None, "pad_edge": False, "collapse_padding": True}  # nine columns in eighty characters
+NOTE = (
+    "Times are of the processor, on one core. Steps, settled (a part of steps) and compiling are jax-privacy's. "
+    "Ratios are tacit/jax-privacy: tacit's whole fit to A their steps, B their steps until settled, C their whole fit, "
+    "which compiles."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting, and both libraries' fits of it, one a repetition."""
+
+    aim: Aim
+    n: int
+    buffers: int
+    ours: list[Fit]
+    theirs: list[Fit]
+
+    def record(self) -> dict[str, Any]:
+        """For machines: errors, seconds of every repetition, and ratios ours/theirs of their medians."""
+        error, other = (deviation(fits[-1], self.n, self.aim) for fits in (self.ours, self.theirs))
+        whole = [fit.whole for fit in self.ours]
+        their = {
+            "whole": [fit.whole for fit in self.theirs],
+            "compiling": [fit.whole - fit.steps for fit in self.theirs],
+            "steps": [fit.steps for fit in self.theirs],
+            "settled": [fit.settled for fit in self.theirs],
+        }
+        ratios = {name: float(np.median(whole) / np.median(their[name])) for name in ("whole", "steps", "settled")}
+        return {
+            "aim": self.aim,
+            "n": self.n,
+            "buffers": self.buffers,
+            "tacit": {"error": error, "whole": whole},
+            "jax-privacy": {"error": other, **their},
+            "ratios": {"error": error / other, **ratios},
+        }
+
+
+def measure(aim: Aim, n: int, buffers: int, repetitions: int) -> Row:
+    """In turns, after a fit each that is not counted."""
+    turns = [(by_tacit(n, buffers, aim), by_jax_privacy(n, buffers, aim)) for _ in range(repetitions + 1)]
+    ours, theirs = zip(*turns[1:], strict=True)
+    return Row(aim, n, buffers, list(ours), list(theirs))
+
+
+def spread(seconds: list[float]) -> str:
+    """The median, and half of the way from the least to the most: in ms, or from a second on in s."""
+    middle, half = np.median(seconds), np.ptp(seconds) / 2
+    return f"{middle:.1f}±{half:.1f} s" if middle >= 1.0 else f"{1e3 * middle:.0f}±{1e3 * half:.0f}"
+
+
+def show(report: dict[str, Any], console: Console) -> None:
+    """Errors and times for each aim, and where the errors differ."""
+    count = report["repetitions"]
+    for aim in dict.fromkeys(row["aim"] for row in report["rows"]):
+        rows = [row for row in report["rows"] if row["aim"] == aim]
+        console.print(errors(rows, f"\n{aim} error at mu = 1"))
+        console.print(times(rows, f"\nms (or s) to fit for {aim} error: median of {count}, half the range"))
+    console.print("", NOTE, *differences(report["rows"]), sep="\n")
+
+
+def errors(rows: list[dict[str, Any]], title: str) -> Table:
+    """One row for each setting."""
+    table = Table("sums", "buffers", "tacit", "jax-privacy", "ratio", title=title, **PLAIN)
+    for row in rows:
+        found = row["tacit"]["error"], row["jax-privacy"]["error"]
+        table.add_row(*setting(row), *(f"{error:.4f}" for error in found), f"{row['ratios']['error']:.5f}")
+    return table
+
+
+def times(rows: list[dict[str, Any]], title: str) -> Table:
+    """One row for each setting."""
+    columns = "sums", "buffers", "tacit", "steps", "settled", "compiling", "A", "B", "C"
+    table = Table(*columns, title=title, **PLAIN)
+    for row in rows:
+        theirs = [spread(row["jax-privacy"][name]) for name in ("steps", "settled", "compiling")]
+        ratios = [f"{row['ratios'][name]:.2g}" for name in ("steps", "settled", "whole")]
+        table.add_row(*setting(row), spread(row["tacit"]["whole"]), *theirs, *ratios)
+    return table
+
+
+def setting(row: dict[str, Any]) -> tuple[str, str]:
+    """How many sums, and buffers."""
+    return f"2^{np.log2(row['n']):.4g}", str(row["buffers"])
+
+
+def differences(rows: list[dict[str, Any]]) -> list[str]:
+    """A sentence for each setting in which one error is lower by more than 0.1 %, or one for all."""
+    found = [
+        f"{row['aim']} error, {row['n']:,} sums, {row['buffers']} buffers: "
+        f"{'tacit' if (ratio := row['ratios']['error']) < 1 else 'jax-privacy'}'s is lower, by {abs(ratio - 1):.2%}."
+        for row in rows
+        if abs(row["ratios"]["error"] - 1.0) > ALIKE
+    ]
+    return found or ["No two errors differ by more than 0.1 %."]
+
+
+def main() -> None:
+    """Print the tables, and save every repetition."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--lengths", type=int, nargs="*", default=[2**10, 2**14, 2**17, 2**20])
+    arguments.add_argument("--mean-lengths", type=int, nargs="*", default=[2**10, 2**12], help="slow if long")
+    arguments.add_argument("--buffers", type=int, nargs="+", default=[2, 3, 4, 5, 6])
+    arguments.add_argument("--repetitions", type=int, default=5)
+    arguments.add_argument("--quick", action="store_true", help="1,024 sums, 2 and 4 buffers, 2 repetitions")
+    arguments.add_argument("--json", action="store_true", help="print JSON for machines")
+    arguments.add_argument("--out", type=Path, help="folder to save into; benchmarks/results, or out if --quick")
+    options = arguments.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # threads that jax starts later stay on it, too
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if options.quick:
+        options.lengths, options.mean_lengths, options.buffers, options.repetitions = [2**10], [], [2, 4], 2
+    console, repetitions = Console(stderr=options.json), options.repetitions
+    aims: list[tuple[Aim, int]] = [("max", n) for n in options.lengths]
+    aims += [("mean", n) for n in options.mean_lengths]
+    settings = [(*each, buffers) for each, buffers in product(aims, options.buffers)]
+    rows = [measure(*setting, repetitions) for setting in track(settings, "fitting", console=console)]
+    report = {
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        "repetitions": repetitions,
+        "units": "errors at mu = 1; seconds of the processor, on one core",
+        "rows": [row.record() for row in rows],
+    }
+    if options.json:
+        print(json.dumps(report, indent=1))
+    else:
+        show(report, console)
+    folder = options.out or HERE / ("out" if options.quick else "results")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "running_sums.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    console.print(f"Saved {folder.name}/running_sums.json.")
+
+
+if __name__ == "__main__":
+    main()
