@@ -30,9 +30,9 @@ from tacit.accounting.ledger import Ledger
 from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
-from tacit.passes import Pass, pass_through
+from tacit.passes import Pass, Passed, pass_through
 from tacit.problem.problem import Problem
-from tacit.release import Release, Releases, concatenated
+from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
 from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_name, read_state
 
@@ -111,17 +111,17 @@ class Private:
         """
         X, y = self.problem.read(X, y)
         self._check(state, len(y))
-        new = state
-        parts: list[Releases] = []
-        while (done := new.t - state.t) < len(y) or not parts:
-            rounds = self._next_rounds(new, state.t + len(y))
+        last, new = state.t + len(y), state
+        found = Collected(self.timetable.following(state.k, last), state.k + 1)
+        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if self._pass.forgets else None
+        while new.t < last:
+            start, rounds = new.t - state.t, found.rounds[found.done : found.done + self._most_releases]
             end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
-            end = min(end, done + self._most_rows)
-            rounds = rounds[rounds <= state.t + end]
-            bounded = self.problem.legal(X[done:end], y[done:end], done, self.compiled)
-            new, part = self._advance(new, *bounded, rounds)
-            parts.append(part)
-        return self._commit(state, new), concatenated(parts)
+            end = min(end, start + self._most_rows)
+            bounded = self.problem.legal(X[start:end], y[start:end], start, self.compiled, place)
+            new, passed = self._advance(new, *bounded, rounds[rounds <= state.t + end])
+            found.add(passed.noisy, passed.points, passed.noise_sd)
+        return self._commit(state, new), found.releases(state.simulated)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
         """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
@@ -142,20 +142,14 @@ class Private:
         """What is being learnt."""
         return self.learner.problem
 
-    def _advance(self, state: State, X: Array, y: Array, rounds: Integers) -> tuple[State, Releases]:
+    def _advance(self, state: State, X: Array, y: Array, rounds: Integers) -> tuple[State, Passed]:
         """Learn from a block of bounded rows, and release at these of its rounds."""
-        if len(y) == 0:
-            return state, Releases(rounds, state.k + 1, *_nothing(self.problem.size), state.simulated)
         passed = self._pass(state, X, y, rounds, self.seed)
-        exact, secret, public, noisy, points, sd = passed
-        changes: dict[str, Any] = {"t": state.t + len(y), "exact": exact, "secret": secret, "public": public}
+        memories = {"exact": passed.exact, "secret": passed.secret, "public": passed.public}
+        changes: dict[str, Any] = {"t": state.t + len(y), **memories}
         if k := len(rounds):
-            changes |= {"k": state.k + k, "point": points[-1].copy(), "spent": self.calibrated.cost(state.k + k)}
-        return following(state, **changes), Releases(rounds, state.k + 1, noisy, points, sd, state.simulated)
-
-    def _next_rounds(self, state: State, last: int) -> Integers:
-        """The rounds of the next releases up to round `last`, no more than go through a pass at once."""
-        return self.timetable.following(state.k, last, self._most_releases)
+            changes |= {"k": state.k + k, "point": passed.points[-1].copy(), "spent": self.calibrated.cost(state.k + k)}
+        return following(state, **changes), passed
 
     @property
     def _most_rows(self) -> int:
@@ -253,8 +247,3 @@ class Private:
 
     def __getstate__(self) -> dict[str, Any]:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
-
-
-def _nothing(size: int) -> tuple[Array, Array, Array]:
-    """No rows, points or deviations."""
-    return np.empty((0, 0)), np.empty((0, size)), np.empty(0)

@@ -9,7 +9,7 @@ its examples, and release the same, up to rounding errors, which certificates pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class Passed(NamedTuple):
 class Pass(Protocol):
     """A way through a block, from a state and a seed, or None for noise that is secret."""
 
+    @property
+    def forgets(self) -> bool:
+        """Whether nothing keeps hold of a block's examples, so that the next ones may take their place in memory."""
+
     def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
         """Learn from bounded examples that follow `state`, and release at these rounds."""
 
@@ -55,11 +59,45 @@ class HidesTogether(Protocol):
     def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
         """Integers to add to all that `count` releases encode."""
 
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Integers]:
-        """`encode`, one by one."""
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> Hidden:
+        """`encode`, the noise, and `decode`, one by one."""
 
-    def decode_all(self, public: Arrays, noisy: Integers, k: int, count: int) -> tuple[Arrays, Array, Array]:
-        """`decode`, one by one: noisy rows, and their deviations."""
+
+@runtime_checkable
+class HidesEachAlone(Protocol):
+    """What a calibrated mechanism that hides each row by itself, on a lattice, says of its releases."""
+
+    magnitude: float
+
+    def levels_of(self, k: int, count: int) -> Array:
+        """Deviations and lattice steps from release k on, in two rows."""
+
+
+@runtime_checkable
+class ReleasesTogether(Protocol):
+    """The verb of a learner that takes rows, each hidden by itself, to points in one loop."""
+
+    def release_all(
+        self,
+        exact: Arrays,
+        t: int,
+        X: Array,
+        y: Array,
+        rounds: Integers,
+        step: Array,
+        most: float,
+        noise: Integers,
+    ) -> tuple[Arrays, Array, Array] | None:
+        """The exact state after all examples, noisy rows and points; None where there is no such loop."""
+
+
+class Hidden(NamedTuple):
+    """What is left of a mechanism's memories, noisy rows, and their deviations."""
+
+    secret: Arrays
+    public: Arrays
+    noisy: Array
+    noise_sd: Array
 
 
 @runtime_checkable
@@ -109,6 +147,7 @@ class Definition:
 
     learner: Learner
     calibrated: Calibrated
+    forgets: ClassVar[bool] = False  # who knows what another's learner keeps
 
     def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
         learner, calibrated = self.learner, self.calibrated
@@ -136,17 +175,29 @@ class Together:
 
     learner: LearnsTogether
     calibrated: HidesTogether
+    forgets: ClassVar[bool] = True
 
     def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
         k, count = state.k + 1, len(rounds)
         noise = self.calibrated.noise_for(seed, k, count) if count else None
+        if noise is not None and (passed := self._in_one_loop(state, X, y, rounds, noise)) is not None:
+            return passed
         exact, rows = self.learner.hand_over_all(state.exact, state.t, X, y, rounds)
         if noise is None:
             return Passed(exact, state.secret, state.public, *_stacked([], state.point))
-        secret, encoded = self.calibrated.encode_all(state.secret, rows, k)
-        encoded += noise
-        public, noisy, sd = self.calibrated.decode_all(state.public, encoded, k, count)
+        secret, public, noisy, sd = self.calibrated.hide_all(state.secret, state.public, rows, k, noise)
         return Passed(exact, secret, public, noisy, self.learner.decide_all(rounds, noisy, sd), sd)
+
+    def _in_one_loop(self, state: State, X: Array, y: Array, rounds: Integers, noise: Integers) -> Passed | None:
+        learner, calibrated = self.learner, self.calibrated
+        if not (isinstance(learner, ReleasesTogether) and isinstance(calibrated, HidesEachAlone)):
+            return None
+        sd, step = calibrated.levels_of(state.k + 1, len(rounds))
+        released = learner.release_all(state.exact, state.t, X, y, rounds, step, calibrated.magnitude, noise)
+        if released is None:
+            return None
+        exact, noisy, points = released
+        return Passed(exact, state.secret, state.public, noisy, points, sd)
 
 
 def _stacked(shown: list[tuple[Array, Array, float]], point: Array) -> tuple[Array, Array, Array]:
@@ -168,7 +219,7 @@ def pass_through(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pa
 
 def _is_up_to_date(learner: object) -> bool:
     """Whether no subclass, of it or of a learner inside it, has changed anything but how it does it at once."""
-    family, age = type(learner).__mro__, _youngest(learner, "hand_over_all", "coded", "pass_through")
+    family, age = type(learner).__mro__, _youngest(learner, "hand_over_all", "release_all", "coded", "pass_through")
     changes = {name for base in family[:age] for name in vars(base) if not name.startswith("__")}
     if family[age] is object or any(hasattr(family[age], name) for name in changes):
         return False
@@ -176,8 +227,9 @@ def _is_up_to_date(learner: object) -> bool:
 
 
 def _hides_many_as_one(calibrated: object) -> bool:
-    """Whether no subclass of a mechanism has changed how it hides one row and not how it hides many."""
-    return all(_youngest(calibrated, f"{verb}_all") <= _youngest(calibrated, verb) for verb in ("encode", "decode"))
+    """Whether a mechanism has a way to hide many rows, and no subclass has changed how it hides one and not that."""
+    age = _youngest(calibrated, "hide_all")
+    return type(calibrated).__mro__[age] is not object and age <= _youngest(calibrated, "encode", "decode")
 
 
 def _youngest(thing: object, *names: str) -> int:

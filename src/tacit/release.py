@@ -74,22 +74,29 @@ class Releases(Sequence[Release]):
             start, _, step = index.indices(len(self))
             if step != 1:
                 raise ValueError("consecutive releases only: a slice without a step.")
-            cut = (self.noisy[index], self.points[index], self.noise_sd[index])
-            return Releases(self.rounds[index], self.first + start, *cut, self.simulated)
+            noisy, points, sd = self.noisy[index], self.points[index], self.noise_sd[index]
+            return Releases(self.rounds[index], self.first + start, noisy, points, sd, self.simulated)
         i = range(len(self))[index]
         noisy, point = self.noisy[i].copy(), self.points[i].copy()
         return Release(int(self.rounds[i]), self.first + i, noisy, point, float(self.noise_sd[i]), self.simulated)
 
     def __add__(self, more: Releases) -> Releases:
-        """These and those that follow them."""
+        """These and those that follow them, of the same stream."""
         if not isinstance(more, Releases):
             return NotImplemented
         if more.first != self.first + len(self):
             raise ValueError(
-                f"release {self.first + len(self)} follows these, and those begin with {more.first}. Add up releases of "
-                "one stream, in their order."
+                f"release {self.first + len(self)} follows these, and those begin with {more.first}. Add up releases "
+                "of one stream, in their order."
             )
-        return concatenated([self, more])
+        both = Collected(np.concatenate([self.rounds, more.rounds]), self.first)
+        for part in (self, more):
+            both.add(part.noisy, part.points, part.noise_sd)
+        return both.releases(self.simulated or more.simulated)
+
+    def __radd__(self, earlier: list[Release]) -> list[Release]:
+        """A list, and these at its end."""
+        return [*earlier, *self]
 
     def __repr__(self) -> str:
         mark = ", simulation: not private" if self.simulated else ""
@@ -97,12 +104,24 @@ class Releases(Sequence[Release]):
         return f"Releases({len(self)}{last}{mark})"
 
 
-def concatenated(parts: Sequence[Releases]) -> Releases:
-    """One sequence from several that follow each other."""
-    if len(parts) == 1:
-        return parts[0]
-    rounds, noisy, points, noise_sd = (
-        np.concatenate([getattr(part, name) for part in parts if len(part)] or [getattr(parts[0], name)])
-        for name in ("rounds", "noisy", "points", "noise_sd")
-    )
-    return Releases(rounds, parts[0].first, noisy, points, noise_sd, any(part.simulated for part in parts))
+class Collected:
+    """Releases of a call, as they come: in arrays of their final size, which large pages of memory serve best."""
+
+    def __init__(self, rounds: Integers, first: int) -> None:
+        self.rounds, self.first, self.done = rounds, first, 0
+        self.arrays = [np.empty((0, 0)), np.empty((0, 0)), np.empty(0)]
+
+    def add(self, noisy: Array, points: Array, noise_sd: Array) -> None:
+        """The next ones."""
+        if self.done == 0:
+            self.arrays = [np.empty((len(self.rounds), *part.shape[1:])) for part in (noisy, points, noise_sd)]
+        if len(noise_sd) == 0:
+            return
+        for array, part in zip(self.arrays, (noisy, points, noise_sd), strict=True):
+            array[self.done : self.done + len(part)] = part
+        self.done += len(noise_sd)
+
+    def releases(self, simulated: bool) -> Releases:
+        """All of them."""
+        noisy, points, noise_sd = self.arrays
+        return Releases(self.rounds, self.first, noisy, points, noise_sd, simulated)

@@ -140,12 +140,13 @@ class Timetable:
             return self.schedule.round_of(k)
         return int(self.rounds[k - 1]) if k <= len(self.rounds) else None
 
-    def following(self, k: int, last: int, most: int) -> NDArray[np.int64]:
+    def following(self, k: int, last: int, most: int | None = None) -> NDArray[np.int64]:
         """The rounds of the releases after the k-th, up to round `last`, and no more than `most`.
 
-        >>> Timetable(every(4), horizon=10).following(1, last=10, most=5)
+        >>> Timetable(every(4), horizon=10).following(1, last=10)
         array([ 8, 10])
         """
+        most = last if most is None else most
         if self.horizon is not None:
             return self.rounds[k : min(k + most, int(np.searchsorted(self.rounds, last, side="right")))]
         if isinstance(self.schedule, Every):

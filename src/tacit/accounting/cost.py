@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from tacit.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
 from tacit.accounting.exact import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
@@ -48,8 +48,13 @@ class Cost:
     plain_delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not all(part >= 0.0 for part in astuple(self)):
-            raise InvalidInput(f"nothing costs less than nothing, got {astuple(self)}.")
+        if not all(part >= 0.0 for part in self.parts):
+            raise InvalidInput(f"nothing costs less than nothing, got {self.parts}.")
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """Its numbers, in the order of the attributes."""
+        return tuple(vars(self).values())
 
     def __str__(self) -> str:
         parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]
@@ -114,7 +119,7 @@ def total(costs: Iterable[Cost]) -> Cost:
     1.0
     """
     costs = [FREE, *costs]
-    return Cost(*(math.fsum(parts) for parts in zip(*map(astuple, costs), strict=True)))
+    return Cost(*(math.fsum(parts) for parts in zip(*(cost.parts for cost in costs), strict=True)))
 
 
 FREE = Cost()

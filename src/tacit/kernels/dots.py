@@ -17,6 +17,27 @@ def dot(a: Any, b: Any) -> float:
 
 
 @summing
+def dots(v: Any, x: Any) -> tuple[float, float]:
+    """`v·v` and `v·x`."""
+    squared, along = 0.0, 0.0
+    for j in range(len(v)):
+        squared += v[j] * v[j]
+        along += v[j] * x[j]
+    return squared, along
+
+
+@summing
+def shrunk_and_moved(x: Any, shrink: float, ahead: float, v: Any, out: Any) -> float:
+    """Writes `shrink·x + ahead·v`, and returns the square of its length."""
+    squared = 0.0
+    for j in range(len(v)):
+        moved = shrink * x[j] + ahead * v[j]
+        out[j] = moved
+        squared += moved * moved
+    return squared
+
+
+@summing
 def dot_of_rows(L: Any, a: int, b: int, count: int) -> float:
     """That of the first entries of two rows."""
     total = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,25 @@ def kept(rows: Any, largest: Any) -> Any:
             else:
                 out[k, j] = 0.0
     return out
+
+
+@compiled
+def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
+    """The nearest multiples of each row's step, of entries kept within `largest`, and as many steps of noise more."""
+    out = np.empty(rows.shape)
+    for k in range(rows.shape[0]):
+        hide(rows[k], step[k], largest, noise[k], out[k])
+    return out
+
+
+@compiled
+def hide(row: Any, step: float, largest: float, noise: Any, out: Any) -> None:
+    """One such row."""
+    per_step = 1.0 / step
+    for j in range(len(row)):
+        value = row[j] if row[j] == row[j] else 0.0
+        value = min(max(value, -largest), largest)
+        out[j] = (math.floor(value * per_step + 0.5) + noise[j]) * step
 
 
 @compiled

@@ -51,14 +51,14 @@ def through_blt(
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
-            step = steps[done]
+            most_of_row, to_steps, from_steps = largest[done], inner / steps[done], steps[done] / inner
             for j in range(size):
-                total[j] = min(max(total[j], -largest[done]), largest[done])
+                total[j] = min(max(total[j], -most_of_row), most_of_row)
                 row[j] = total[j]
                 epoch[j] += total[j]
             blt.move(total, encoder[0], encoder[1], encoder[2], row)
             for j in range(size):
-                row[j] = (math.floor(row[j] * inner / step + 0.5) + noise[done, j]) * step / inner
+                row[j] = (math.floor(row[j] * to_steps + 0.5) + noise[done, j]) * from_steps
                 noisy[done, j] = row[j]
                 total[j] = 0.0
             blt.move(row, decoder[0], decoder[1], decoder[2], noisy[done])
@@ -124,8 +124,9 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
 
 @compiled
 def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
+    scale = -1.0 / stride
     for j in range(len(point)):
-        point[j] = -noisy[j] / stride
+        point[j] = noisy[j] * scale
     project(domain[0], domain[1], domain[2], point)
 
 
@@ -134,12 +135,13 @@ def _add_gradient(
     loss: Code, steepest: float, most: float, lattice: float, point: Any, v: Any, y: float, scores: Any, total: Any
 ) -> None:
     """Adds a gradient, its entries on their lattice, to `total`."""
-    d = len(v)
+    d, per_lattice = len(v), 1.0 / lattice
     _slopes(loss, steepest, point, v, y, scores)
     for row in range(len(scores)):
+        steep, sums = scores[row], total[row * d : (row + 1) * d]
         for j in range(d):
-            entry = min(max(scores[row] * v[j], -most), most)
-            total[row * d + j] += np.rint(entry / lattice) * lattice
+            entry = min(max(steep * v[j], -most), most)
+            sums[j] += np.rint(entry * per_lattice) * lattice
 
 
 @compiled

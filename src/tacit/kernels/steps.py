@@ -13,7 +13,8 @@ import numpy as np
 
 from tacit.kernels.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
 from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import after_step, after_step_in_box, dot
+from tacit.kernels.dots import after_step, after_step_in_box, dot, dots, shrunk_and_moved
+from tacit.kernels.lattice import hide
 from tacit.kernels.losses import prox, slope
 from tacit.kernels.sets import project
 
@@ -52,6 +53,35 @@ def iterates(
 
 
 @compiled
+def releases(
+    how: Code,
+    loss: Code,
+    domain: Code,
+    steepest: float,
+    centre: Any,
+    x: Any,
+    t: int,
+    V: Any,
+    y: Any,
+    rounds: Any,
+    steps: Any,
+    magnitude: float,
+    noise: Any,
+) -> tuple[Any, Any]:
+    """The same iterates on their lattice, with noise, and the points of the set next to them."""
+    size, count, done = len(x), len(rounds), 0
+    noisy, points, work = np.empty((count, size)), np.empty((count, size)), np.empty(size)
+    for i in range(len(y)):
+        step(how, loss, domain, steepest, x, t + i + 1, V[i], y[i], centre, work)
+        if done < count and rounds[done] == t + i + 1:
+            hide(x, steps[done], magnitude, noise[done], noisy[done])
+            points[done] = noisy[done]
+            project(domain[0], domain[1], domain[2], points[done])
+            done += 1
+    return noisy, points
+
+
+@compiled
 def step(
     how: Code,
     loss: Any,
@@ -68,52 +98,52 @@ def step(
     kind, strength, delay = how
     if kind == IMPLICIT:
         eta = 1.0 / (strength * i)
-        c = 1.0 + eta * strength
-        for j in range(len(x)):
-            x[j] = x[j] / c
-        _prox_in_set(loss, domain, steepest, x, v, y, eta / c, work)
+        shrink = 1.0 / (1.0 + eta * strength)
+        _prox_in_set(loss, domain, steepest, x, shrink, v, y, eta * shrink, work)
     elif kind == FADING:
         total, weight = 4.0 / 3.0 * strength * i**0.75, strength * i**-0.25
         inertia = total + weight
         for j in range(len(x)):
             x[j] = (total * x[j] + weight * centre[j]) / inertia
-        _prox_in_set(loss, domain, steepest, x, v, y, 1.0 / inertia, work)
+        _prox_in_set(loss, domain, steepest, x, 1.0, v, y, 1.0 / inertia, work)
     elif kind == GRADIENT or i >= delay:
-        inertia = strength * (i / 2.0 if kind == PRINTED else i + delay)
+        eta = 1.0 / (strength * (i / 2.0 if kind == PRINTED else i + delay))
         steep = slope(loss[0], loss[1], loss[2], dot(v, x), y)
-        for j in range(len(x)):
-            x[j] -= (steep * v[j] + strength * x[j]) / inertia
-        project(domain[0], domain[1], domain[2], x)
+        squared = shrunk_and_moved(x, 1.0 - eta * strength, -eta * steep, v, work)
+        x[:] = work
+        if domain[0] != BALL or squared > domain[2] * domain[2]:
+            project(domain[0], domain[1], domain[2], x)
 
 
 @compiled
 def _prox_in_set(
-    loss: Code, domain: Code, steepest: float, anchor: Any, v: Any, y: float, pull: float, work: Any
+    loss: Code, domain: Code, steepest: float, x: Any, shrink: float, v: Any, y: float, pull: float, work: Any
 ) -> None:
-    """`argmin_{x in C} ½‖x - anchor‖² + pull·loss(x)`, in place of the anchor."""
-    norm = dot(v, v)
-    if norm == 0.0:
-        project(domain[0], domain[1], domain[2], anchor)
-        return
-    z = dot(v, anchor)
-    ahead = (prox(loss[0], loss[1], loss[2], z, y, pull * norm) - z) / norm
-    for j in range(len(v)):
-        work[j] = anchor[j] + ahead * v[j]
-    if _inside(domain, work):
-        anchor[:] = work
-        return
-    s = _root(loss, domain, anchor, v, y, pull, -steepest, steepest)
-    for j in range(len(v)):
-        anchor[j] -= pull * s * v[j]
-    project(domain[0], domain[1], domain[2], anchor)
+    """`argmin_{z in C} ½‖z - shrink·x‖² + pull·loss(z)`, in place of x."""
+    norm, along = dots(v, x)
+    if norm > 0.0:
+        start = shrink * along
+        ahead = (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm
+        squared = shrunk_and_moved(x, shrink, ahead, v, work)
+        if _inside(domain, squared, work):
+            x[:] = work
+            return
+    for j in range(len(x)):
+        x[j] *= shrink
+    if norm > 0.0:
+        s = _root(loss, domain, x, v, y, pull, -steepest, steepest)
+        for j in range(len(x)):
+            x[j] -= pull * s * v[j]
+    project(domain[0], domain[1], domain[2], x)
 
 
 @compiled
-def _inside(domain: Any, x: Any) -> bool:
+def _inside(domain: Code, squared: float, x: Any) -> bool:
+    """Whether a point with this square of its length lies in the set."""
     if domain[0] == WHOLE:
         return True
     if domain[0] == BALL:
-        return dot(x, x) <= domain[2] * domain[2]
+        return squared <= domain[2] * domain[2]
     for j in range(len(x)):
         if not domain[1] <= x[j] <= domain[2]:
             return False

@@ -44,7 +44,8 @@ def in_units(factors: Array, magnitude: float) -> Array:
     >>> in_units(np.array([0.3, -0.3]), 1.0)
     array([ 39321., -39321.])
     """
-    return np.asarray(np.trunc(factors / unit_of(magnitude)))
+    units = factors * (1.0 / unit_of(magnitude))
+    return np.trunc(units, out=units)
 
 
 def unit_of(magnitude: float) -> float:

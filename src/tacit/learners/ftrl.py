@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -119,6 +119,7 @@ class _Inside:
     learner: FTRL
     calibrated: LeadsInside
     leader: Leader
+    forgets: ClassVar[bool] = True
 
     def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
         from tacit.kernels.leader import gradients

@@ -73,6 +73,24 @@ class IterateLearner:
         x = exact["x"].copy()
         return {"x": x}, how.iterates(x, t, X, y, rounds)
 
+    def release_all(
+        self,
+        exact: Arrays,
+        t: int,
+        X: Array,
+        y: Array,
+        rounds: Integers,
+        step: Array,
+        most: float,
+        noise: Integers,
+    ) -> tuple[Arrays, Array, Array] | None:
+        """Compiled, if loss and set are of the package."""
+        if (how := self.coded) is None:
+            return None
+        x = exact["x"].copy()
+        noisy, points = how.releases(x, t, X, y, rounds, step, most, noise)
+        return {"x": x}, noisy, points
+
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """The points of the domain nearest to the noisy iterates."""
         return project_all(self.problem.domain, noisy)

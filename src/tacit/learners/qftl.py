@@ -108,7 +108,7 @@ class QFTL:
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Whole products, added up since the last release: exactly, so in any order."""
-        total, upper = exact["sum"], np.triu_indices(self.problem.width)
+        total, upper = exact["sum"], self._upper
         for start in range(0, len(y), _MOST):
             V, Y = self._factors(X[start : start + _MOST], y[start : start + _MOST])
             total = total + np.concatenate([(V.T @ V)[upper], (Y.T @ V).ravel()]).astype(np.int64)
@@ -163,9 +163,14 @@ class QFTL:
         return in_units(X, self.problem.norm_bound), in_units(targets, self._label_bound)
 
     @cached_property
+    def _upper(self) -> tuple[Any, Any]:
+        """Where the upper triangle of a matrix lies."""
+        return np.triu_indices(self.problem.width)
+
+    @cached_property
     def _scale(self) -> Array:
         """What sums of whole products are multiplied by: their units, `sqrt(2)` off the diagonal, and w."""
-        rows, columns = np.triu_indices(self.problem.width)
+        rows, columns = self._upper
         unit, label_unit = unit_of(self.problem.norm_bound), unit_of(self._label_bound)
         weights = np.full(self.problem.size, self._w * label_unit * unit)
         return fixed(np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) * unit**2, weights]))

@@ -34,6 +34,24 @@ class Coded:
         problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
         return np.asarray(steps.iterates(*problem, x, t, X, y, rounds, total, first))
 
+    def releases(
+        self,
+        x: Array,
+        t: int,
+        X: Array,
+        y: Array,
+        rounds: Integers,
+        step: Array,
+        magnitude: float,
+        noise: Integers,
+    ) -> tuple[Array, Array]:
+        """The iterates hidden under noise on a lattice, and the points of the set next to that."""
+        from tacit.kernels import steps
+
+        problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
+        noisy, points = steps.releases(*problem, x, t, X, y, rounds, step, magnitude, noise)
+        return noisy, points
+
 
 def coded(how: Code, problem: Problem) -> Coded | None:
     """The steps by number, if loss and set have one."""

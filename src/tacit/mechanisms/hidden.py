@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tacit import passes
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays, Integers
@@ -84,24 +85,21 @@ class Hidden(Releases):
         drawn, ends = self.noise_for(seed, k, count), [self.coder.before(j) for j in range(k, k + count + 1)]
         return [drawn[start - ends[0] : end - ends[0]] for start, end in pairwise(ends)]
 
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Integers]:
-        """Compiled; as `encode`."""
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> passes.Hidden:
+        """Compiled; as `encode` and `decode`."""
         from tacit.kernels import lattice
 
-        rows = lattice.kept(rows, self.largest_of(k, len(rows)))
+        count, steps = len(rows), self._steps(k, len(rows))
+        rows = lattice.kept(rows, self.largest_of(k, count))
         if self.coder.whole:
-            at_the_door = lattice.to_lattice(rows, np.full(len(rows), self.step(k)))
-            return self.coder.encode_all(secret, at_the_door, k)  # type: ignore[return-value]
-        secret, encoded = self.coder.encode_all(secret, rows, k)
-        return secret, lattice.to_lattice(encoded, self._steps(k, len(rows)))
-
-    def decode_all(self, public: Arrays, noisy: Integers, k: int, count: int) -> tuple[Arrays, Array, Array]:
-        """Compiled; as `decode`."""
-        from tacit.kernels import lattice
-
-        rows = lattice.from_lattice(noisy, self._steps(k, count))
-        public, sums = self.coder.decode_all(public, rows, k, count)
-        return public, sums, self.noise_sds(k, count)
+            at_the_door = lattice.to_lattice(rows, np.full(count, self.step(k)))
+            secret, encoded = self.coder.encode_all(secret, at_the_door, k)
+            noisy = lattice.from_lattice(encoded + noise, steps)
+        else:
+            secret, encoded = self.coder.encode_all(secret, rows, k)
+            noisy = lattice.hidden(encoded, steps, math.inf, noise)
+        public, sums = self.coder.decode_all(public, noisy, k, count)
+        return passes.Hidden(secret, public, sums, self.noise_sds(k, count))
 
     def noise_sds(self, k: int, count: int) -> Array:
         """Deviations of as many sums from the k-th on."""

@@ -17,6 +17,7 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.errors import InvalidInput, Unprovable
 from tacit.mechanisms.releases import Releases
 from tacit.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
+from tacit.passes import Hidden
 
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
@@ -59,19 +60,12 @@ class OnLattice(Releases):
         """A row for each release."""
         return self.noise(seed, k, count)
 
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Integers]:
-        """Compiled; as `encode`."""
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> Hidden:
+        """Compiled; as `encode` and `decode`."""
         from tacit.kernels import lattice
 
-        rows = lattice.kept(rows, np.full(len(rows), self.magnitude))
-        return secret, lattice.to_lattice(rows, self.levels_of(k, len(rows))[1])
-
-    def decode_all(self, public: Arrays, noisy: Integers, k: int, count: int) -> tuple[Arrays, Array, Array]:
-        """Compiled; as `decode`."""
-        from tacit.kernels import lattice
-
-        sd, step = self.levels_of(k, count)
-        return public, lattice.from_lattice(noisy, step), sd
+        sd, step = self.levels_of(k, len(rows))
+        return Hidden(secret, public, lattice.hidden(rows, step, self.magnitude, noise), sd)
 
 
 def shifts(moved: Array, sd: Array) -> Array:

@@ -224,9 +224,11 @@ class Problem:
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
         return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
 
-    def legal(self, X: Array, y: Array, first: int = 0, compiled: bool = False) -> tuple[Array, Array]:
-        """Numbers made legal; `first` is the number of the first row in complaints."""
-        V, labels, bad = (self._legal_compiled if compiled else self._legal)(X, y)
+    def legal(
+        self, X: Array, y: Array, first: int = 0, compiled: bool = False, out: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Numbers made legal; `first` is the number of the first row in complaints, `out` a place for compiled rows."""
+        V, labels, bad = self._legal_compiled(X, y, out) if compiled else self._legal(X, y)
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
         return V, labels
@@ -242,10 +244,10 @@ class Problem:
         y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
 
-    def _legal_compiled(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _legal_compiled(self, X: Array, y: Array, out: Array | None) -> tuple[Array, Array, NDArray[np.bool_]]:
         from tacit.kernels import codes, door
 
-        V = np.empty((len(y), self.width))
+        V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
         kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[self.loss.labels]
         most = float(self.outputs) if kind == codes.CLASS else self._label_bound
         longest = shortest_long(self.feature_bound, self.dimension)

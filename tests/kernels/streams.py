@@ -1,0 +1,179 @@
+"""Learners, mechanisms and schedules to be run both ways, and the streams that they learn from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tacit import (
+    BLT,
+    EWOO,
+    FTL,
+    FTRL,
+    GIGA,
+    IGD,
+    QFTL,
+    Absolute,
+    Anytime,
+    BinaryTree,
+    Box,
+    Exponential,
+    FadingIGD,
+    Gaussian,
+    Hinge,
+    Huber,
+    L2Ball,
+    Linear,
+    Logistic,
+    OneHot,
+    Privacy,
+    Private,
+    Problem,
+    Quantile,
+    Simplex,
+    Softmax,
+    Squared,
+    SquareRoot,
+    WholeSpace,
+    at,
+    averaged,
+    every,
+    experts,
+    geometric,
+    private_sum,
+)
+
+ROWS, DIMENSION = 40, 3
+BUDGET = Privacy(2.0, 1e-6)
+
+LOSSES = {
+    "absolute": Absolute(),
+    "hinge": Hinge(),
+    "huber": Huber(0.7),
+    "linear": Linear(),
+    "logistic": Logistic(),
+    "quantile": Quantile(0.9),
+    "squared": Squared(),
+}
+SCORES = {"softmax": Softmax(3), "one hot": OneHot(3)}
+SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace(), "simplex": Simplex(0.7)}
+"""So small that most steps end at their border; the simplex has no number, and goes one by one."""
+
+SCHEDULES = {
+    "every": (every(1), ROWS),
+    "every 7": (every(7), ROWS),
+    "geometric": (geometric(1.5), ROWS),
+    "at": (at([5, 11, 33]), ROWS),
+    "at, no horizon": (at([5, 6, ROWS]), None),
+}
+ENDLESS = {
+    "every, endless": (every(1), None),
+    "every 7, endless": (every(7), None),
+    "geometric, endless": (geometric(1.5), None),
+}
+STRATEGIES = {
+    "blt": BLT(),
+    "blt, one buffer": BLT(1),
+    "tree": BinaryTree(),
+    "plain tree": BinaryTree(refined=False),
+    "root": SquareRoot(),
+    "anytime": Anytime(),
+}
+
+
+def problem(loss: Any, domain: Any, **settings: Any) -> Problem:
+    """With an intercept, and bounds that examples of `stream` exceed."""
+    return Problem(loss, domain, DIMENSION, **({"label_bound": 0.8, "intercept": 0.5} | settings))
+
+
+def _tail() -> dict[str, Any]:
+    """Learners whose rows one example moves for ever."""
+    made: dict[str, Any] = {}
+    for loss, phi in LOSSES.items():
+        for domain, form in SETS.items():
+            ridged = problem(phi, form, ridge=0.1)
+            if domain != "space" or loss != "squared":
+                made[f"igd, {loss}, {domain}"] = IGD(ridged)
+                if np.isfinite(ridged.smoothness):
+                    made[f"giga, {loss}, {domain}"] = GIGA(ridged)
+                    made[f"printed giga, {loss}, {domain}"] = GIGA(replace(ridged, ridge=0.7), "printed")
+            if domain != "space":
+                made[f"fading, {loss}, {domain}"] = FadingIGD(problem(phi, form), strength=0.3)
+    inner = {"igd": made["igd, hinge, ball"], "igd on simplex": made["igd, logistic, simplex"]}
+    inner |= {"giga": made["giga, logistic, box"], "fading": made["fading, huber, ball"]}
+    for name, learner in inner.items():
+        for how in ("mean", "suffix", "last"):
+            made[f"{how} of {name}"] = averaged(learner, how, horizon=ROWS)
+    return made
+
+
+def _entry() -> dict[str, Any]:
+    """Learners of whose rows one example moves one."""
+    made: dict[str, Any] = {"total": private_sum(DIMENSION, 1.0, BUDGET, ROWS).learner}
+    for domain in ("ball", "box", "simplex"):
+        form = SETS[domain]
+        made[f"qftl, {domain}"] = QFTL(problem(Squared(), form, ridge=0.1))
+        made[f"qftl, one hot, {domain}"] = QFTL(problem(OneHot(3), form), extra_ridge=0.5)
+        for loss, phi in (LOSSES | SCORES).items():
+            made[f"ftrl, {loss}, {domain}"] = FTRL(problem(phi, form, ridge=0.1 if loss < "l" else 0.0))
+    return made
+
+
+def _by_definition() -> dict[str, tuple[Any, Any]]:
+    """Learners and mechanisms that have no pass of their own."""
+    net = [[-0.2, 0.0, 0.1, 0.1], [0.3, 0.1, 0.0, 0.0], [0.0, 0.0, 0.0, -0.2]]
+    return {
+        "ftl": (FTL(problem(Squared(), SETS["ball"], ridge=0.1)), Gaussian()),
+        "ftl by examples": (FTL(problem(Logistic(), SETS["box"], ridge=0.1)), Gaussian()),
+        "mean of ftl": (averaged(FTL(problem(Squared(), SETS["ball"], ridge=0.1)), horizon=ROWS), Gaussian()),
+        "igd of classes": (IGD(problem(Softmax(3), SETS["ball"], ridge=0.1)), Gaussian()),
+        "ewoo": (EWOO(problem(Hinge(), L2Ball(1.0)), net), Exponential()),
+        "experts": (experts(DIMENSION), Exponential()),
+    }
+
+
+TAIL, ENTRY, BY_DEFINITION = _tail(), _entry(), _by_definition()
+
+
+@cache
+def private(learner: str, mechanism: str, schedule: str, compiled: bool = True) -> Private:
+    """One of them all, by name."""
+    when, horizon = (SCHEDULES | ENDLESS)[schedule]
+    if learner in BY_DEFINITION:
+        who, how = BY_DEFINITION[learner]
+    else:
+        who, how = (TAIL | ENTRY)[learner], Gaussian() if mechanism == "gaussian" else STRATEGIES[mechanism]
+    return Private(who, how, when, BUDGET, horizon, seed=5, compiled=compiled)
+
+
+def stream(problem: Problem, seed: int = 1, rows: int = ROWS, *, short: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Examples that are too long, just long enough, short, tiny or zero; labels beyond their bounds among them.
+
+    Short ones pass the door as they are, whichever door it is.
+    """
+    rng, bound = np.random.default_rng(seed), problem.feature_bound
+    X = rng.normal(size=(rows, problem.dimension))
+    lengths = rng.choice([0.1, 0.5, 0.9] if short else [0.0, 1e-9, 0.3, 1.0, 1.0 + 1e-9, 5.0], size=rows) * bound
+    X *= (lengths / np.linalg.norm(X, axis=1))[:, None]
+    kind = problem.loss.labels
+    if kind == "class":
+        return X, rng.integers(0, problem.outputs, rows).astype(float)
+    if kind == "sign":
+        return X, np.where(X @ rng.normal(size=problem.dimension) > 0.0, 1.0, -1.0) * rng.choice([1, 1, 1, -1], rows)
+    return X, rng.choice([-3.0, -0.8, -0.1, 0.0, 0.5, 0.8, 3.0], rows)
+
+
+def rounding_of(learner: Any, t: np.ndarray) -> np.ndarray:
+    """How far apart rounding errors may put the rows of two runs on the same examples, as learners certify it."""
+    t = np.asarray(t, dtype=float)
+    if hasattr(learner, "first"):
+        every_round = np.arange(1.0, np.max(t, initial=0.0) + 1.0)
+        each = np.where(every_round >= learner.first, rounding_of(learner.learner, every_round), 0.0)
+        own = 2.0 * t * 2.0**-53 * learner.learner.longest_iterate * np.sqrt(learner.row_size)
+        return np.cumsum(each)[t.astype(int) - 1] / np.maximum(t - learner.first + 1.0, 1.0) + own
+    if isinstance(learner, IGD):
+        return learner.rounding(t) + learner._inexactness(t)
+    return learner.rounding(t) if isinstance(learner, GIGA) else np.zeros_like(t)
