@@ -1,9 +1,11 @@
 """One rule for settings: the method follows from the problem, and the plan says when nothing can be learnt."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from typer.testing import CliRunner
 
 from tacit import (
@@ -24,9 +26,11 @@ from tacit import (
     Unprovable,
     WholeSpace,
     every,
+    geometric,
 )
 from tacit.cli import app
 from tacit.plan import recommend
+from tacit.regret import best_in_hindsight, replay
 
 BUDGET = Privacy(1.0, 1e-6)
 
@@ -104,6 +108,24 @@ def test_burn_in_rises_with_the_number_of_classes(kind):
     assert np.mean(plans[4].private.problem.predict(point, X).argmax(axis=1) == y) > 0.95
 
 
+def test_ftrl_is_not_given_blocks_in_which_it_overshoots():
+    """Where the classes overlap and no ridge holds the point, a tenth of the stream at one point throws it about."""
+    rng, T = np.random.default_rng(0), 60_000
+    X = rng.normal(size=(T, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(rng.random(T) < expit(1.5 * X[:, 0]), 1.0, -1.0)
+    problem = Problem(Logistic(), L2Ball(3.0), 4, feature_bound=4.0)
+    regrets = []
+    for schedule in (None, geometric(1.1)):
+        plan = recommend(problem, Privacy(1.0, 1e-6), T, schedule=schedule, seed=1)
+        _, releases = plan.private.run(plan.private.start(), 4.0 * X, y)
+        regrets.append(replay(problem, releases, 4.0 * X, y).average_regret(best_in_hindsight(problem, 4.0 * X, y)))
+    assert recommend(problem, BUDGET, T).private.schedule == every(81)
+    assert recommend(problem, BUDGET).private.schedule == every(100)
+    assert recommend(replace(problem, ridge=0.5), BUDGET, T).private.schedule == geometric(1.1)
+    assert regrets[0] < 0.2 * regrets[1]
+
+
 def test_half_the_stream_in_noise_is_worth_a_warning():
     """Neither nothing nor enough."""
     problem = Problem(Hinge(), L2Ball(1.0), 5)
@@ -116,7 +138,7 @@ def test_before_its_burn_in_a_run_is_noise_and_long_after_it_is_not(loss):
     """On a stream with a clear signal the point is far from the truth before, and near it at ten times the burn-in."""
     rng = np.random.default_rng(0)
     problem = Problem(loss, L2Ball(1.0), 4, label_bound=1.0)
-    plan = recommend(problem, Privacy(2.0, 1e-6), horizon=30_000, seed=1)
+    plan = recommend(problem, Privacy(2.0, 1e-6), horizon=30_000, schedule=geometric(1.1), seed=1)
     X = rng.normal(size=(30_000, 4))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     truth = np.array([1.0, 0.0, 0.0, 0.0])
@@ -152,3 +174,14 @@ def test_the_command_prints_the_plan():
     assert data["warning"] is None
     hopeless = CliRunner().invoke(app, [*arguments[:2], "0.001", *arguments[3:]])
     assert "Nothing useful" in " ".join(hopeless.stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [("softmax",), ("one-hot",), ("squared", "--classes", "3")])
+def test_classes_go_with_losses_that_have_some(arguments):
+    """And only with those."""
+    usual = ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "5", "--horizon", "1000", "--loss")
+    refused = CliRunner().invoke(app, [*usual, *arguments])
+    assert isinstance(refused.exception, InvalidInput)
+    assert "--classes" in str(refused.exception)
+    made = json.loads(CliRunner().invoke(app, [*usual, "one-hot", "--classes", "3", "--json"]).stdout)
+    assert made["method"] == "pqftl"

@@ -19,7 +19,7 @@ from tacit import __version__
 from tacit.accounting import errata as paper_errata
 from tacit.accounting import paper
 from tacit.accounting.exact import Privacy, noise_multiplier
-from tacit.errors import TacitError
+from tacit.errors import InvalidInput, TacitError
 from tacit.experiments.experiment import json_text
 from tacit.mechanisms.sums import RunningSum
 from tacit.plan import Plan, recommend
@@ -155,7 +155,7 @@ def plan(
     dimension: Annotated[int, typer.Option(help="Number of features.")],
     horizon: Annotated[int | None, typer.Option(help="Number of examples; leave out for a stream without end.")] = None,
     loss: Annotated[Loss, typer.Option(help="What is learnt.")] = "logistic",
-    classes: Annotated[int, typer.Option(help="Number of classes, for softmax and one-hot.")] = 2,
+    classes: Annotated[int | None, typer.Option(help="Number of classes, for softmax and one-hot.")] = None,
     radius: Annotated[float, typer.Option(help="Longest model.")] = 1.0,
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
     feature_bound: Annotated[float, typer.Option(help="Longest features.")] = 1.0,
@@ -166,7 +166,9 @@ def plan(
 
     Example: tacit plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000
     """
-    learnt = _LOSSES[loss](classes)
+    if (classes is None) == (loss in ("softmax", "one-hot")):
+        raise InvalidInput(f"--classes goes with --loss softmax or one-hot, and they need it; loss is {loss}.")
+    learnt = _LOSSES[loss](classes or 2)
     problem = Problem(learnt, L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
     made = recommend(problem, Privacy(epsilon, delta), horizon)
     if as_json:

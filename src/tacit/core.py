@@ -85,6 +85,8 @@ class Private:
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         expect("schedule", self.schedule, hasattr(self.schedule, "round_of"), "every(1) or geometric(1.1)")
         expect("learner", self.learner, hasattr(self.learner, "certificate"), "IGD(problem)")
+        made = hasattr(self.mechanism, "calibrate") and not isinstance(self.mechanism, type)
+        expect("mechanism", self.mechanism, made, "Gaussian() or BLT()")
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, whole(name, value, least=int(name == "horizon")))

@@ -3,7 +3,9 @@
 **Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`): PQFTL. Any other loss over a
 bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses, PIGD for others.
 
-**Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream.
+**Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream. FTRL takes
+all gradients of a block at one point, so a long block overshoots unless the ridge holds it: without a ridge of a tenth
+of the loss's smoothness it is `every(m)` instead, `m = sqrt(horizon)/3`, and 100 without a horizon.
 
 **Mechanism.** For sums BLT with five buffers, or Anytime without a horizon; for iterates Gaussian noise of shape
 S^(2/3).
@@ -36,7 +38,7 @@ from tacit.mechanisms.tree import BinaryTree
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
 from tacit.problem.scores import OneHot
-from tacit.schedule import Schedule, geometric
+from tacit.schedule import Schedule, every, geometric
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
 _PLANNED = 100_000  # rounds to look ahead where there is no horizon
@@ -60,7 +62,7 @@ class Plan:
     >>> from tacit import L2Ball, Logistic, Privacy, Problem
     >>> plan = recommend(Problem(Logistic(), L2Ball(2.0), dimension=10), Privacy(1.0, 1e-6), horizon=100_000)
     >>> plan.method, plan.releases, plan.burn_in
-    ('pftrl', 103, 878)
+    ('pftrl', 953, 840)
     """
 
     method: Method
@@ -151,8 +153,8 @@ def recommend(
     """
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-    schedule = schedule or geometric(1.1)
     method, why = _method(problem)
+    schedule = schedule or _schedule(method, problem, horizon)
     if method in ("pqftl", "pftrl"):
         recipe = pqftl if method == "pqftl" else pftrl
         strategy = Anytime() if horizon is None else BLT(buffers=5)
@@ -172,6 +174,13 @@ def _method(problem: Problem) -> tuple[Method, str]:
     if problem.ridge > 0.0:
         return "pigd", "no bounded set, but a ridge: noisy implicit steps"
     raise Unprovable("without a bounded set or a ridge nothing is certified. Bound the domain, e.g. L2Ball(1.0).")
+
+
+def _schedule(method: Method, problem: Problem, horizon: int | None) -> Schedule:
+    """Few releases; for FTRL none after a block that would make it overshoot."""
+    if method != "pftrl" or problem.ridge >= 0.1 * (problem.smoothness - problem.ridge):
+        return geometric(1.1)
+    return every(100 if horizon is None else max(1, math.isqrt(horizon) // 3))
 
 
 def _curvature(problem: Problem) -> float:

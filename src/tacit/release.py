@@ -76,6 +76,10 @@ class Releases(Sequence[Release]):
                 raise ValueError("consecutive releases only: a slice without a step.")
             noisy, points, sd = self.noisy[index], self.points[index], self.noise_sd[index]
             return Releases(self.rounds[index], self.first + start, noisy, points, sd, self.simulated)
+        if not -len(self) <= index < len(self):
+            raise IndexError(
+                f"there are {len(self)} releases here, and none with index {index}: not every call has any."
+            )
         i = range(len(self))[index]
         noisy, point = self.noisy[i].copy(), self.points[i].copy()
         return Release(int(self.rounds[i]), self.first + i, noisy, point, float(self.noise_sd[i]), self.simulated)
@@ -113,6 +117,9 @@ class Collected:
 
     def add(self, noisy: Array, points: Array, noise_sd: Array) -> None:
         """The next ones."""
+        if len(noise_sd) == len(self.rounds) and self.done == 0:
+            self.arrays, self.done = [noisy, points, noise_sd], len(noise_sd)
+            return
         if self.done == 0:
             self.arrays = [np.empty((len(self.rounds), *part.shape[1:])) for part in (noisy, points, noise_sd)]
         if len(noise_sd) == 0:

@@ -56,7 +56,7 @@ def assert_same(made: Problem, X, y) -> np.ndarray:
     Entries that are less than the smallest normal number, in units of the largest, are cut short before they are scaled
     to the bound.
     """
-    V, labels, bad = made._legal_compiled(X, y)
+    V, labels, bad = made._legal_compiled(X, y, None)
     defined, expected, wrong = made._legal(X, y)
     np.testing.assert_array_equal(bad, wrong)
     np.testing.assert_array_equal(labels, expected)
@@ -89,7 +89,7 @@ def test_single_precision_is_measured_in_double(X, bound):
     """What float32 would round is not rounded: the bits are those of the same numbers as float64."""
     made, y = problem(dimension=5, bound=bound), np.zeros(3)
     V = assert_same(made, X, y)
-    np.testing.assert_array_equal(V, made._legal_compiled(X.astype(np.float64), y)[0])
+    np.testing.assert_array_equal(V, made._legal_compiled(X.astype(np.float64), y, None)[0])
     np.testing.assert_array_equal(made._legal(X, y)[0], made._legal(X.astype(np.float64), y)[0])
     assert all(exact_square(row) <= Fraction(bound) ** 2 for row in V)
 
@@ -120,11 +120,11 @@ def test_bits_do_not_depend_on_where_numbers_lie(layout, dimension):
     """Nor on how many rows come at once."""
     rng, made = np.random.default_rng(dimension), problem(dimension=dimension, intercept=0.5)
     X, y = rng.normal(size=(300, dimension)), rng.normal(size=300)
-    V, labels, _ = made._legal_compiled(X, y)
-    other, same_labels, _ = made._legal_compiled(LAYOUTS[layout](X), np.repeat(y, 2)[::2])
+    V, labels, _ = made._legal_compiled(X, y, None)
+    other, same_labels, _ = made._legal_compiled(LAYOUTS[layout](X), np.repeat(y, 2)[::2], None)
     np.testing.assert_array_equal(V, other)
     np.testing.assert_array_equal(labels, same_labels)
-    rows = [made._legal_compiled(LAYOUTS[layout](X[i : i + 1]), y[i : i + 1])[0] for i in range(0, 300, 37)]
+    rows = [made._legal_compiled(LAYOUTS[layout](X[i : i + 1]), y[i : i + 1], None)[0] for i in range(0, 300, 37)]
     np.testing.assert_array_equal(V[::37], np.concatenate(rows))
 
 
@@ -156,7 +156,7 @@ def test_every_kind_of_label(kind):
     )
     made = problem(kind, dimension=2, label=0.75)
     V = assert_same(made, np.tile([0.3, 0.4], (len(y), 1)), y)
-    _, labels, bad = made._legal_compiled(np.tile([0.3, 0.4], (len(y), 1)), y)
+    _, labels, bad = made._legal_compiled(np.tile([0.3, 0.4], (len(y), 1)), y, None)
     legal = {"real": [*range(11)], "sign": [0, 1], "class": [1, 2, 3, 4], "none": [*range(11)]}[kind]
     assert np.flatnonzero(~bad).tolist() == legal
     assert not V[bad].any()
@@ -184,6 +184,6 @@ def test_no_rows():
 def test_what_goes_in_is_not_written_to():
     """Features and labels stay as they were, though what comes out is shortened in place."""
     X, y = np.full((2, 4), 9.0), np.full(2, 9.0)
-    problem()._legal_compiled(X, y)
+    problem()._legal_compiled(X, y, None)
     assert (X == 9.0).all()
     assert (y == 9.0).all()

@@ -69,7 +69,7 @@ def show(rows: Sequence[Row]) -> list[Table | str]:
         *(_table(list(group)) for _, group in groupby(rows, key=_problem)),
         "Average regret, the median over seeds (least and most: in the files). Seeded simulations, and regret looks at "
         "exact examples: not private. Delivered is the epsilon that the noise provably gives at this delta, if it is "
-        "secret. Targets, where there are any, are figures of a prototype in NumPy.",
+        "secret." + (" Targets are figures of a prototype in NumPy." if any(row["target"] for row in rows) else ""),
     ]
 
 

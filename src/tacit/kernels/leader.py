@@ -37,8 +37,10 @@ def through_blt(
     inner: float,
     past: Any,
     epoch: Any,
-) -> tuple[Any, Any]:
-    """Noisy sums and points of these rounds.
+    noisy: Any,
+    points: Any,
+) -> None:
+    """Writes noisy sums and points of these rounds.
 
     `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
     multiplied by `inner`, and `past` is added to sums: for a strategy that is part of another. Changed are `point`,
@@ -46,7 +48,6 @@ def through_blt(
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
-    noisy, points = np.empty((count, size)), np.empty((count, size))
     row, scores = np.empty(size), np.empty(size // V.shape[1])
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
@@ -68,7 +69,6 @@ def through_blt(
             _decide(domain, noisy[done], strides[done], point)
             points[done] = point
             done += 1
-    return noisy, points
 
 
 @compiled
@@ -88,11 +88,12 @@ def through_tree(
     waiting: Any,
     nodes: Any,
     weights: Any,
-) -> tuple[Any, Any]:
+    noisy: Any,
+    points: Any,
+) -> None:
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
     loss, domain, steepest, most, lattice = learner
     count, size, done, place = len(rounds), len(point), 0, 0
-    noisy, points = np.empty((count, size)), np.empty((count, size))
     row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V.shape[1])
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
@@ -110,7 +111,6 @@ def through_tree(
             _decide(domain, noisy[done], strides[done], point)
             points[done] = point
             done += 1
-    return noisy, points
 
 
 @compiled

@@ -67,10 +67,11 @@ def releases(
     steps: Any,
     magnitude: float,
     noise: Any,
-) -> tuple[Any, Any]:
-    """The same iterates on their lattice, with noise, and the points of the set next to them."""
-    size, count, done = len(x), len(rounds), 0
-    noisy, points, work = np.empty((count, size)), np.empty((count, size)), np.empty(size)
+    noisy: Any,
+    points: Any,
+) -> None:
+    """Writes the same iterates on their lattice, with noise, and the points of the set next to them."""
+    count, done, work = len(rounds), 0, np.empty(len(x))
     for i in range(len(y)):
         step(how, loss, domain, steepest, x, t + i + 1, V[i], y[i], centre, work)
         if done < count and rounds[done] == t + i + 1:
@@ -78,7 +79,6 @@ def releases(
             points[done] = noisy[done]
             project(domain[0], domain[1], domain[2], points[done])
             done += 1
-    return noisy, points
 
 
 @compiled

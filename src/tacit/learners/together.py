@@ -49,7 +49,8 @@ class Coded:
         from tacit.kernels import steps
 
         problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
-        noisy, points = steps.releases(*problem, x, t, X, y, rounds, step, magnitude, noise)
+        noisy, points = np.empty(noise.shape), np.empty(noise.shape)
+        steps.releases(*problem, x, t, X, y, rounds, step, magnitude, noise, noisy, points)
         return noisy, points
 
 

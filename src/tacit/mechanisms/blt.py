@@ -164,7 +164,8 @@ class BLTCoder(OneRowEach):
         running, zero = public["sum"].copy(), np.zeros(len(block.point))
         past, epoch = zero if past is None else past, zero.copy() if epoch is None else epoch
         sides = (th, om, encoder), (ph, inverse, decoder)
-        shown = through_blt(*block, noise, steps, largest, *sides, running, inner, past, epoch)
+        shown = np.empty(noise.shape), np.empty(noise.shape)
+        through_blt(*block, noise, steps, largest, *sides, running, inner, past, epoch, *shown)
         return Led({"buffers": encoder}, {"buffers": decoder, "sum": running}, *shown)
 
 

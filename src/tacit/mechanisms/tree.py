@@ -144,7 +144,9 @@ class TreeCoder(Dense):
         from tacit.kernels.leader import through_tree
 
         waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
-        shown = through_tree(*block, noise, steps, largest, k, waiting, nodes, self._weights)
+        shape = len(block.rounds), len(block.point)
+        shown = np.empty(shape), np.empty(shape)
+        through_tree(*block, noise, steps, largest, k, waiting, nodes, self._weights, *shown)
         return Led({"nodes": waiting}, {"nodes": nodes}, *shown)
 
     @property
