@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from kernels.streams import (
     stream,
 )
 from tacit import (
+    BLT,
     FTRL,
     GIGA,
     IGD,
@@ -38,6 +38,7 @@ from tacit import (
     L2Ball,
     Logistic,
     Private,
+    Problem,
     ScalarLoss,
     Squared,
     averaged,
@@ -47,7 +48,9 @@ from tacit import (
 )
 from tacit.learners.ftrl import _Inside
 from tacit.learners.together import one_by_one
-from tacit.passes import Definition, Together
+from tacit.learners.total import Total
+from tacit.mechanisms.blt import BLTCoder
+from tacit.passes import Definition, Together, ours
 from zoo import Diagonal, LogCosh
 
 TOGETHER = [(learner, "gaussian") for learner in TAIL]
@@ -370,18 +373,52 @@ def test_a_mechanism_that_hides_one_row_its_own_way_hides_all_so():
         assert np.max(np.abs(defined.noisy - one.run(one.start(), X, y)[1].noisy)) > 0.0
 
 
-def test_a_subclass_that_changes_nothing_stays_compiled():
-    """Names of its own, and caches, are no change."""
+class Quiet(IGD):
+    """Learns nothing, in one and in many; its certificate could say so."""
 
-    @dataclass(frozen=True)
-    class Named(IGD):
-        name: str = "mine"
+    def absorb(self, exact, t, X, y, point):
+        return exact
 
-        @cached_property
-        def title(self):
-            return self.name.title()
+    def hand_over_all(self, exact, t, X, y, rounds):
+        return exact, np.tile(exact["x"], (len(rounds), 1))
 
-    assert type(Private(Named(RIDGED), Gaussian(), every(1), BUDGET, ROWS)._pass) is Together
+
+class Flat(Problem):
+    """Gradients of a thousandth."""
+
+    def data_gradient(self, x, v, y):
+        return 1e-3 * super().data_gradient(x, v, y)
+
+
+class Louder(BLTCoder):
+    """Another strategy, by the verbs of a coder."""
+
+    def encode(self, secret, row, k):
+        return secret, 2.0 * row[None, :]
+
+
+def strangers():
+    """A learner, a problem inside one, a learner inside one, a mechanism and a strategy of another's."""
+    flat = Flat(RIDGED.loss, RIDGED.domain, RIDGED.dimension, ridge=RIDGED.ridge)
+    yield Private(Quiet(RIDGED), Gaussian(), every(1), BUDGET, ROWS, seed=1)
+    yield Private(GIGA(flat), Gaussian(), every(1), BUDGET, ROWS, seed=1)
+    yield Private(averaged(Quiet(RIDGED), horizon=ROWS), Gaussian(), every(1), BUDGET, ROWS, seed=1)
+    for mine, theirs in (("noise", "calibrated"), ("encode", "coder")):
+        one = Private(Total(RIDGED), BLT(), every(1), BUDGET, ROWS, seed=1)
+        if theirs == "coder":
+            one.calibrated.coder = Louder(*astuple(one.calibrated.coder)[:3])
+        else:
+            changed = {mine: lambda self, *args: [], "__module__": "mine"}
+            one.calibrated.__class__ = type("Mine", (type(one.calibrated),), changed)
+        yield one
+
+
+def test_what_another_wrote_goes_by_the_definition():
+    """A compiled loop knows only its own classes; a subclass that changes nothing pays for it, too."""
+    for one in strangers():
+        assert type(one._pass) is Definition
+        assert not one._pass.forgets
+    assert ours(RIDGED, IGD(RIDGED), Gaussian())
 
 
 # The same numbers in another shape.

@@ -47,6 +47,7 @@ NAMES = [
     "QFTL",
     "Quantile",
     "Release",
+    "Releases",
     "ScalarLoss",
     "Schedule",
     "Simplex",

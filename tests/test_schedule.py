@@ -204,3 +204,17 @@ def test_schedules_are_values():
     assert repr(every(2.0)) == "Every(rounds=2)"
     assert at([1, 5]) == at((1, 5))
     assert repr(geometric(1.5, 2)) == "Geometric(ratio=1.5, start=2)"
+
+
+def test_rounds_that_do_not_increase_are_refused_without_a_horizon_too():
+    """Two releases at one round would leave one of them without noise."""
+
+    @dataclass(frozen=True)
+    class Twice:
+        def round_of(self, k):
+            return (k + 1) // 2 * 10
+
+    with pytest.raises(InvalidInput, match="do not increase"):
+        Timetable(Twice(), None).following(0, 40)
+    with pytest.raises(InvalidInput, match="do not increase"):
+        Timetable(Twice(), None).following(1, 15)

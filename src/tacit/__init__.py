@@ -49,6 +49,7 @@ _HOME = {
     "QFTL": "learners.qftl",
     "Quantile": "problem.losses",
     "Release": "release",
+    "Releases": "release",
     "ScalarLoss": "problem.scalar",
     "Schedule": "schedule",
     "Simplex": "problem.sets",

@@ -57,6 +57,7 @@ from tacit.problem.sets import L2Ball as L2Ball
 from tacit.problem.sets import Simplex as Simplex
 from tacit.problem.sets import WholeSpace as WholeSpace
 from tacit.release import Release as Release
+from tacit.release import Releases as Releases
 from tacit.schedule import Schedule as Schedule
 from tacit.schedule import at as at
 from tacit.schedule import every as every
@@ -102,6 +103,7 @@ __all__ = [
     "Problem",
     "Quantile",
     "Release",
+    "Releases",
     "ScalarLoss",
     "Schedule",
     "Simplex",

@@ -30,7 +30,7 @@ from tacit.accounting.ledger import Ledger
 from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
-from tacit.passes import Pass, Passed, pass_through
+from tacit.passes import Pass, Passed, ours, pass_through
 from tacit.problem.problem import Problem
 from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
@@ -58,7 +58,8 @@ class Private:
     seed : int, optional
         For simulations and tests, which then protect nobody.
     compiled : bool
-        Use compiled passes where there are some. They release what the definition does, up to a lattice step.
+        Use compiled passes where there are some: for classes of this package, not for your own or your subclasses of
+        them. They release what the definition does, up to a lattice step.
 
     Examples
     --------
@@ -113,14 +114,14 @@ class Private:
         """
         X, y = self.problem.read(X, y)
         self._check(state, len(y))
-        last, new = state.t + len(y), state
+        last, new, fast = state.t + len(y), state, self.compiled and ours(self.problem)
         found = Collected(self.timetable.following(state.k, last), state.k + 1)
         place = np.empty((min(len(y), self._most_rows), self.problem.width)) if self._pass.forgets else None
         while new.t < last:
             start, rounds = new.t - state.t, found.rounds[found.done : found.done + self._most_releases]
             end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
             end = min(end, start + self._most_rows)
-            bounded = self.problem.legal(X[start:end], y[start:end], start, self.compiled, place)
+            bounded = self.problem.legal(X[start:end], y[start:end], start, fast, place)
             new, passed = self._advance(new, *bounded, rounds[rounds <= state.t + end])
             found.add(passed.noisy, passed.points, passed.noise_sd)
         return self._commit(state, new), found.releases(state.simulated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -152,8 +153,11 @@ class Timetable:
         if isinstance(self.schedule, Every):
             end = min(k + most, last // self.schedule.rounds)
             return np.arange(k + 1, end + 1, dtype=np.int64) * self.schedule.rounds
-        rounds = takewhile(lambda due: due is not None and due <= last, map(self.due, count(k + 1)))
-        return np.array(list(islice(rounds, most)), dtype=np.int64)
+        rounds = takewhile(lambda due: due <= last, (self.due(j) or math.inf for j in count(k + 1)))
+        found = [self.due(k) or 0 if k else 0, *map(int, islice(rounds, most))]
+        if any(a >= b for a, b in pairwise(found)):
+            raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
+        return np.array(found[1:], dtype=np.int64)
 
     def fits(self, t: int, k: int) -> bool:
         """Whether a stream that has seen t examples has made k releases.

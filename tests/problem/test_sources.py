@@ -209,3 +209,24 @@ def test_nothing_is_imported_to_find_out():
     code = "import sys; from tacit.problem.sources import source_of; source_of([[1.0]]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"pyarrow", "pandas"} & set(done.stdout.split())
+
+
+def test_one_duration_in_a_list_does_not_change_the_others():
+    """NumPy would make durations of all of them."""
+    assert as_numbers([[1], [2], [np.timedelta64(5, "s")]])[:2].tolist() == [[1.0], [2.0]]
+    assert np.isnan(as_numbers([1, True, np.timedelta64(5, "s")])[2])
+    assert np.isnan(as_numbers(np.array([1, 2], dtype="m8[s]"))).all()
+
+
+def test_masked_values_are_missing():
+    """What lies under a mask is nobody's value."""
+    masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
+    np.testing.assert_array_equal(as_numbers(masked), [[1.0, np.nan], [3.0, 4.0]])
+
+
+def test_a_source_that_gives_another_number_of_rows_is_refused():
+    """Rows that nobody sent would be learnt."""
+    problem = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)
+    for compiled in (False, True):
+        with pytest.raises(InvalidInput, match="were due"):
+            problem.legal(np.zeros((3, 2)), np.zeros(4), 0, compiled)

@@ -228,7 +228,11 @@ class Problem:
         self, X: Array, y: Array, first: int = 0, compiled: bool = False, out: Array | None = None
     ) -> tuple[Array, Array]:
         """Numbers made legal; `first` is the number of the first row in complaints, `out` a place for compiled rows."""
-        V, labels, bad = self._legal_compiled(X, y, out) if compiled else self._legal(X, y)
+        if X.shape != (len(y), self.dimension):
+            raise InvalidInput(
+                f"{len(y)} rows of {self.dimension} features were due, and {X.shape} came. Check the source."
+            )
+        V, labels, bad = self._legal_compiled(X, y, out) if compiled else self._legal(X.copy(), y.copy())
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
         return V, labels

@@ -52,7 +52,7 @@ class ColumnRows:
         start, end, _ = block.indices(self.shape[0])
         part, out = self.table.slice(start, end - start), np.empty((end - start, self.shape[1]))
         for j, column in enumerate(part.columns):
-            out[:, j] = as_numbers(column)
+            out[:, j] = as_numbers(np.asarray(column))
         return out
 
 
@@ -76,13 +76,15 @@ def as_numbers(values: Any) -> Array:
     >>> as_numbers(["1.5", None, 2])
     array([1.5, nan, 2. ])
     """
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(object), None)
     try:
         plain = np.asarray(values)
         if plain.dtype in (np.float32, np.float64):
             return plain
         if plain.dtype.kind in "biuf":
             return np.asarray(plain, dtype=np.float64, order="C")
-        if plain.dtype.kind in "mM":
+        if plain.dtype.kind in "mM" and isinstance(values, np.ndarray):  # one duration makes a list of numbers "m"
             return np.full(plain.shape, math.nan)
     except (ValueError, OverflowError):
         pass
