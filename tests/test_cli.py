@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tacit import Privacy, __version__, reproduce_cli
+from tacit import Privacy, __version__
 from tacit.accounting import errata, paper
 from tacit.cli import app
-from tacit.experiments import REGISTRY, regret_table, runs
+from tacit.experiments import REGISTRY, experiment, regret_table, runs
 from tacit.report.tables import errata_table
 
 
@@ -135,7 +135,7 @@ def test_an_interrupted_experiment_says_how_to_go_on(monkeypatch, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reproduce_cli, "reproduce", interrupted)
+    monkeypatch.setattr(experiment, "reproduce", interrupted)
     done = run("reproduce", "regret", "--out", str(tmp_path))
     assert done.exit_code == 130
     assert "the same command goes on" in done.stderr
@@ -148,3 +148,9 @@ def test_reproduce_names_its_experiments_and_refuses_no_seeds(tmp_path):
         assert name in text
         assert entry.summary.split()[0] in text
     assert run("reproduce", "regret", "--seeds", "0", "--out", str(tmp_path)).exit_code == 2
+
+
+def test_help_needs_nothing_heavy():
+    """Neither NumPy nor SciPy nor Numba is loaded to print it."""
+    code = "import sys, tacit.cli; print(sorted({'numpy', 'scipy', 'numba', 'matplotlib'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import groupby
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 try:
     import typer
-    from rich.console import Console
-    from rich.table import Table
 except ImportError:  # pragma: no cover
     raise SystemExit("The tacit command needs the extra `cli` (typer and rich): install tacit[cli].") from None
 
 from tacit import __version__
-from tacit.accounting import errata as paper_errata
-from tacit.accounting import paper
-from tacit.accounting.exact import Privacy, noise_multiplier
 from tacit.errors import InvalidInput, TacitError
-from tacit.experiments.experiment import json_text
-from tacit.mechanisms.sums import RunningSum
-from tacit.plan import Plan, recommend
-from tacit.problem.losses import Absolute, Hinge, Logistic, Squared
-from tacit.problem.problem import Problem
-from tacit.problem.scalar import ScalarLoss
-from tacit.problem.scores import OneHot, ScoresLoss, Softmax
-from tacit.problem.sets import L2Ball
-from tacit.report.tables import errata_table
 from tacit.reproduce_cli import app as reproduce
+
+if TYPE_CHECKING:  # commands import what they need, so that the others start at once
+    from collections.abc import Callable
+
+    from tacit.accounting import errata as paper_errata
+    from tacit.accounting import paper
+    from tacit.accounting.exact import Privacy
+    from tacit.plan import Plan
+    from tacit.problem.scalar import ScalarLoss
+    from tacit.problem.scores import ScoresLoss
 
 app = typer.Typer(
     help="Differentially private online learning.",
@@ -58,15 +53,25 @@ def privacy(
 
     Example: tacit privacy --epsilon 1 --delta 1e-6 --releases 100000
     """
+    from tacit.accounting.exact import Privacy
+
     answer = _privacy(Privacy(epsilon, delta), releases)
     if as_json:
-        typer.echo(json_text(answer))
+        typer.echo(_as_json(answer))
     else:
         _show_privacy(answer)
 
 
+def _as_json(value: Any) -> str:
+    from tacit.experiments.experiment import json_text
+
+    return json_text(value)
+
+
 def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
     """The answer of `tacit privacy` as data."""
+    from tacit.accounting.exact import noise_multiplier
+
     return {
         "epsilon": budget.epsilon,
         "delta": budget.delta,
@@ -79,6 +84,8 @@ def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
 
 def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, float]:
     """POCP at T = releases, its sensitivity right, with the parameters for which its theorem claims the budget."""
+    from tacit.accounting import paper
+
     parameters = paper.parameters_claiming(budget)
     cost = paper.delivered(parameters, releases, reading)
     return {
@@ -91,6 +98,9 @@ def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, 
 
 
 def _show_privacy(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(title=f"{answer['releases']:,} Gaussian releases of equal cost", title_justify="left")
     table.add_column("noise chosen by")
     table.add_column("noise / sensitivity", justify="right")
@@ -119,14 +129,20 @@ def errata(
 
     Example: tacit errata
     """
+    from tacit.accounting import errata as paper_errata
+
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:
-        typer.echo(json_text([asdict(row) for row in rows]))
+        typer.echo(_as_json([asdict(row) for row in rows]))
     else:
         _show_errata(rows)
 
 
 def _show_errata(rows: list[paper_errata.Erratum]) -> None:
+    from rich.console import Console
+
+    from tacit.report.tables import errata_table
+
     console = Console()
     for _, group in groupby(rows, key=lambda row: (row.T, row.epsilon, row.delta)):
         console.print(errata_table(list(group)))
@@ -138,14 +154,23 @@ def _show_errata(rows: list[paper_errata.Erratum]) -> None:
 
 
 Loss = Literal["logistic", "hinge", "squared", "absolute", "softmax", "one-hot"]
-_LOSSES: dict[Loss, Callable[[int], ScalarLoss | ScoresLoss]] = {
-    "logistic": lambda classes: Logistic(),
-    "hinge": lambda classes: Hinge(),
-    "squared": lambda classes: Squared(),
-    "absolute": lambda classes: Absolute(),
-    "softmax": Softmax,
-    "one-hot": OneHot,
-}
+
+
+def _loss(name: Loss, classes: int | None) -> ScalarLoss | ScoresLoss:
+    """The loss of this name; classes go with those that have some, and only with them."""
+    from tacit.problem import losses, scores
+
+    if (classes is None) == (name in ("softmax", "one-hot")):
+        raise InvalidInput(f"--classes goes with --loss softmax or one-hot, and they need it; loss is {name}.")
+    if classes is not None:
+        return scores.Softmax(classes) if name == "softmax" else scores.OneHot(classes)
+    plain: dict[str, Callable[[], ScalarLoss]] = {
+        "logistic": losses.Logistic,
+        "hinge": losses.Hinge,
+        "squared": losses.Squared,
+        "absolute": losses.Absolute,
+    }
+    return plain[name]()
 
 
 @app.command()
@@ -166,18 +191,26 @@ def plan(
 
     Example: tacit plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000
     """
-    if (classes is None) == (loss in ("softmax", "one-hot")):
-        raise InvalidInput(f"--classes goes with --loss softmax or one-hot, and they need it; loss is {loss}.")
-    learnt = _LOSSES[loss](classes or 2)
+    from tacit.accounting.exact import Privacy
+    from tacit.plan import recommend
+    from tacit.problem.problem import Problem
+    from tacit.problem.sets import L2Ball
+
+    learnt = _loss(loss, classes)
     problem = Problem(learnt, L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
     made = recommend(problem, Privacy(epsilon, delta), horizon)
     if as_json:
-        typer.echo(json_text(made.as_data()))
+        typer.echo(_as_json(made.as_data()))
     else:
         _show_plan(made)
 
 
 def _show_plan(made: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tacit.mechanisms.sums import RunningSum
+
     console, data = Console(), made.as_data()
     console.print(f"[bold]{made.method}[/bold]: {made.why}.", highlight=False)
     table = Table("setting", "value")

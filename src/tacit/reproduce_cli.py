@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tacit.experiments import REGISTRY, load
-from tacit.experiments.experiment import json_text, reproduce
 
 app = typer.Typer(help="Run experiments again: a table, its data and a picture.", no_args_is_help=True)
 
@@ -23,6 +21,10 @@ def _command(name: str) -> Callable[..., None]:
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
         fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the runs that were kept.")] = False,
     ) -> None:
+        from rich.console import Console
+
+        from tacit.experiments.experiment import json_text, reproduce
+
         experiment, aside = load(name), Console(stderr=True)
         try:
             rows = reproduce(experiment, out, aside, quick=quick, seeds=seeds, fresh=fresh)
