@@ -144,3 +144,9 @@ def test_an_import_to_the_left_is_fine(module, source):
 
 def test_the_modules_were_found():
     assert "tacit.errors" in MODULES
+
+
+def test_the_layers_are_written_down_for_contributors():
+    """As they are."""
+    text = (SOURCE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert " ".join(ORDER.split()) in " ".join(text.split())

@@ -60,7 +60,7 @@ _HOME = {
     "StateConflict": "errors",
     "TacitError": "errors",
     "Unprovable": "errors",
-    "VectorLoss": "problem.problem",
+    "VectorLoss": "problem.vector",
     "WholeSpace": "problem.sets",
     "at": "schedule",
     "averaged": "learners.averaged",

@@ -45,7 +45,6 @@ from tacit.problem.losses import Quantile as Quantile
 from tacit.problem.losses import Squared as Squared
 from tacit.problem.nets import grid as grid
 from tacit.problem.problem import Problem as Problem
-from tacit.problem.problem import VectorLoss as VectorLoss
 from tacit.problem.scalar import ScalarLoss as ScalarLoss
 from tacit.problem.scores import OneHot as OneHot
 from tacit.problem.scores import Softmax as Softmax
@@ -56,6 +55,7 @@ from tacit.problem.sets import L1Ball as L1Ball
 from tacit.problem.sets import L2Ball as L2Ball
 from tacit.problem.sets import Simplex as Simplex
 from tacit.problem.sets import WholeSpace as WholeSpace
+from tacit.problem.vector import VectorLoss as VectorLoss
 from tacit.release import Release as Release
 from tacit.release import Releases as Releases
 from tacit.schedule import Schedule as Schedule

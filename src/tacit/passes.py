@@ -59,7 +59,7 @@ class HidesTogether(Protocol):
     def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
         """Integers to add to all that `count` releases encode."""
 
-    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> Hidden:
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
         """`encode`, the noise, and `decode`, one by one."""
 
 
@@ -91,7 +91,7 @@ class ReleasesTogether(Protocol):
         """The exact state after all examples, noisy rows and points; None where there is no such loop."""
 
 
-class Hidden(NamedTuple):
+class HiddenRows(NamedTuple):
     """What is left of a mechanism's memories, noisy rows, and their deviations."""
 
     secret: Arrays
@@ -107,6 +107,12 @@ class LeadsInside(Protocol):
     @property
     def leads(self) -> bool:
         """Whether it can."""
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """Integers to add to all that `count` releases encode."""
+
+    def noise_sds(self, k: int, count: int) -> Array:
+        """Deviations of as many noisy rows from release k on."""
 
     def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> Led:
         """Noisy rows and points from release k on, of a regularised leader by number."""

@@ -129,6 +129,8 @@ class Collected:
         self.done += len(noise_sd)
 
     def releases(self, simulated: bool) -> Releases:
-        """All of them."""
+        """All of them; never memory that no release was written to."""
+        if self.done != len(self.rounds):
+            raise RuntimeError(f"{self.done} of {len(self.rounds)} releases were made: a pass of tacit is wrong.")
         noisy, points, noise_sd = self.arrays
         return Releases(self.rounds, self.first, noisy, points, noise_sd, simulated)

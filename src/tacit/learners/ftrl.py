@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -129,8 +129,7 @@ class _Inside:
         rest = int(rounds[-1]) - state.t if count else 0
         noisy, points = np.empty((0, len(total))), np.empty((0, len(point)))
         if count:
-            calibrated: Any = self.calibrated
-            sd, noise = calibrated.noise_sds(k, count), calibrated.noise_for(seed, k, count)
+            sd, noise = self.calibrated.noise_sds(k, count), self.calibrated.noise_for(seed, k, count)
             strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
             block = Block(self.leader, point, total, state.t, X[:rest], y[:rest], rounds, strides)
             secret, public, noisy, points = self.calibrated.lead(block, secret, public, k, noise)

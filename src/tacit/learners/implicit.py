@@ -28,8 +28,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from tacit.arrays import Array
-from tacit.problem.problem import Problem, VectorLoss
+from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss
+from tacit.problem.vector import VectorLoss
 
 _LAST_BITS = 4.0 * 2.0**-52
 

@@ -51,7 +51,7 @@ from tacit.accounting.exact import SMALLEST, Privacy
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, Unprovable
-from tacit.mechanisms.releases import Releases, share, shares
+from tacit.mechanisms.releases import NoiseByRelease, share, shares
 from tacit.mechanisms.sampling import GUMBEL_STEP, Bits, lattice_gumbel
 from tacit.schedule import Timetable
 
@@ -104,7 +104,7 @@ class Exponential:
         return _Finite(_finite(certificate.at(timetable.rounds), timetable.rounds), size, privacy)
 
 
-class _Race(Releases):
+class _Race(NoiseByRelease):
     """Scores, Gumbel noise, and the number of the winner; the rate of release k comes from the subclass."""
 
     def rate(self, k: int) -> float:

@@ -8,17 +8,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from tacit import passes
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import BudgetExhausted, InvalidInput
 from tacit.mechanisms.lattice import checked, ideal_mu, lattice_step, on_lattice, settle
-from tacit.mechanisms.releases import Releases
+from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 from tacit.mechanisms.strategy import Coder, LeadingCoder
-from tacit.passes import Block, Led
+from tacit.passes import Block, HiddenRows, Led
 from tacit.schedule import Every, Timetable
 
 LONGEST = 2**23
@@ -30,10 +29,10 @@ _COARSE = 2.0**-51  # its step, in sums of all examples so far: integers stay be
 _FOR_SAMPLING = 1e-3  # share of epsilon that it keeps for its sampler
 
 
-class Hidden(Releases):
+class HiddenSums(NoiseByRelease):
     """Encoded rows on a lattice under noise of one deviation, and the sums decoded from them.
 
-    In `Releases`, which draws the noise, every encoded row counts as a release.
+    In `NoiseByRelease`, which draws the noise, every encoded row counts as a release.
     """
 
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy) -> None:
@@ -85,7 +84,7 @@ class Hidden(Releases):
         drawn, ends = self.noise_for(seed, k, count), [self.coder.before(j) for j in range(k, k + count + 1)]
         return [drawn[start - ends[0] : end - ends[0]] for start, end in pairwise(ends)]
 
-    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> passes.Hidden:
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
         """Compiled; as `encode` and `decode`."""
         from tacit.kernels import lattice
 
@@ -99,7 +98,7 @@ class Hidden(Releases):
             secret, encoded = self.coder.encode_all(secret, rows, k)
             noisy = lattice.hidden(encoded, steps, math.inf, noise)
         public, sums = self.coder.decode_all(public, noisy, k, count)
-        return passes.Hidden(secret, public, sums, self.noise_sds(k, count))
+        return HiddenRows(secret, public, sums, self.noise_sds(k, count))
 
     def noise_sds(self, k: int, count: int) -> Array:
         """Deviations of as many sums from the k-th on."""
@@ -130,7 +129,7 @@ class Hidden(Releases):
         return public, total, self.noise_sd(k)
 
 
-class Finite(Hidden):
+class Finite(HiddenSums):
     """A known number of releases, one lattice step."""
 
     def __init__(
@@ -184,7 +183,7 @@ class Finite(Hidden):
         return total([Cost(self._mu**2), sampling_cost(int(self.count) * self.size, shift)])
 
 
-class Endless(Hidden):
+class Endless(HiddenSums):
     """A stream without a horizon, up to `LONGEST` rounds: steps grow with the sums, and are paid for in advance."""
 
     def __init__(

@@ -15,14 +15,14 @@ from tacit.accounting.cost import Cost
 from tacit.accounting.exact import SMALLEST, Privacy, mu_of
 from tacit.arrays import Array, Arrays, Integers
 from tacit.errors import InvalidInput, Unprovable
-from tacit.mechanisms.releases import Releases
+from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
-from tacit.passes import Hidden
+from tacit.passes import HiddenRows
 
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
 
-class OnLattice(Releases):
+class OnLattice(NoiseByRelease):
     """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
 
     def __init__(self, size: int, count: float, magnitude: float, claimed: Privacy) -> None:
@@ -60,12 +60,12 @@ class OnLattice(Releases):
         """A row for each release."""
         return self.noise(seed, k, count)
 
-    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> Hidden:
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
         """Compiled; as `encode` and `decode`."""
         from tacit.kernels import lattice
 
         sd, step = self.levels_of(k, len(rows))
-        return Hidden(secret, public, lattice.hidden(rows, step, self.magnitude, noise), sd)
+        return HiddenRows(secret, public, lattice.hidden(rows, step, self.magnitude, noise), sd)
 
 
 def shifts(moved: Array, sd: Array) -> Array:

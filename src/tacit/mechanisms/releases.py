@@ -16,10 +16,10 @@ from tacit.arrays import Arrays, Integers
 from tacit.mechanisms.sampling import Bits, secret_bits, seeded_bits
 
 BLOCK = 256
-"""Releases whose seeded noise is drawn together."""
+"""NoiseByRelease whose seeded noise is drawn together."""
 
 
-class Releases:
+class NoiseByRelease:
     """Rows of `size` integers for up to `count` releases, secret or repeatable; the subclass draws them."""
 
     def __init__(self, size: int, count: float, claimed: Privacy) -> None:

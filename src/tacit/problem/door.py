@@ -57,14 +57,14 @@ def complaint(row: int, X: Array, y: Array, loss: object, classes: int, first: i
     )
 
 
-def shortest_long(bound: float, dimension: int) -> float:
+def longest_row(bound: float, dimension: int) -> float:
     """Rows that are longer are scaled to this length: short of the bound by more than any rounding error of a norm."""
     return bound * (1.0 - max(1e-12, dimension * 2.0**-51))
 
 
 def clip_rows(X: Array, bound: float) -> Array:
     """Rows scaled to norm at most `bound`; dividing by the largest entry first, so that no norm overflows."""
-    bound = shortest_long(bound, X.shape[1])
+    bound = longest_row(bound, X.shape[1])
     largest = np.max(np.abs(X), axis=1, keepdims=True)
     unit = X / np.where(largest > 0.0, largest, 1.0)
     length = np.linalg.norm(unit, axis=1, keepdims=True)

@@ -5,66 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, one_of, positive, whole
-from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint, shortest_long
+from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint, longest_row
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.scores import ScoresLoss
 from tacit.problem.sets import ConvexSet
 from tacit.problem.sources import Source
-
-
-@runtime_checkable
-class VectorLoss(Protocol):
-    """A convex loss that is not a function of `v·x` alone; every constant is an upper bound.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Nearness:  # half the squared distance of the point to the example
-    ...     labels = "sign"
-    ...
-    ...     def value(self, x, v, y):
-    ...         return 0.5 * (x - v) @ (x - v)
-    ...
-    ...     def gradient(self, x, v, y):
-    ...         return x - v
-    ...
-    ...     def lipschitz(self, feature_bound, radius, label_bound):
-    ...         return feature_bound + radius
-    ...
-    ...     def smoothness(self, feature_bound):
-    ...         return 1.0
-    ...
-    ...     def gradient_diameter(self, feature_bound, radius, label_bound):
-    ...         return 2.0 * feature_bound
-    >>> from tacit import IGD, L2Ball, Problem
-    >>> IGD(Problem(Nearness(), L2Ball(1.0), dimension=2, ridge=0.5)).certificate
-    l2/tail, 4/(t+1)
-    """
-
-    @property
-    def labels(self) -> Literal["sign", "real", "class", "none"]:
-        """Legal labels: -1 and +1, any number up to the problem's `label_bound`, a class from 0 on, or none."""
-
-    def value(self, x: Array, v: Array, y: float) -> float:
-        """The loss of the point `x` on one example."""
-
-    def gradient(self, x: Array, v: Array, y: float) -> Array:
-        """Its gradient in `x`."""
-
-    def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """Longest gradient over points of norm ≤ `radius` and legal examples."""
-
-    def smoothness(self, feature_bound: float) -> float:
-        """Lipschitz constant of the gradient; infinite where there is none."""
-
-    def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """Largest distance between the gradients of two legal examples at one such point."""
+from tacit.problem.vector import VectorLoss
 
 
 @dataclass(frozen=True)
@@ -254,7 +207,7 @@ class Problem:
         V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
         kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[self.loss.labels]
         most = float(self.outputs) if kind == codes.CLASS else self._label_bound
-        longest = shortest_long(self.feature_bound, self.dimension)
+        longest = longest_row(self.feature_bound, self.dimension)
         labels, bad = door.bounded(X, y, longest, self.intercept, kind, most, V)
         return V, labels, bad
 
