@@ -43,18 +43,19 @@ ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolu
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
     "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),
-    "no intercept": ("V[i, d:] = intercept", "V[i, d:] = 0.0", IGD),
+    "no intercept": ("V[i, j] = intercept", "V[i, j] = 0.0", IGD),
     "labels are not cut": ("min(max(y[i], -label_bound), label_bound)", "y[i]", QFTL),
 }
 LATTICE = {
-    "no noise": (" + noise[j]) * step", ") * step", IGD),
-    "rows are rounded down": ("value * per_step + 0.5", "value * per_step", IGD),
+    "no noise": (" + noise[k, j]) * step\n", ") * step\n", IGD),
+    "no noise on sums": (" + noise[k, j]) * step[k]", ") * step[k]", BLT),
+    "rows are rounded down": ("* per_step + 0.5)\n\n", "* per_step)\n\n", IGD),
 }
 STRATEGIES = {
-    "a stale buffer": ("buffers[0, j] = a * u + x", "buffers[0, j] = a * u", BLT),
+    "a stale buffer": ("buffers[i, j] = a * u + x", "buffers[i, j] = a * u", BLT),
     "a buffer that does not fade": ("decay * buffers[i, j] + row[j]", "buffers[i, j] + row[j]", ONE_BUFFER),
     "a buffer that is left out": ("p * u + q * v + r * w + s * z", "p * u + q * v + r * w", BLT),
-    "a sum that starts anew": ("total[j] += sums[k, j]", "total[j] = sums[k, j]", BLT),
+    "a sum that starts anew": ("total[j] += row[j]", "total[j] = row[j]", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
@@ -64,17 +65,18 @@ STEPS = {
     "one round too late": ("if done < count and rounds[done] == t + i + 1", "if rounds[done] == t + i", IGD),
     "totals one round too early": ("and t + i + 1 >= first", "and t + i + 2 >= first", SUFFIX),
     "another regulariser": ("shrink = 1.0 / (1.0 + eta * strength)", "shrink = 1.0", IGD),
-    "a pull that does not fade": (", strength * i**-0.25", ", strength", FADING),
-    "the other step": ("i / 2.0 if kind == PRINTED else i + delay", "i + delay", PRINTED),
-    "prox, then project": ("_root(loss, domain, x, v, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
+    "a pull that does not fade": (", strength * t**-0.25", ", strength", FADING),
+    "the other step": ("t / 2.0 if kind == PRINTED else t + delay", "t + delay", PRINTED),
+    "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
 }
 LOSSES = {
     "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", CASES[9]),
     "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
-    "a ball of the wrong size": ("scale = high / math.sqrt(squared)", "scale = 1.0 / math.sqrt(squared)", IGD),
+    "a ball of the wrong size": ("scale = high / math.sqrt(length) if", "scale = 1.0 / math.sqrt(length) if", IGD),
     "a box without a floor": ("min(max(x[j], low), high)", "min(x[j], high)", GIGA),
+    "a box without a floor for points": ("min(max(rows[k, j], low), high)", "min(rows[k, j], high)", GIGA),
 }
 QUADRATIC = {
     "a lost square root of two": ("math.sqrt(0.5)", "1.0", QFTL),

@@ -12,8 +12,8 @@ import numpy as np
 
 from tacit.kernels import blt, tree
 from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
-from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import dot
+from tacit.kernels.compiling import compiled, inlined
+from tacit.kernels.dots import along
 from tacit.kernels.losses import slope
 from tacit.kernels.sets import project
 
@@ -28,6 +28,8 @@ def through_blt(
     y: Any,
     rounds: Any,
     strides: Any,
+    noisy: Any,
+    points: Any,
     noise: Any,
     steps: Any,
     largest: Any,
@@ -37,8 +39,6 @@ def through_blt(
     inner: float,
     past: Any,
     epoch: Any,
-    noisy: Any,
-    points: Any,
 ) -> None:
     """Writes noisy sums and points of these rounds.
 
@@ -48,9 +48,9 @@ def through_blt(
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
-    row, scores = np.empty(size), np.empty(size // V.shape[1])
+    row, decoded, scores = np.empty(size), np.empty(size), np.empty(size // V.shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             most_of_row, to_steps, from_steps = largest[done], inner / steps[done], steps[done] / inner
             for j in range(size):
@@ -60,14 +60,13 @@ def through_blt(
             blt.move(total, encoder[0], encoder[1], encoder[2], row)
             for j in range(size):
                 row[j] = (math.floor(row[j] * to_steps + 0.5) + noise[done, j]) * from_steps
-                noisy[done, j] = row[j]
+                decoded[j] = row[j]
                 total[j] = 0.0
-            blt.move(row, decoder[0], decoder[1], decoder[2], noisy[done])
+            blt.move(row, decoder[0], decoder[1], decoder[2], decoded)
             for j in range(size):
-                running[j] += noisy[done, j]
+                running[j] += decoded[j]
                 noisy[done, j] = past[j] + running[j]
-            _decide(domain, noisy[done], strides[done], point)
-            points[done] = point
+            _decide(domain, noisy, done, strides[done], point, points)
             done += 1
 
 
@@ -81,6 +80,8 @@ def through_tree(
     y: Any,
     rounds: Any,
     strides: Any,
+    noisy: Any,
+    points: Any,
     noise: Any,
     steps: Any,
     largest: Any,
@@ -88,15 +89,13 @@ def through_tree(
     waiting: Any,
     nodes: Any,
     weights: Any,
-    noisy: Any,
-    points: Any,
 ) -> None:
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
     loss, domain, steepest, most, lattice = learner
     count, size, done, place = len(rounds), len(point), 0, 0
     row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V.shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             step = steps[done]
             for j in range(size):
@@ -108,8 +107,7 @@ def through_tree(
                     encoded[h, j] += noise[place + h, j]
             place += len(encoded)
             noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
-            _decide(domain, noisy[done], strides[done], point)
-            points[done] = point
+            _decide(domain, noisy, done, strides[done], point, points)
             done += 1
 
 
@@ -119,37 +117,48 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     loss, _, steepest, most, lattice = learner
     scores = np.empty(len(point) // V.shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
 
 
-@compiled
-def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
+@inlined
+def _decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
+    """The point of row k, in place of the last one, and into row k."""
     scale = -1.0 / stride
     for j in range(len(point)):
-        point[j] = noisy[j] * scale
+        point[j] = noisy[k, j] * scale
     project(domain[0], domain[1], domain[2], point)
+    for j in range(len(point)):
+        points[k, j] = point[j]
 
 
-@compiled
+@inlined
 def _add_gradient(
-    loss: Code, steepest: float, most: float, lattice: float, point: Any, v: Any, y: float, scores: Any, total: Any
+    loss: Code,
+    steepest: float,
+    most: float,
+    lattice: float,
+    point: Any,
+    V: Any,
+    i: int,
+    y: float,
+    scores: Any,
+    total: Any,
 ) -> None:
-    """Adds a gradient, its entries on their lattice, to `total`."""
-    d, per_lattice = len(v), 1.0 / lattice
-    _slopes(loss, steepest, point, v, y, scores)
+    """Adds row i's gradient, its entries on their lattice, to `total`."""
+    d, per_lattice = V.shape[1], 1.0 / lattice
+    _slopes(loss, steepest, point, V, i, y, scores)
     for row in range(len(scores)):
-        steep, sums = scores[row], total[row * d : (row + 1) * d]
+        steep, first = scores[row], np.uint64(row * d)
         for j in range(d):
-            entry = min(max(steep * v[j], -most), most)
-            sums[j] += np.rint(entry * per_lattice) * lattice
+            entry = min(max(steep * V[i, j], -most), most)
+            total[first + np.uint64(j)] += np.rint(entry * per_lattice) * lattice
 
 
 @compiled
-def _slopes(loss: Code, steepest: float, point: Any, v: Any, y: float, scores: Any) -> None:
-    """The slope in each score, in place of the scores."""
-    d = len(v)
+def _slopes(loss: Code, steepest: float, point: Any, V: Any, i: int, y: float, scores: Any) -> None:
+    """The slope in each score of row i, in place of the scores."""
     for row in range(len(scores)):
-        scores[row] = dot(point[row * d : (row + 1) * d], v)
+        scores[row] = along(V, i, point, row * V.shape[1])
     if loss[0] == SOFTMAX:
         top, total = scores.max(), 0.0
         for row in range(len(scores)):

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
-from tacit.contracts import Certificate
+from tacit.contracts import Calibrated, Certificate
 from tacit.errors import Unprovable
-from tacit.learners.together import Coded, one_by_one, project_all
+from tacit.learners.together import Coded, InOneLoop, one_by_one, project_all
+from tacit.passes import HidesEachAlone, Pass
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, Values, check_slopes
 
@@ -73,23 +74,10 @@ class IterateLearner:
         x = exact["x"].copy()
         return {"x": x}, how.iterates(x, t, X, y, rounds)
 
-    def release_all(
-        self,
-        exact: Arrays,
-        t: int,
-        X: Array,
-        y: Array,
-        rounds: Integers,
-        step: Array,
-        most: float,
-        noise: Integers,
-    ) -> tuple[Arrays, Array, Array] | None:
-        """Compiled, if loss and set are of the package."""
-        if (how := self.coded) is None:
-            return None
-        x = exact["x"].copy()
-        noisy, points = how.releases(x, t, X, y, rounds, step, most, noise)
-        return {"x": x}, noisy, points
+    def pass_through(self, calibrated: Calibrated) -> Pass | None:
+        """Compiled from examples to points, if loss and set are of the package and each row is hidden by itself."""
+        coded = self.coded
+        return InOneLoop(coded, calibrated) if coded is not None and isinstance(calibrated, HidesEachAlone) else None
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """The points of the domain nearest to the noisy iterates."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Learner
 from tacit.kernels.codes import Code
+from tacit.passes import HidesEachAlone
 from tacit.problem.codes import loss_code, set_code
 from tacit.problem.problem import Problem
 from tacit.problem.sets import ConvexSet
+from tacit.release import Collected
+from tacit.state import Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,24 +38,32 @@ class Coded:
         problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
         return np.asarray(steps.iterates(*problem, x, t, X, y, rounds, total, first))
 
-    def releases(
-        self,
-        x: Array,
-        t: int,
-        X: Array,
-        y: Array,
-        rounds: Integers,
-        step: Array,
-        magnitude: float,
-        noise: Integers,
-    ) -> tuple[Array, Array]:
+
+@dataclass(frozen=True, eq=False)
+class InOneLoop:
+    """Steps, noise and projections in one loop, for a mechanism that hides each iterate by itself."""
+
+    coded: Coded
+    calibrated: HidesEachAlone
+    forgets: ClassVar[bool] = True
+
+    def __call__(
+        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
         """The iterates hidden under noise on a lattice, and the points of the set next to that."""
         from tacit.kernels import steps
 
-        problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
-        noisy, points = np.empty(noise.shape), np.empty(noise.shape)
-        steps.releases(*problem, x, t, X, y, rounds, step, magnitude, noise, noisy, points)
-        return noisy, points
+        t, k, exact = at[:3]
+        x, count, how = exact["x"].copy(), len(rounds), self.coded
+        if not count:
+            how.iterates(x, t, X, y, rounds)
+            return at._replace(t=t + len(y), exact={"x": x})
+        noise = self.calibrated.noise_for(seed, k + 1, count)
+        noisy, points, noise_sd = shown.room(count, len(x), len(x))
+        noise_sd[:], step = self.calibrated.levels_of(k + 1, count)
+        problem, lattice = (how.how, how.loss, how.domain, how.steepest, how.centre), (step, self.calibrated.magnitude)
+        steps.releases(*problem, x, t, X, y, rounds, *lattice, noise, noisy, points)
+        return at._replace(t=t + len(y), k=k + count, exact={"x": x}, point=points[-1].copy())
 
 
 def coded(how: Code, problem: Problem) -> Coded | None:

@@ -221,7 +221,7 @@ def finish(
                 at += _ONE
         minus = -((word >> _SIGN) & _ONE)
         drawn[start + entry] = np.int64((k ^ minus) - minus)
-        done, used = done + 1, np.int64(at)
+        done, used = done + 1, np.int64(at)  # type: ignore[assignment]
     return done, used
 
 
