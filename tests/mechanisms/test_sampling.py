@@ -14,7 +14,7 @@ from mechanisms.draws import apart, complaints, repeats, slow_normal, smirnov
 from tacit import InvalidInput
 from tacit.mechanisms import sampling
 from tacit.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
-from tacit.mechanisms.ziggurat import BLOCKS, LAYERS, _fill, tables
+from tacit.mechanisms.rectangles import BLOCKS, LAYERS, tables
 
 pytestmark = pytest.mark.privacy
 

@@ -16,7 +16,7 @@ being rounded to multiples of 2⁻⁶⁰, nor by layers being a little wider tha
 **Bits.** One word holds the layer (8 bits), the sign (1) and the first 55 bits of U, `x = U·x_i`. That settles 98 tries
 of 100 at a first look: U is below `inner_i`, where `F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes
 out. Otherwise a second word continues U to 119 bits and a third is V, the height within the layer; the tail takes five
-fresh words. So an integer costs 1.05 words. They are read in order: `GROUP` integers take a word each, and then those
+fresh words. So an integer costs 1.06 words. They are read in order: `GROUP` integers take a word each, and then those
 that it did not settle, one after another, what they need. What is drawn does not depend on how many are fetched at a
 time.
 
@@ -46,10 +46,11 @@ factor `exp(±45.6 ε)`, so is the sum of all weights, and what lies beyond `REA
 
 *A first look settles what the long way would find.* It takes the first 53 bits of U, `u = ⌊U·2⁵³⌋`, and doubles:
 `v = u·w`, `w = x_i·scale·2⁻⁵³`. Made doubles and multiplied, w has a relative error of at most 2.01 ε and v of 3.02 ε;
-as `v ≤ 2⁵³·w`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`, and the bits that follow add less than 1.1·w. So the long way
-rounds a number within 4.2·w of v, cut after 59 places of `x·scale/2ᴱ`, which is another 2⁻⁶·w at most. Where v is more
-than 6·w away from the nearest half-integer, it finds v's nearest integer; and where `u·2¹¹` is below `inner_i`, cut to
-53 bits, it keeps what it finds whatever V is. ∎
+as `u < 2⁵³`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`, and the bits that follow add less than 1.1·w. So the long way,
+which loses nothing but what x has after 124 places, 2⁻⁶⁸·w, rounds a number within 4.3·w of v. Where v is more than 6·w
+away from the nearest half-integer, with room for the rounding of that comparison, it finds v's nearest integer; and
+where u is below `⌊inner_i/2¹¹⌋`, all 64 bits of U that begin with it are below `inner_i`, and it keeps what it finds
+whatever V is. A scale of 0 makes w and v 0, and whatever is not settled is 0 in `finish`, which takes no word for it. ∎
 
 Marsaglia, Tsang: *The Ziggurat Method for Generating Random Variables*, J. Stat. Softw. 5(8), 2000.
 """
@@ -212,7 +213,7 @@ def finish(
                 at += _ONE
         minus = -((word >> _SIGN) & _ONE)
         drawn[start + entry] = np.int64((k ^ minus) - minus)
-        done, used = done + 1, np.int64(at)
+        done, used = done + 1, int(np.int64(at))  # an unsigned one would turn `used` into a float
     return done, used
 
 
