@@ -112,7 +112,7 @@ def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled)
     assert releases[-1].t == HORIZON
     for release in releases:
         exact = learnt(private, private.learner.start(), 0, V[: release.t], y[: release.t])["x"]
-        step = private.calibrated.step[release.k - 1]
+        _, step = private.calibrated.levels(release.k)
         assert np.abs(release.noisy - exact).max() <= step / 2
         few_units = 8 * 2.0**-53 if compiled else 0.0  # a norm added up in another order, a root, a quotient, a product
         np.testing.assert_allclose(release.point, PROBLEM.domain.project(release.noisy), rtol=few_units, atol=0.0)

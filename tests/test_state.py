@@ -402,7 +402,7 @@ def test_a_private_state_cannot_pass_for_a_simulation_nor_for_another_round():
 def test_what_a_guarantee_was_computed_from_cannot_be_changed():
     """Rounds, deviations and lattice steps are read-only."""
     one = private()
-    for array in (one.timetable.rounds, one.calibrated.sd, one.calibrated.step):
+    for array in (one.timetable.rounds, *one.calibrated.levels_of(1, 2)):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 

@@ -175,7 +175,7 @@ class Private:
     @cached_property
     def settings(self) -> str:
         """A hash of everything that was chosen and of what follows from it; a state belongs to one."""
-        rounds = self.timetable.rounds if self.timetable.horizon else np.arange(1, 65)
+        rounds = self.timetable.following(0, self.timetable.horizon or 64, 4096)
         noise = [self.calibrated.noise_sd(k) for k in range(1, min(len(rounds), 64) + 1)]
         certificate = self.learner.certificate
         chosen = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count, islice, pairwise, takewhile
@@ -127,19 +127,38 @@ class Timetable:
             raise InvalidInput("a stream without a horizon has no last round. Ask due(k) for the round of a release.")
         last: int = self.horizon
         if isinstance(self.schedule, Every):
-            multiples = np.arange(self.schedule.rounds, last, self.schedule.rounds, dtype=np.int64)
-            return fixed(np.append(multiples, last))
+            return fixed(self.following(0, last))
         terms = (self.schedule.round_of(k) or last for k in count(1))
         rounds = [0, *islice(takewhile(lambda t: t < last, terms), last), last]
         if any(a >= b for a, b in pairwise(rounds)):
             raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
         return fixed(np.array(rounds[1:], dtype=np.int64))
 
+    @property
+    def count(self) -> int:
+        """How many releases there are; only with a horizon.
+
+        >>> Timetable(every(4), horizon=10).count
+        3
+        """
+        if isinstance(self.schedule, Every) and self.horizon is not None:
+            return -(-self.horizon // self.schedule.rounds)
+        return len(self.rounds)
+
+    def blocks(self, size: int = 2**16) -> Iterator[NDArray[np.int64]]:
+        """Every published round, so many at a time, so that a long stream takes no memory; only with a horizon."""
+        for k in range(0, self.count, size):
+            yield self.following(k, self.horizon or 0, size)
+
     def due(self, k: int) -> int | None:
         """The round of the k-th release, or None after the last."""
         if self.horizon is None:
             return self.schedule.round_of(k)
-        return int(self.rounds[k - 1]) if k <= len(self.rounds) else None
+        if k > self.count:
+            return None
+        if isinstance(self.schedule, Every):
+            return min(k * self.schedule.rounds, self.horizon)
+        return int(self.rounds[k - 1])
 
     def following(self, k: int, last: int, most: int | None = None) -> NDArray[np.int64]:
         """The rounds of the releases after the k-th, up to round `last`, and no more than `most`.
@@ -148,11 +167,12 @@ class Timetable:
         array([ 8, 10])
         """
         most = last if most is None else most
+        if isinstance(self.schedule, Every):
+            made = self.count if last == self.horizon else last // self.schedule.rounds
+            multiples = np.arange(k + 1, min(k + most, made) + 1, dtype=np.int64) * self.schedule.rounds
+            return multiples if self.horizon is None else np.minimum(multiples, self.horizon)
         if self.horizon is not None:
             return self.rounds[k : min(k + most, int(np.searchsorted(self.rounds, last, side="right")))]
-        if isinstance(self.schedule, Every):
-            end = min(k + most, last // self.schedule.rounds)
-            return np.arange(k + 1, end + 1, dtype=np.int64) * self.schedule.rounds
         rounds = takewhile(lambda due: due <= last, (self.due(j) or math.inf for j in count(k + 1)))
         found = [self.due(k) or 0 if k else 0, *map(int, islice(rounds, most))]
         if any(a >= b for a, b in pairwise(found)):

@@ -28,6 +28,7 @@ from tacit.problem.scores import OneHot
 from tacit.problem.svec import unpacked
 
 _MOST = 2**17  # examples whose products float64 adds up exactly
+_IN_CACHE = 1024  # examples made whole numbers and multiplied at a time
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
 
@@ -108,11 +109,20 @@ class QFTL:
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Whole products, added up since the last release: exactly, so in any order."""
-        total, upper = exact["sum"], self._upper
+        total = exact["sum"]
         for start in range(0, len(y), _MOST):
-            V, Y = self._factors(X[start : start + _MOST], y[start : start + _MOST])
-            total = total + np.concatenate([(V.T @ V)[upper], (Y.T @ V).ravel()]).astype(np.int64)
+            total = total + self._sum(X[start : start + _MOST], y[start : start + _MOST])
         return {"sum": total}
+
+    def _sum(self, X: Array, y: Array) -> Integers:
+        """Whole products of as many examples as float64 adds up, a few at a time, which stay in a core's cache."""
+        p, place = self.problem, np.empty((min(len(y), _IN_CACHE), self.problem.width))
+        matrix, vectors = np.zeros((p.width, p.width)), np.zeros((p.outputs, p.width))
+        for start in range(0, len(y), _IN_CACHE):
+            V, Y = self._factors(X[start : start + _IN_CACHE], y[start : start + _IN_CACHE], place)
+            matrix += V.T @ V
+            vectors += Y.T @ V
+        return np.concatenate([matrix[self._upper], vectors.ravel()]).astype(np.int64)
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
@@ -157,10 +167,11 @@ class QFTL:
         pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self._w**2)) / p.radius
         return p.ridge * t + self.extra_ridge + pull * noise_sd + _LEAST
 
-    def _factors(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Features, and a row of labels for each example, as whole numbers."""
+    def _factors(self, X: Array, y: Array, place: Array | None = None) -> tuple[Array, Array]:
+        """Features, and a row of labels for each example, as whole numbers; `place` is for the features."""
         targets = self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
-        return in_units(X, self.problem.norm_bound), in_units(targets, self._label_bound)
+        out = None if place is None else place[: len(y)]
+        return in_units(X, self.problem.norm_bound, out), in_units(targets, self._label_bound)
 
     @cached_property
     def _upper(self) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -26,7 +27,8 @@ from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, one_of
-from tacit.mechanisms.lattice import OnLattice, checked, ideal_mu, lattice_step, on_lattice, settle, shifts
+from tacit.mechanisms.lattice import OnLattice, checked, ideal_mu, settle, shifts
+from tacit.mechanisms.levels import Levels, Planned, Printed
 from tacit.mechanisms.releases import BLOCK, share, shares
 from tacit.mechanisms.sampling import sampling_cost
 from tacit.schedule import Timetable
@@ -36,6 +38,8 @@ _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 _FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
 _SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
+_AT_ONCE = 2**12  # releases whose levels are worked out together
+_KEPT = 2**8  # such blocks: a million releases
 
 
 @dataclass(frozen=True)
@@ -77,46 +81,53 @@ class Gaussian:
             return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
         if timetable.horizon is None:
             return _Endless(certificate, timetable, size, privacy)
-        sensitivity = checked(certificate.at(timetable.rounds), certificate.magnitude)
-        shift = _SLIGHTLY_MORE * float(np.max(shifts(sensitivity, self._spread(sensitivity, privacy.mu))))
-        mu = ideal_mu(privacy, sampling_cost(len(sensitivity) * size, shift))
-        sd, step = settle(lambda moved: self._spread(moved, mu), sensitivity, size, certificate.magnitude)
-        return _Finite(sensitivity, sd, step, size, certificate.magnitude, privacy)
-
-    def _spread(self, sensitivity: Array, mu: float) -> Array:
-        """Deviations in this shape whose costs add up to mu²."""
-        p = _POWERS[self.shape]
-        moved = sensitivity > 0.0
-        costs = math.fsum(sensitivity[moved] ** (2.0 - 2.0 * p))
-        safe = min(_SAFE, 1.0 - len(sensitivity) * 2.0**-50)
-        return np.where(moved, sensitivity**p, 0.0) * math.sqrt(costs) / (mu * safe)
+        planned = partial(Planned, certificate, size, _POWERS[self.shape])
+        safe = min(_SAFE, 1.0 - timetable.count * 2.0**-50)
+        without_lattice = planned((planned().scale_for(timetable, privacy.mu * safe),))
+        farthest = max(float(np.max(shifts(*without_lattice.at(rounds)[:2]))) for rounds in timetable.blocks())
+        mu = ideal_mu(privacy, sampling_cost(timetable.count * size, _SLIGHTLY_MORE * farthest))
+        return _Finite(planned().settled(timetable, mu * safe), timetable, privacy)
 
 
 class _Finite(OnLattice):
-    """Noise for a known list of releases."""
+    """Noise for a known number of releases, whose levels are worked out a block at a time and kept for a while."""
 
-    def __init__(
-        self, sensitivity: Array, sd: Array, step: Array, size: int, magnitude: float, claimed: Privacy
-    ) -> None:
-        super().__init__(size, len(sd), magnitude, claimed)
-        self.sd, self.step = fixed(sd), fixed(step)
-        moved = on_lattice(sensitivity, step, size)
-        shift = shifts(moved, sd)
-        self._spent = fixed(np.cumsum(shift**2) * (1.0 + (len(sd) + 8) * 2.0**-52))
-        self._farthest = float(np.max(shift))
+    def __init__(self, levels: Levels, timetable: Timetable, claimed: Privacy) -> None:
+        super().__init__(levels.size, timetable.count, levels.certificate.magnitude, claimed)
+        self._levels, self._timetable = levels, timetable
+        self._of_block = lru_cache(maxsize=_KEPT)(self._work_out)
+        self._before, self._farthest = [0.0], 0.0
+        for block in range(-(-timetable.count // _AT_ONCE)):
+            spent = self._of_block(block)[2]
+            self._before.append(self._before[-1] + float(spent[-1]))
+            self._farthest = max(self._farthest, math.sqrt(float(np.max(np.diff(spent, prepend=0.0)))))
 
     def levels(self, k: int) -> tuple[float, float]:
-        return float(self.sd[k - 1]), float(self.step[k - 1])
+        sd, step = self.levels_of(k, 1)
+        return float(sd[0]), float(step[0])
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
-        return self.sd[k - 1 : k - 1 + count], self.step[k - 1 : k - 1 + count]
+        first, last = (k - 1) // _AT_ONCE, (k + count - 2) // _AT_ONCE
+        parts = [self._of_block(block)[:2] for block in range(first, last + 1)]
+        sd, step = parts[0] if len(parts) == 1 else (np.concatenate(part) for part in zip(*parts, strict=True))
+        start = k - 1 - first * _AT_ONCE
+        return sd[start : start + count], step[start : start + count]
 
     def cost(self, k: int | None) -> Cost:
         """The costs of the first k releases, added up once and rounded up, and the sampler's."""
+        k = self._timetable.count if k is None else k
         if k == 0:
             return FREE
-        k = len(self.sd) if k is None else k
-        return total([Cost(float(self._spent[k - 1])), sampling_cost(k * self.size, self._farthest)])
+        block, within = divmod(k - 1, _AT_ONCE)
+        spent = self._before[block] + float(self._of_block(block)[2][within])
+        spent *= 1.0 + (self._timetable.count + 8) * 2.0**-51
+        return total([Cost(spent), sampling_cost(k * self.size, self._farthest)])
+
+    def _work_out(self, block: int) -> tuple[Array, Array, Array]:
+        """Deviations, lattice steps, and costs added up, of a block of releases."""
+        rounds = self._timetable.following(block * _AT_ONCE, self._timetable.horizon or 0, _AT_ONCE)
+        moved, sd, step = self._levels.at(rounds)
+        return fixed(sd), fixed(step), fixed(np.cumsum(shifts(moved, sd) ** 2))
 
 
 class _Endless(OnLattice):
@@ -162,13 +173,9 @@ def _as_in_the_paper(
     if (horizon := timetable.horizon) is None:
         raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
     reading: paper.Reading = "printed" if calibration == "paper-printed" else "proven"
-    rounds = timetable.rounds.astype(np.float64)
-    if certificate.paper is not None:
-        sd, claimed = certificate.paper(privacy, horizon, rounds, reading)
-    else:
+    stated = certificate.paper
+    if stated is None:
         every_round = np.arange(1.0, horizon + 1.0)
-        lam = float(np.max(every_round * certificate.at(every_round)))
-        sd, claimed = paper.pocp_noise(lam, privacy, horizon, rounds, reading)
-    sensitivity = checked(certificate.at(rounds), certificate.magnitude)
-    step = lattice_step(sensitivity, sd, size, certificate.magnitude)
-    return _Finite(sensitivity, sd, step, size, certificate.magnitude, claimed)
+        stated = partial(paper.pocp_noise, float(np.max(every_round * certificate.at(every_round))))
+    printed = Printed(certificate, size, lambda rounds: stated(privacy, horizon, rounds, reading))
+    return _Finite(printed, timetable, printed.noise(np.ones(1))[1])

@@ -135,11 +135,13 @@ class Finite(HiddenSums):
     def __init__(
         self, coder: Coder, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, sd: float = 0.0
     ) -> None:
-        rounds = timetable.rounds
-        rows = coder.before(len(rounds) + 1)
+        rows = coder.before(timetable.count + 1)
         super().__init__(coder, size, rows, claimed)
-        moved = float(np.max(checked(certificate.at(rounds), certificate.magnitude)))
-        self.largest = certificate.magnitude * float(np.max(np.diff(rounds, prepend=0)))
+        moved, wait, last = 0.0, 0, 0
+        for rounds in timetable.blocks():
+            moved = max(moved, float(np.max(checked(certificate.at(rounds), certificate.magnitude))))
+            wait, last = max(wait, int(np.max(np.diff(rounds, prepend=last)))), int(rounds[-1])
+        self.largest = certificate.magnitude * wait
         errors = 2.0 * math.sqrt(rows * size) * coder.blur * self.largest
         ideal = np.array([moved * coder.column * (1.0 + 2.0**-40) + errors])
         per_step, reach = self._rounding(rows), self.largest * (1.0 if coder.whole else coder.reach)

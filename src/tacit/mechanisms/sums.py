@@ -71,7 +71,7 @@ class RunningSum:
                 raise InvalidInput(f"a stream without a horizon ends at round {LONGEST:,}. Publish before it.")
             return Endless(self.coder(releases), certificate, timetable, size, privacy, releases, longest)
         if calibration == "exact":
-            return Finite(self.coder(len(timetable.rounds)), certificate, timetable, size, privacy)
+            return Finite(self.coder(timetable.count), certificate, timetable, size, privacy)
         if certificate.paper is None:
             raise InvalidInput("the paper states no noise for this learner. Use calibration='exact'.")
         if not self.is_the_papers:
@@ -79,8 +79,9 @@ class RunningSum:
                 "the paper's noise is for sums by its tree. Use BinaryTree(refined=False), or calibration='exact'."
             )
         reading: Reading = "printed" if calibration == "paper-printed" else "proven"
-        sd, claimed = certificate.paper(privacy, timetable.horizon, timetable.rounds.astype(np.float64), reading)
-        return Finite(self.coder(len(timetable.rounds)), certificate, timetable, size, claimed, float(sd[0]))
+        first = timetable.following(0, timetable.horizon, 1).astype(np.float64)
+        sd, claimed = certificate.paper(privacy, timetable.horizon, first, reading)
+        return Finite(self.coder(timetable.count), certificate, timetable, size, claimed, float(sd[0]))
 
     @property
     def is_the_papers(self) -> bool:

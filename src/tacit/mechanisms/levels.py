@@ -1,0 +1,99 @@
+"""Deviations and lattice steps of releases by their rounds, so that a plan for a long stream takes no memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tacit.accounting.exact import Privacy
+from tacit.arrays import Array, Integers
+from tacit.contracts import Certificate
+from tacit.errors import InvalidInput
+from tacit.mechanisms.lattice import checked, lattice_step, on_lattice
+from tacit.mechanisms.sampling import LARGEST_SCALE
+from tacit.schedule import Timetable
+
+
+class Level(NamedTuple):
+    """Of releases: by how much an example moves them, on their lattice; deviations; lattice steps."""
+
+    moved: Array
+    sd: Array
+    step: Array
+
+
+class Levels(Protocol):
+    """What is known of the releases at any rounds."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """How far one example moves rows."""
+
+    @property
+    def size(self) -> int:
+        """Entries of a row."""
+
+    def at(self, rounds: Integers) -> Level:
+        """Of the releases at these rounds."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Deviations `c·S^power`, and lattice steps that fit them.
+
+    Only the scale c depends on all releases. A step is chosen for a deviation, adds to the sensitivity, and so to the
+    deviation: `scales` are c without a lattice, then with the lattice for that, and so on.
+    """
+
+    certificate: Certificate
+    size: int
+    power: float
+    scales: tuple[float, ...] = ()
+
+    def at(self, rounds: Integers) -> Level:
+        sensitivity = checked(self.certificate.at(rounds), self.certificate.magnitude)
+        moved, sd, step = sensitivity, np.zeros_like(sensitivity), np.zeros_like(sensitivity)
+        for i, scale in enumerate(self.scales):
+            if i > 0:
+                step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)
+                moved = on_lattice(sensitivity, step, self.size)
+            sd = np.where(moved > 0.0, moved**self.power, 0.0) * scale
+        return Level(moved, sd, step)
+
+    def scale_for(self, timetable: Timetable, mu: float) -> float:
+        """The scale for which the costs of all releases add up to mu², on the lattice that comes next."""
+        costs = (self._next(rounds) ** (2.0 - 2.0 * self.power) for rounds in timetable.blocks())
+        return math.sqrt(math.fsum(math.fsum(some) for some in costs)) / mu
+
+    def _next(self, rounds: Integers) -> Array:
+        """Sensitivities, of rows that can be moved, on the lattice that comes next."""
+        moved = replace(self, scales=(*self.scales, 1.0)).at(rounds).moved
+        return moved[moved > 0.0]
+
+    def settled(self, timetable: Timetable, mu: float) -> Planned:
+        """Deviations and lattice steps that fit each other, whose costs add up to mu²."""
+        plan = replace(self, scales=(self.scale_for(timetable, mu),))
+        for _ in range(8):
+            plan = replace(plan, scales=(*plan.scales, plan.scale_for(timetable, mu)))
+            if all((sd <= LARGEST_SCALE * step).all() for _, sd, step in map(plan.at, timetable.blocks())):
+                return plan
+        raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The paper's deviations, on a lattice."""
+
+    certificate: Certificate
+    size: int
+    noise: Callable[[Array], tuple[Array, Privacy]]
+
+    def at(self, rounds: Integers) -> Level:
+        sd, _ = self.noise(rounds.astype(np.float64))
+        sensitivity = checked(self.certificate.at(rounds), self.certificate.magnitude)
+        step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)
+        return Level(on_lattice(sensitivity, step, self.size), sd, step)
