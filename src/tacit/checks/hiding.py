@@ -83,7 +83,7 @@ class Hiding:
         """What each row becomes on the secret side."""
         secret, out = self.calibrated.start()[0], []
         for k, row in enumerate(rows, start=1):
-            secret, integers = self.calibrated.encode(secret, row, k)
+            secret, integers = self.calibrated.encode(secret, row.copy(), k)
             out.append(integers)
         return out
 

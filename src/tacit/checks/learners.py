@@ -24,7 +24,7 @@ def absorb_and_hand_over_are_pure(trial: Trial) -> None:
 
     A state that was written to is another state: a stream could not be replayed, forked or refused.
     """
-    learner, (V, y) = trial.learner, (array.copy() for array in trial.bounded)
+    learner, (V, y) = trial.learner, trial.bounded
     n, start, point = len(y), learner.start(), learner.problem.first_point.copy()
     before = copied({"V": V, "y": y, "point": point})
     exact, _ = learner.hand_over(learner.absorb(start, 0, V, y, point), n)

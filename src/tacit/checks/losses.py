@@ -62,7 +62,7 @@ def slope_never_falls(case: Predictions) -> None:
 
 def slope_bound_is_a_bound(case: Predictions) -> None:
     """No prediction within reach has a steeper slope, at any label; every certificate is proportional to it."""
-    for reach in (0.1, 1.0, float(case.u[-1])):
+    for reach in (0.1, 1.0, float(np.max(np.abs(case.u)))):
         for label_bound in (0.5, 1.0):
             labels = np.sign(case.labels) if case.loss.labels == "sign" else case.labels * label_bound
             u = np.append(case.u[np.abs(case.u) <= reach], [-reach, reach])
@@ -98,7 +98,7 @@ def prox_satisfies_its_condition(case: Predictions) -> None:
 
 def variation_is_a_bound(case: Predictions) -> None:
     """`max - min` of the loss over predictions within reach is at most `variation`: EWOO's noise is sized to it."""
-    for reach in (0.1, 1.0, float(case.u[-1])):
+    for reach in (0.1, 1.0, float(np.max(np.abs(case.u)))):
         u = np.append(case.u[np.abs(case.u) <= reach], [-reach, reach])
         found = max(float(np.ptp(case.loss.value(u, y))) for y in case.labels)
         stated = case.loss.variation(reach, 1.0)

@@ -84,22 +84,29 @@ def _gaussian_is_enough(hiding: Hiding) -> str:
     charged = hiding.calibrated.cost(hiding.releases).mu_squared
     fault = f"two streams as far apart as certified are told apart with mu = {math.sqrt(worst):.4g}, and charged are "
     fault += f"mu = {math.sqrt(charged):.4g}"
-    sure = worst * (1.0 - FAR * math.sqrt(2.0 / drawn[:, 0].size))
-    demand(sure <= charged, fault, "Scale the noise to all that one example moves, encoded rows included.")
-    return f"the worst pair tried uses {math.sqrt(worst / charged):.1%} of the charged mu"
+    give, used = FAR * math.sqrt(2.0 / drawn[:, 0].size), math.sqrt(worst / charged)
+    demand(worst * (1.0 - give) <= charged, fault, "Scale the noise to all the encoded rows that one example moves.")
+    return f"the worst pair tried uses {used:.0%} of the charged mu, give or take {give / 2.0:.0%}"
 
 
 def _race_is_enough(hiding: Hiding) -> str:
-    """Chances are counted over many races in both worlds; a log-ratio is known to `sqrt(1/count + 1/count')`."""
+    """Every other candidate has lost ground in the neighbour: the log-odds that one of them wins fall by eta at most.
+
+    Odds are counted over many races in both worlds, each release by itself and all together; with counts of wins and
+    losses c in the two, the difference of log-odds is known to `sqrt(Σ 1/c)`.
+    """
     charged = np.array([_charged(hiding, k) for k in range(1, hiding.releases + 1)])
-    wins = [_wins(hiding, rows, hiding.seeded) for rows in (hiding.rows, hiding.neighbour())]
-    ratios = np.log((wins[0] + 1.0) / (wins[1] + 1.0))
-    unsure = FAR * np.sqrt(1.0 / (wins[0] + 1.0) + 1.0 / (wins[1] + 1.0))
-    spread = np.max(ratios - unsure, axis=1) - np.min(ratios + unsure, axis=1)
-    k = int(np.argmax(spread / charged))
-    fault = f"the winner of release {k + 1} tells two streams apart by a range of {spread[k]:.3g} at least"
-    demand(spread[k] <= charged[k], f"{fault}, and charged are {charged[k]:.3g}", "Slow the race down.")
-    return f"the worst release is sure to use {max(spread[k], 0.0) / charged[k]:.1%} of the charged range"
+    wins = [_wins(hiding, rows, hiding.seeded) + 1.0 for rows in (hiding.rows, hiding.neighbour())]
+    losses = [len(hiding.seeded) + 2.0 - won for won in wins]
+    moved = np.log(wins[0] / losses[0]) - np.log(wins[1] / losses[1])
+    unsure = FAR * np.sqrt(sum(1.0 / count for count in (*wins, *losses)))
+    k = int(np.argmax((moved - unsure) / charged))
+    fault = f"the log-odds of release {k + 1} fall by {moved[k]:.3g}, and charged are {charged[k]:.3g}"
+    demand(moved[k] - unsure[k] <= charged[k], fault, "Slow the race down.")
+    fault = f"the log-odds of all releases fall by {np.sum(moved):.4g}, and charged are {np.sum(charged):.4g}"
+    demand(np.sum(moved) - np.linalg.norm(unsure) <= np.sum(charged), fault, "Slow the race down.")
+    give = float(np.linalg.norm(unsure)) / np.sum(charged)
+    return f"the pair tried uses {np.sum(moved) / np.sum(charged):.0%} of the charged ranges, give or take {give:.0%}"
 
 
 def _charged(hiding: Hiding, k: int) -> float:
@@ -109,12 +116,10 @@ def _charged(hiding: Hiding, k: int) -> float:
 
 
 def _wins(hiding: Hiding, rows: Array, noise: list[list[np.ndarray]]) -> Array:
-    """How often each candidate wins each release."""
-    encoded, counts = hiding.encoded(rows), np.zeros((hiding.releases, hiding.size))
-    for drawn in noise:
-        winners = hiding.decoded(_sum(encoded, drawn))[:, 0].astype(np.int64)
-        counts[np.arange(hiding.releases), winners] += 1.0
-    return counts
+    """How often the winner of each release is one of every other candidate."""
+    encoded = hiding.encoded(rows)
+    winners = np.array([hiding.decoded(_sum(encoded, drawn))[:, 0] for drawn in noise])
+    return np.asarray(np.sum(winners % 2 == 0, axis=0, dtype=np.float64))
 
 
 def _sum(encoded: list[np.ndarray], noise: list[np.ndarray]) -> list[np.ndarray]:

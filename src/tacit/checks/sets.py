@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.checks.streams import members, points_around
+from tacit.checks.streams import generator, members, points_around
 from tacit.checks.suite import demand, skip
 from tacit.errors import InvalidInput
 from tacit.problem.sets import ConvexSet
@@ -38,6 +38,12 @@ class Around:
     def members(self) -> Array:
         """More points of the set."""
         return members(self.domain, self.dimension, seed=1)
+
+    def near(self, x: Array) -> Array:
+        """Points of the set next to the projection of `x`: those of points a little, or very little, off."""
+        off = 10.0 ** -np.arange(1.0, 7.0)[:, None] * (1.0 + np.linalg.norm(x))
+        around = x + off * generator(self.dimension).normal(size=(6, self.dimension))
+        return np.array([self.domain.project(z) for z in around])
 
     @cached_property
     def scale(self) -> Array:
@@ -87,8 +93,9 @@ def projections_are_nearest(case: Around) -> None:
     Contraction of a step, and so its certificate, rests on it.
     """
     for x, near, scale in zip(case.points, case.projected, case.scale, strict=True):
-        angles = (case.members - near) @ (x - near)
-        fault = f"{x} projects to {near}, and {case.members[int(np.argmax(angles))]} is a better direction"
+        others = np.vstack([case.members, case.near(x)])
+        angles = (others - near) @ (x - near)
+        fault = f"{x} projects to {near}, and towards {others[int(np.argmax(angles))]} the set comes nearer"
         demand(np.max(angles) <= 1e-11 * scale**2, fault, "Return the nearest point of the set.")
 
 

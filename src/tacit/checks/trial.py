@@ -34,12 +34,12 @@ class Trial:
         """A dozen, after the first that can move a row."""
         return min(first_round(self.learner), 500) + 11
 
-    @cached_property
+    @property
     def examples(self) -> tuple[Array, Array]:
-        """As they come."""
+        """As they come; anew each time, so that nothing that is written to them is seen by another check."""
         return examples(self.learner.problem, self.rows)
 
-    @cached_property
+    @property
     def bounded(self) -> tuple[Array, Array]:
         """As the problem lets them in."""
         return self.learner.problem.bound(*self.examples)
