@@ -161,7 +161,7 @@ def search(
 
 
 def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Array]:
-    """A stream and a replacement: random, or a steady push to one side and a pair that mirror each other in it.
+    """A stream and a replacement: random, of any length or the longest; or a steady push and a pair mirrored in it.
 
     A learner that hands over sums may look at the point released before: one at the far end of that side, or any.
     """
@@ -170,6 +170,7 @@ def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Arr
     raw = rng.normal(size=(t + 1, d + 1)) * R
     raw[:, -1] = rng.choice([-labels, labels], t + 1)
     if rng.random() < 0.3:
+        raw[:, :-1] /= np.linalg.norm(raw[:, :-1], axis=1, keepdims=True) / R if rng.random() < 0.5 else 1.0
         return raw, _far_end(learner, np.zeros(d), rng)
     along = rng.normal(size=d)
     along /= np.linalg.norm(along)
