@@ -95,8 +95,9 @@ class Report:
     def insist(self) -> Report:
         """The report, if it holds; else `ContractBroken`, with every broken promise."""
         if not self.holds:
-            lines = [f"{len(self.broken)} of {len(self.outcomes)} promises of {self.thing} are broken:"]
-            raise ContractBroken("\n".join([*lines, *(f"- {o.check}: {o.remark}" for o in self.broken)]))
+            counts = f"{len(self.broken)} of {len(self.outcomes)} promises of {self.thing} are broken"
+            faults = [f"- {o.check}: {o.remark}" for o in self.broken]
+            raise ContractBroken("\n".join([f"{counts}:", *faults] if faults else [f"{counts}, and none was kept."]))
         return self
 
     def _all(self, verdict: str) -> tuple[Outcome, ...]:
