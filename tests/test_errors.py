@@ -8,27 +8,38 @@ import numpy as np
 import pytest
 
 from tacit import errors
-from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, TacitError, Unprovable, one_of, positive, whole
+from tacit.errors import (
+    BudgetExhausted,
+    ContractBroken,
+    InvalidInput,
+    StateConflict,
+    TacitError,
+    Unprovable,
+    one_of,
+    positive,
+    whole,
+)
 
 
 def test_one_tree():
     """Every error of the package is a TacitError, and one `except` catches them all."""
     defined = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BaseException)]
-    assert set(defined) == {TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict}
+    assert set(defined) == {TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken}
     assert all(issubclass(kind, TacitError) for kind in defined)
 
 
 def test_families_are_distinct():
-    """No family contains another, and only invalid input is a ValueError, as callers of NumPy expect."""
-    families = [InvalidInput, Unprovable, BudgetExhausted, StateConflict]
+    """No family contains another; only invalid input is a ValueError, and only a broken contract a failed assertion."""
+    families = [InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken]
     for kind in families:
         assert [other for other in families if issubclass(kind, other)] == [kind]
         assert issubclass(kind, ValueError) == (kind is InvalidInput)
+        assert issubclass(kind, AssertionError) == (kind is ContractBroken)
 
 
 def test_the_drawing_names_every_error():
     """The tree drawn at the top of the file is the tree."""
-    for kind in (TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict):
+    for kind in (TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken):
         assert kind.__name__ in errors.__doc__
 
 

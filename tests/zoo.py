@@ -1,4 +1,4 @@
-"""What tests share: losses, sets, a user's own loss, set and vector loss, and the exact delta to 60 digits."""
+"""What tests share: losses, sets, learners, a user's own loss, set and vector loss, and the exact delta."""
 
 from __future__ import annotations
 
@@ -11,22 +11,38 @@ import mpmath
 import numpy as np
 
 from tacit import (
+    EWOO,
+    FTL,
+    FTRL,
+    GIGA,
+    IGD,
+    QFTL,
     Absolute,
     Box,
     ConvexSet,
+    FadingIGD,
     HalfSpace,
     Hinge,
     Huber,
     InvalidInput,
     L1Ball,
     L2Ball,
+    Learner,
     Linear,
     Logistic,
+    OneHot,
+    Privacy,
+    Problem,
     Quantile,
     ScalarLoss,
     Simplex,
+    Softmax,
     Squared,
     WholeSpace,
+    averaged,
+    experts,
+    grid,
+    private_sum,
 )
 
 
@@ -116,6 +132,44 @@ SETS: dict[str, Callable[[int], ConvexSet]] = {
     "whole space": lambda d: WholeSpace(),
 }
 """Every convex set of the package, and a user's own, in a given dimension."""
+
+
+DISC, RIDGED = L2Ball(1.0), Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1)
+CLASSES = Problem(Softmax(3), L2Ball(2.0), 2, intercept=0.5, ridge=0.1)
+LEARNERS: dict[str, Learner] = {
+    "igd": IGD(RIDGED),
+    "igd, kinked": IGD(Problem(Hinge(), DISC, 2, intercept=1.0, ridge=0.1)),
+    "igd, absolute": IGD(Problem(Absolute(), DISC, 2, label_bound=1.0, ridge=0.1, neighbours="zero-out")),
+    "igd, vector loss": IGD(Problem(Distance(), Simplex(), 2, label_bound=1.0, ridge=0.1)),
+    "giga": GIGA(RIDGED),
+    "giga, printed": GIGA(Problem(Linear(), DISC, 2, label_bound=1.0, ridge=1.0), "printed"),
+    "fading igd": FadingIGD(Problem(Hinge(), DISC, 2)),
+    "mean of igd": averaged(IGD(RIDGED), "mean", horizon=20),
+    "suffix of giga": averaged(GIGA(RIDGED), "suffix", horizon=6),
+    "mean of ftl": averaged(FTL(RIDGED), "mean", horizon=20),
+    "ftl by sums": FTL(Problem(Squared(), DISC, 2, label_bound=1.0, intercept=0.5, ridge=0.1), extra_ridge=0.5),
+    "ftl by examples": FTL(RIDGED),
+    "ftl, kinked": FTL(Problem(Hinge(), DISC, 2), extra_ridge=3.0),
+    "ewoo": EWOO(Problem(Hinge(), DISC, 2), grid(DISC, 2, per_axis=4)),
+    "ewoo, vector loss": EWOO(Problem(Distance(), DISC, 2, label_bound=1.0, ridge=0.3), grid(DISC, 2, per_axis=3)),
+    "ewoo, classes": EWOO(Problem(Softmax(3), DISC, 1), grid(DISC, 3, per_axis=3)),
+    "experts": experts(3, neighbours="zero-out"),
+    "igd, classes": IGD(CLASSES),
+    "giga, classes": GIGA(CLASSES),
+    "giga, one hot": GIGA(Problem(OneHot(4), DISC, 2, ridge=0.1)),
+    "ftl, classes": FTL(CLASSES),
+    "ftrl": FTRL(Problem(Hinge(), DISC, 2, intercept=1.0)),
+    "ftrl, classes": FTRL(CLASSES),
+    "ftrl, one hot": FTRL(Problem(OneHot(3), DISC, 2, neighbours="zero-out")),
+    "qftl": QFTL(Problem(Squared(), DISC, 2, label_bound=1.0, ridge=0.1)),
+    "qftl, one hot": QFTL(Problem(OneHot(3), DISC, 2, intercept=1.0)),
+    "total": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12).learner,
+    "total, zero-out": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12, neighbours="zero-out").learner,
+    "giga, vector loss zeroed out": GIGA(
+        Problem(Distance(), DISC, 2, label_bound=1.0, ridge=0.5, neighbours="zero-out")
+    ),
+}
+"""Every learner of the package, on one problem or several."""
 
 
 def labels_of(loss: ScalarLoss, label_bound: float, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -4,7 +4,8 @@ TacitError
 ├── InvalidInput       a setting or an example that cannot be used (also a ValueError)
 ├── Unprovable         a guarantee was asked for that nothing proves
 ├── BudgetExhausted    the privacy budget, or the horizon it was planned for, is used up
-└── StateConflict      a state of other settings, already used, or copied
+├── StateConflict      a state of other settings, already used, or copied
+└── ContractBroken     a check of tacit.checks found a promise that is not kept (also an AssertionError)
 """
 
 import math
@@ -58,6 +59,17 @@ class StateConflict(TacitError):
     Traceback (most recent call last):
     ...
     tacit.errors.StateConflict: generation 3 of this stream was used already.
+    """
+
+
+class ContractBroken(TacitError, AssertionError):
+    """A check of `tacit.checks` found a promise that is not kept.
+
+    >>> from tacit.checks.suite import demand
+    >>> demand(1.1 <= 1.0, "a pair of streams uses 1.1 of the certificate", "Find what its proof forgot.")
+    Traceback (most recent call last):
+    ...
+    tacit.errors.ContractBroken: a pair of streams uses 1.1 of the certificate. Find what its proof forgot.
     """
 
 

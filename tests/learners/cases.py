@@ -99,28 +99,6 @@ class Beyond:
         return 1e-6
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """The loss that is 0: what a data term becomes under the zero-out relation."""
-
-    labels: ClassVar[str] = "real"
-
-    def value(self, x, v, y):
-        return 0.0
-
-    def gradient(self, x, v, y):
-        return np.zeros_like(x)
-
-    def lipschitz(self, feature_bound, radius, label_bound):
-        return 1e-300
-
-    def smoothness(self, feature_bound):
-        return 0.0
-
-    def gradient_diameter(self, feature_bound, radius, label_bound):
-        return 1e-300
-
-
 VECTOR_LOSSES: dict[str, tuple[Callable[[], object], int]] = {
     "distance": (Distance, 2),
     "softmax": (SoftmaxOfTwo, 4),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
-from learners.search import first_round, moved, search
 from tacit import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
+from tacit.checks.neighbours import first_round, moved, search
 from tacit.learners import igd
 from zoo import LOSSES
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from learners.search import moved
 from tacit import (
     EWOO,
     FTL,
@@ -28,6 +27,7 @@ from tacit import (
     pigd,
     pocp,
 )
+from tacit.checks.neighbours import moved
 from tacit.regret import replay
 
 SIDES = np.array([[1.0, 0.0], [-0.5, math.sqrt(0.75)], [-0.5, -math.sqrt(0.75)]])

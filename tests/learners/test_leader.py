@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from learners.search import search
 from tacit import (
     FTL,
     Absolute,
@@ -27,6 +26,7 @@ from tacit import (
     geometric,
     pocp,
 )
+from tacit.checks.neighbours import search
 from tacit.problem.objective import mean_loss
 from tacit.problem.scalar import bisect
 from zoo import Distance

@@ -53,11 +53,6 @@ def dense(name: str, n: int) -> tuple[Coder, np.ndarray, np.ndarray]:
     return coder, *matrices(coder, n)
 
 
-def running_sums(n: int) -> np.ndarray:
-    """A: the lower-triangular matrix of ones."""
-    return np.tril(np.ones((n, n)))
-
-
 def rows_of(coder: Coder, k: int) -> slice:
     """The encoded rows that row k adds."""
     return slice(coder.before(k), coder.before(k + 1))

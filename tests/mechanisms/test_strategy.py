@@ -17,91 +17,40 @@ from mechanisms.strategies import (
     decoded,
     dense,
     encoded,
-    rows_of,
-    running_sums,
 )
 from tacit import InvalidInput, Privacy, SquareRoot
+from tacit.checks.strategies import CHECKS, Strategy, encoded_rows_are_counted_alike
 
 ALL = pytest.mark.parametrize("name", list(STRATEGIES))
 LENGTHS = st.integers(1, 24)
 BUDGET = Privacy(1.0, 1e-6)
 
 
-@ALL
-@settings(max_examples=12)
-@given(n=LENGTHS)
-def test_it_factors_the_running_sum(name, n):
-    """`B·C = A`."""
-    _, B, C = dense(name, n)
-    np.testing.assert_allclose(B @ C, running_sums(n), atol=1e-10)
-
-
 @pytest.mark.privacy
 @ALL
 @settings(max_examples=12)
 @given(n=LENGTHS)
-def test_nothing_is_encoded_ahead_of_its_time(name, n):
-    """What row k adds has no share of later rows, exactly: the reason why later rows may depend on earlier sums."""
+def test_it_keeps_its_contract_for_every_number_of_rows(name, n):
+    """Its matrices factor the running sum, nothing comes ahead of its time, and what it says of them is so."""
+    for check in CHECKS:
+        check(Strategy(STRATEGIES[name], n))
+
+
+@ALL
+@settings(max_examples=12)
+@given(n=LENGTHS)
+def test_columns_are_hardly_shorter_than_it_says(name, n):
+    """With doubling epochs, which do not know n, none is longer than 1; and `errors` is at mu = 1."""
     coder, B, C = dense(name, n)
-    for k in range(1, n + 1):
-        assert not C[rows_of(coder, k), k:].any()
-        assert not B[k - 1, coder.before(k + 1) :].any()
-
-
-@pytest.mark.privacy
-@ALL
-@settings(max_examples=12)
-@given(n=LENGTHS)
-def test_no_column_is_longer_than_it_says(name, n):
-    """And one is hardly shorter; with doubling epochs, which do not know n, none is longer than 1."""
-    coder, _, C = dense(name, n)
-    longest = float(np.max(np.linalg.norm(C, axis=0)))
-    assert longest <= coder.column
-    assert longest >= coder.column * (0.75 if name in EPOCHS else 1.0 - 1e-11)
+    assert np.max(np.linalg.norm(C, axis=0)) >= coder.column * (0.75 if name in EPOCHS else 1.0 - 1e-11)
     assert name not in EPOCHS or coder.column <= 1.0 + 1e-12
+    np.testing.assert_allclose(STRATEGIES[name].errors(n), coder.column * np.linalg.norm(B, axis=1), rtol=1e-9)
 
 
 @ALL
-@settings(max_examples=12)
-@given(n=LENGTHS)
-def test_errors_are_the_rows_of_the_decoder(name, n):
-    """`error(k) = ‖e_k B‖`, for one k or many, and the largest entry that can be encoded is within reach."""
-    coder, B, C = dense(name, n)
-    lengths = np.linalg.norm(B, axis=1)
-    np.testing.assert_allclose(coder.error(np.arange(1, n + 1)), lengths, rtol=1e-9)
-    assert float(coder.error(n)) == pytest.approx(lengths[-1], rel=1e-9)
-    np.testing.assert_allclose(STRATEGIES[name].errors(n), coder.column * lengths, rtol=1e-9)
-    assert np.max(np.sum(np.abs(C), axis=1)) <= coder.reach * (1.0 + 1e-12)
-
-
-@ALL
-def test_encoded_rows_are_counted_alike(name):
+def test_a_thousand_encoded_rows_are_counted_alike(name):
     """`rows`, `before` and `release_of` tell one story."""
-    coder = STRATEGIES[name].coder(1000)
-    assert coder.before(1) == 0
-    for k in range(1, 1001):
-        assert coder.before(k + 1) - coder.before(k) == coder.rows(k) >= 1
-        for row in range(coder.before(k) + 1, coder.before(k + 1) + 1):
-            assert coder.release_of(row) == k
-
-
-@ALL
-@settings(max_examples=8)
-@given(n=LENGTHS, size=st.integers(1, 4), seed=st.integers(0, 99))
-def test_it_leaves_its_arguments_alone(name, n, size, seed):
-    """Memories are values: encoding and decoding twice from the same ones gives the same, and neither has changed."""
-    coder, rng = dense(name, n)[0], np.random.default_rng(seed)
-    secret, public = coder.start(size)
-    for k in range(1, n + 1):
-        row, before = rng.normal(size=size), {a: v.copy() for a, v in {**secret, **public}.items()}
-        again, noisy = coder.encode(secret, row, k)
-        following, total = coder.decode(public, noisy, k)
-        assert all(np.array_equal(before[a], v) for a, v in {**secret, **public}.items())
-        assert np.array_equal(coder.encode(secret, row, k)[1], noisy)
-        assert np.array_equal(coder.decode(public, noisy, k)[1], total)
-        assert noisy.shape == (coder.rows(k), size)
-        assert total.shape == (size,)
-        secret, public = again, following
+    encoded_rows_are_counted_alike(Strategy(STRATEGIES[name], 1000))
 
 
 @ALL

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tacit import Logistic, ScalarLoss, Squared
-from zoo import LOSSES, labels_of
+from tacit.checks.gradients import widest_pair
+from zoo import LOSSES
 
 BOUNDS = [  # feature_bound R, radius B, label_bound Y
     (1.0, 1.0, 1.0),
@@ -16,38 +17,6 @@ BOUNDS = [  # feature_bound R, radius B, label_bound Y
 LOOSE = {"log cosh"}  # a user's bound, which no pair need reach
 
 
-def in_ball(points, radius):
-    length = np.linalg.norm(points, axis=-1, keepdims=True)
-    return points * (radius / np.maximum(length, radius))
-
-
-def distances(loss, R, B, Y, v, y, x):
-    """Distance of the two gradients of every candidate, whose parts are first made legal."""
-    v, x = in_ball(v, R), in_ball(x, B)
-    y = np.where(y < 0.0, -1.0, 1.0) if loss.labels == "sign" else np.clip(y, -Y, Y)
-    slopes = loss.slope(np.einsum("cnd,cd->cn", v, x), y)
-    return np.linalg.norm(slopes[:, 0, None] * v[:, 0] - slopes[:, 1, None] * v[:, 1], axis=1)
-
-
-def search(loss, R, B, Y, dimension, rounds=200, candidates=300):
-    """The largest distance found by a population that climbs by ever smaller random steps; the best half breeds."""
-    rng = np.random.default_rng(dimension)
-    v = R * rng.normal(size=(candidates, 2, dimension))
-    y = labels_of(loss, Y, rng, 2 * candidates).reshape(candidates, 2)
-    x = B * rng.normal(size=(candidates, dimension))
-    best = distances(loss, R, B, Y, v, y, x)
-    for step in np.geomspace(1.0, 1e-3, rounds):
-        trial = [part + step * size * rng.normal(size=part.shape) for part, size in ((v, R), (y, Y), (x, B))]
-        found = distances(loss, R, B, Y, *trial)
-        better = found > best
-        for part, new in zip((v, y, x, best), (*trial, found), strict=True):
-            part[better] = new[better]
-        ranked = np.argsort(best)
-        for part in (v, y, x, best):
-            part[ranked[: candidates // 2]] = part[ranked[candidates // 2 :]]
-    return float(np.max(best))
-
-
 @pytest.mark.privacy
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("name", LOSSES)
@@ -55,7 +24,7 @@ def test_no_pair_exceeds_the_diameter(name, bounds):
     """In one, two and five dimensions the search stays below; where the bound is tight, 0.97 of it would be caught."""
     loss = LOSSES[name]()
     diameter = loss.gradient_diameter(*bounds)
-    found = {dimension: search(loss, *bounds, dimension) for dimension in (1, 2, 5)}
+    found = {dimension: widest_pair(loss, *bounds, dimension, rounds=200, candidates=300) for dimension in (1, 2, 5)}
     assert max(found.values()) <= diameter * (1.0 + 1e-15)
     if name not in LOOSE:
         assert min(found[2], found[5]) > 0.97 * diameter
@@ -78,7 +47,7 @@ class ShortHinge(ScalarLoss):
 
 def test_a_planted_lie_is_found():
     """The search exceeds the diameter of a loss whose slope bound is 3 % too small."""
-    assert search(ShortHinge(), 1.0, 1.0, 1.0, dimension=2) > ShortHinge().gradient_diameter(1.0, 1.0, 1.0)
+    assert widest_pair(ShortHinge(), 1.0, 1.0, 1.0) > ShortHinge().gradient_diameter(1.0, 1.0, 1.0)
 
 
 @pytest.mark.privacy

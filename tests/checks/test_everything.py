@@ -1,0 +1,63 @@
+"""Everything in the package keeps its contract, and so does a user's own."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from learners.cases import VECTOR_LOSSES
+from mechanisms.strategies import STRATEGIES
+from tacit import Exponential, Gaussian, OneHot, Softmax
+from tacit.checks import Report, checks_for
+from tacit.checks.accountants import Exact
+from tacit.checks.all import of_learner
+from tacit.checks.suite import look_at
+from tacit.problem.unlabelled import Advice, Nearness
+from zoo import LEARNERS, LOSSES, SETS
+
+pytestmark = pytest.mark.privacy
+
+THINGS = {f"learner: {name}": learner for name, learner in LEARNERS.items()}
+THINGS |= {"mechanism: gaussian": Gaussian(), "mechanism: shape S": Gaussian("S"), "mechanism: race": Exponential()}
+THINGS |= {f"strategy: {name}": strategy for name, strategy in STRATEGIES.items()}
+THINGS |= {f"set: {name}": make(3) for name, make in SETS.items()}
+THINGS |= {f"loss: {name}": make() for name, make in LOSSES.items()}
+THINGS |= {f"vector loss: {name}": make() for name, (make, _) in VECTOR_LOSSES.items()}
+THINGS |= {"loss: softmax": Softmax(3), "loss: one hot": OneHot(4), "loss: advice": Advice(), "loss: near": Nearness()}
+THINGS |= {"accountant: exact": Exact()}
+
+ENTRY = [name for name, learner in LEARNERS.items() if learner.certificate.kind == "l2/entry"]
+
+
+@cache
+def report_on(name: str) -> Report:
+    return look_at(name, checks_for(THINGS[name]))
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_it_keeps_its_contract(name):
+    """Every check, each with its own words where it fails."""
+    assert report_on(name).insist().holds
+
+
+@pytest.mark.parametrize("strategy", ["tree", "square root", "anytime"])
+@pytest.mark.parametrize("name", ENTRY)
+def test_sums_keep_it_with_other_strategies(name, strategy):
+    """The checks of a learner that depend on the mechanism."""
+    checks = of_learner(LEARNERS[name], STRATEGIES[strategy])
+    wired = [check for check in checks if check.look.__module__ == "tacit.checks.wiring"]
+    assert len(look_at(name, wired).insist().kept) >= 6
+
+
+def test_no_check_is_always_skipped():
+    """Each has something to look at somewhere."""
+    made = {(str(check)) for thing in THINGS.values() for check in checks_for(thing)}
+    kept = {outcome.check for name in THINGS for outcome in report_on(name).kept}
+    assert made - kept == set()
+
+
+def test_every_kind_of_thing_was_checked():
+    """The sweep is not empty where it should be full."""
+    assert {learner.certificate.kind for learner in LEARNERS.values()} == {"l2/tail", "l2/entry", "range/tail"}
+    assert sum(len(report_on(name).kept) for name in THINGS) > 1000

@@ -1,0 +1,329 @@
+"""Each check of a learner catches the fault that it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Logistic, Private, Problem, Squared, experts
+from tacit.checks import ContractBroken, check_learner, checks_for
+from tacit.checks.all import of_learner
+from tacit.checks.suite import look_at
+from tacit.learners.iterate import IterateLearner
+from tacit.learners.together import Coded
+from tacit.learners.total import Total
+from tacit.problem.sets import WholeSpace
+from tacit.problem.unlabelled import Nearness
+from tacit.schedule import Timetable
+from zoo import LEARNERS, Distance
+
+pytestmark = pytest.mark.privacy
+
+DISC = Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5)
+SMOOTH = Problem(Logistic(), L2Ball(1.0), 2, ridge=0.5)
+TOTAL = Total(Problem(Nearness(), WholeSpace(), 2))
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """Another learner, as it is; faults override a verb."""
+
+    learner: Any
+
+    def __getattr__(self, name):
+        if name in ("hand_over_all", "decide_all", "release_all", "pass_through", "coded"):
+            raise AttributeError(name)
+        return getattr(object.__getattribute__(self, "learner"), name)
+
+
+class Short(Wrapped):
+    """A certificate that is 5 % too small."""
+
+    @property
+    def certificate(self):
+        honest = self.learner.certificate
+        return replace(honest, bound=lambda t: 0.95 * honest.bound(t))
+
+
+class Late(Wrapped):
+    """A certificate that falls as 1/t² from the seventh example on."""
+
+    @property
+    def certificate(self):
+        honest = self.learner.certificate
+        return replace(honest, bound=lambda t: honest.bound(t) * np.minimum(1.0, 7.0 / t))
+
+
+class Silent(Wrapped):
+    """A certificate of 0 before the third example."""
+
+    @property
+    def certificate(self):
+        honest = self.learner.certificate
+        return replace(honest, bound=lambda t: np.where(t < 3, 0.0, honest.bound(t)))
+
+
+class Unproven(Wrapped):
+    """No lemma."""
+
+    @property
+    def certificate(self):
+        return replace(self.learner.certificate, lemma="")
+
+
+class Small(Wrapped):
+    """A magnitude that rows exceed."""
+
+    @property
+    def certificate(self):
+        return replace(self.learner.certificate, magnitude=1e-3)
+
+
+class InPlace(Wrapped):
+    """Adds into the state that it was given."""
+
+    def absorb(self, exact, t, X, y, point):
+        exact["sum"] += self.learner.absorb(self.learner.start(), t, X, y, point)["sum"]
+        return exact
+
+
+class Eager(Wrapped):
+    """Empties the state that it was given."""
+
+    def hand_over(self, exact, t):
+        row = exact["sum"].copy()
+        exact["sum"][:] = 0.0
+        return exact, row
+
+
+class Scribbling(Wrapped):
+    """Scales the examples that it was given."""
+
+    def absorb(self, exact, t, X, y, point):
+        X *= 0.5
+        return self.learner.absorb(exact, t, X, y, point)
+
+
+@dataclass(frozen=True)
+class Absent(Wrapped):
+    """Remembers outside its state."""
+
+    seen: list[int] = field(default_factory=lambda: [0], compare=False)
+
+    def absorb(self, exact, t, X, y, point):
+        self.seen[0] += 1
+        return self.learner.absorb(exact, t, X * 0.99 ** self.seen[0], y, point)
+
+
+class Sharing(Wrapped):
+    """Decides into one and the same array."""
+
+    here = np.zeros(2)
+
+    def decide(self, t, noisy, noise_sd):
+        return self.here
+
+
+class Astray(Wrapped):
+    """Decides outside the domain."""
+
+    def decide(self, t, noisy, noise_sd):
+        return noisy
+
+
+class Blockwise(Wrapped):
+    """Takes the mean of a block for a block."""
+
+    def absorb(self, exact, t, X, y, point):
+        if not len(y):
+            return exact
+        return self.learner.absorb(exact, t, np.repeat(X.mean(axis=0)[None], len(y), axis=0), y, point)
+
+
+class Listing(Wrapped):
+    """Keeps a list among its arrays, which is an array when it comes back from a file."""
+
+    def start(self):
+        return {**self.learner.start(), "lengths": []}
+
+    def absorb(self, exact, t, X, y, point):
+        lengths = exact["lengths"] + [float(x @ x) for x in X]
+        shrunk = X / np.sqrt(1.0 + len(lengths))
+        return {**self.learner.absorb(exact, t, shrunk, y, point), "lengths": lengths}
+
+    def hand_over(self, exact, t):
+        after, row = self.learner.hand_over(exact, t)
+        return {**after, "lengths": exact["lengths"]}, row
+
+
+class Hoarding(Wrapped):
+    """Hands over all that came so far, and calls it what came since."""
+
+    def hand_over(self, exact, t):
+        return exact, exact["sum"]
+
+
+class Linearised(Wrapped):
+    """Gradients at its own exact leader, which every example has moved: the certificate of FTRL does not hold."""
+
+    def start(self):
+        return {"sum": np.zeros(2), "all": np.zeros(2)}
+
+    def absorb(self, exact, t, X, y, point):
+        total, all_of_it = exact["sum"], exact["all"]
+        for v, label in zip(X, y, strict=True):
+            at = self.problem.domain.project(-all_of_it)
+            gradient = self.learner.absorb({"sum": np.zeros(2)}, t, v[None], np.array([label]), at)["sum"]
+            total, all_of_it = total + gradient, all_of_it + gradient
+        return {"sum": total, "all": all_of_it}
+
+    def hand_over(self, exact, t):
+        return {"sum": np.zeros(2), "all": exact["all"]}, exact["sum"]
+
+
+@dataclass(frozen=True)
+class Hasty(IGD):
+    """Many rows at once, the last of them forgotten."""
+
+    def hand_over_all(self, exact, t, X, y, rounds):
+        end, rows = super().hand_over_all(exact, t, X, y, rounds)
+        rows[-1] = rows[0] if len(rows) > 1 else self.problem.first_point
+        return end, rows
+
+
+class Telling:
+    """Noise whose deviation is told by the row."""
+
+    accepts = "l2/tail"
+
+    def __init__(self, honest=None):
+        self.honest = honest
+
+    def __getattr__(self, name):
+        return getattr(self.honest, name)
+
+    def calibrate(self, *settings):
+        return Telling(Gaussian().calibrate(*settings))
+
+    def decode(self, public, noisy, k):
+        public, row, sd = self.honest.decode(public, noisy, k)
+        return public, row, sd * (1.0 + float(row[0] > 0.0))
+
+
+FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "short igd": ("certificate_survives_linear_losses", lambda: Short(IGD(SMOOTH))),
+    "short giga": ("certificate_survives_linear_losses", lambda: Short(GIGA(SMOOTH))),
+    "short ftl": ("certificate_survives_linear_losses", lambda: Short(FTL(SMOOTH))),
+    "short mean": ("certificate_survives_linear_losses", lambda: Short(LEARNERS["mean of igd"])),
+    "short igd, kinked": ("certificate_survives_a_search", lambda: Short(IGD(DISC))),
+    "short ftl, kinked": ("certificate_survives_a_search", lambda: Short(FTL(DISC))),
+    "short ftrl": ("certificate_survives_a_search", lambda: Short(FTRL(DISC))),
+    "short qftl": ("certificate_survives_a_search", lambda: Short(LEARNERS["qftl"])),
+    "short total": ("certificate_survives_a_search", lambda: Short(TOTAL)),
+    "short total, zero-out": ("certificate_survives_a_search", lambda: Short(LEARNERS["total, zero-out"])),
+    "short experts": ("certificate_survives_a_search", lambda: Short(experts(3))),
+    "short ewoo": ("certificate_survives_a_search", lambda: Short(LEARNERS["ewoo"])),
+    "short on vectors": ("certificate_survives_a_search", lambda: Short(GIGA(NEAR))),
+    "falls too fast": ("certificate_survives_linear_losses", lambda: Late(IGD(SMOOTH))),
+    "silent": ("nothing_moves_before_it_is_certified", lambda: Silent(IGD(DISC))),
+    "no lemma": ("certificate_is_complete", lambda: Unproven(IGD(DISC))),
+    "a small magnitude": ("rows_and_points_have_their_size", lambda: Small(IGD(DISC))),
+    "a small magnitude cuts": ("without_noise_it_is_exact", lambda: Small(TOTAL)),
+    "adds in place": ("absorb_and_hand_over_are_pure", lambda: InPlace(TOTAL)),
+    "empties in place": ("absorb_and_hand_over_are_pure", lambda: Eager(TOTAL)),
+    "changes examples": ("absorb_and_hand_over_are_pure", lambda: Scribbling(TOTAL)),
+    "remembers elsewhere": ("absorb_and_hand_over_are_pure", lambda: Absent(TOTAL)),
+    "shares a point": ("decide_is_pure", lambda: Sharing(IGD(DISC))),
+    "decides outside": ("rows_and_points_have_their_size", lambda: Astray(IGD(DISC))),
+    "by blocks": ("cuts_do_not_matter", lambda: Blockwise(IGD(DISC))),
+    "keeps a list": ("a_dumped_state_goes_on", lambda: Listing(TOTAL)),
+    "never empties": ("other_rows_stay", lambda: Hoarding(TOTAL)),
+    "at its own iterates": ("other_rows_stay", lambda: Linearised(FTRL(Problem(Squared(), L2Ball(1.0), 2, 1.0, 1.0)))),
+    "all rows but the last": ("rows_at_once_are_rows_one_by_one", lambda: Hasty(DISC)),
+}
+NEAR = Problem(Distance(), L2Ball(1.0), 2, label_bound=1.0, ridge=0.5, neighbours="replace")
+
+
+def broken(thing: Any, **settings: Any) -> set[str]:
+    """The names of the checks that found something."""
+    return {outcome.check for outcome in look_at("it", of_learner(thing, **settings)).broken}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_fault_is_caught(name):
+    """By the check that is meant to."""
+    check, plant = FAULTS[name]
+    assert look_at("it", [c for c in checks_for(plant()) if str(c) == check]).broken
+
+
+def test_the_wrapping_is_not_what_is_caught():
+    """Wrapped without a fault, learners keep their contract, but that they do not compare equal."""
+    for learner in (IGD(DISC), TOTAL, FTRL(DISC), experts(3), LEARNERS["qftl"]):
+        assert broken(Wrapped(learner)) == set()
+
+
+def test_a_fault_in_the_compiled_loop_is_caught(monkeypatch):
+    """Releases that are off by a thousandth, and points that are."""
+    honest = Coded.releases
+
+    def off(self, x, *rest):
+        noisy, points = honest(self, x, *rest)
+        return noisy + 1e-3, points
+
+    monkeypatch.setattr(Coded, "releases", off)
+    assert broken(IGD(SMOOTH)) == {"compiled_is_the_definition"}
+    monkeypatch.setattr(Coded, "releases", lambda self, *a: (honest(self, *a)[0], honest(self, *a)[1] + 1e-6))
+    assert "compiled_is_the_definition" in broken(IGD(SMOOTH))
+
+
+def test_compiled_rows_that_differ_are_caught(monkeypatch):
+    """In the verb that the compiled pass calls."""
+    honest = IterateLearner.hand_over_all
+
+    def off(self, *rest):
+        end, rows = honest(self, *rest)
+        return end, rows * (1.0 + 1e-4)
+
+    monkeypatch.setattr(IterateLearner, "hand_over_all", off)
+    assert "rows_at_once_are_rows_one_by_one" in broken(GIGA(SMOOTH))
+
+
+def test_wiring_that_forgets_the_horizon_is_caught(monkeypatch):
+    monkeypatch.setattr(Private, "_check_rounds", lambda self, last: None)
+    monkeypatch.setattr(Timetable, "fits", lambda self, t, k: True)
+    assert broken(TOTAL) == {"the_horizon_is_the_end"}
+
+
+def test_wiring_that_uses_a_state_twice_is_caught(monkeypatch):
+    monkeypatch.setattr(Private, "_commit", lambda self, state, new: new)
+    assert broken(TOTAL) == {"a_state_is_used_once"}
+
+
+def test_a_deviation_that_tells_is_caught():
+    assert "deviations_are_public" in broken(IGD(DISC), mechanism=Telling())
+
+
+def test_a_budget_that_is_not_kept_is_caught(monkeypatch):
+    """Private refuses to be built, and the report says so."""
+    monkeypatch.setattr("tacit.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
+    (outcome,) = [o for o in look_at("it", checks_for(IGD(DISC))).broken if o.check == "guarantee_is_proven"]
+    assert "raised Unprovable: BROKEN" in outcome.remark
+
+
+def test_the_message_says_what_to_do():
+    """What broke, by how much, for which pair, and the remedy."""
+    with pytest.raises(ContractBroken, match=r"uses|moves the row by 1\.0\d+ of what is certified.*a larger bound"):
+        check_learner(Short(IGD(DISC)))
+
+
+ELSEWHERE = {"compiled_is_the_definition", "the_horizon_is_the_end", "a_state_is_used_once"}
+ELSEWHERE |= {"deviations_are_public", "guarantee_is_proven"}
+
+
+def test_every_check_has_a_fault():
+    """None is there that never says no."""
+    assert {str(check) for check in checks_for(IGD(DISC))} == {check for check, _ in FAULTS.values()} | ELSEWHERE

@@ -1,0 +1,219 @@
+"""Each check of a mechanism catches the fault that it is there for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import BLT, BinaryTree, Exponential, Gaussian
+from tacit.accounting.cost import FREE, gaussian
+from tacit.checks import ContractBroken, check_mechanism
+from tacit.checks.all import of_mechanism
+from tacit.checks.suite import look_at
+
+pytestmark = pytest.mark.privacy
+
+
+class Tampered:
+    """A calibrated mechanism as it is; faults override a verb."""
+
+    def __init__(self, honest):
+        self.honest = honest
+
+    def __getattr__(self, name):
+        return getattr(self.honest, name)
+
+
+@dataclass(frozen=True)
+class Tampering:
+    """A mechanism that calibrates another, and tampers with it."""
+
+    mechanism: Any
+    how: Any = Tampered
+
+    @property
+    def accepts(self):
+        return self.mechanism.accepts
+
+    def calibrate(self, *settings):
+        return self.how(self.mechanism.calibrate(*settings))
+
+
+class NoNoiseOnOneRelease(Tampered):
+    """The third."""
+
+    def noise(self, seed, k, count):
+        drawn = [np.array(part) for part in self.honest.noise(seed, k, count)]
+        return [part * (k + i != 3) for i, part in enumerate(drawn)]
+
+
+class TooLittle(Tampered):
+    """Three quarters of what is stated."""
+
+    def noise(self, seed, k, count):
+        return [np.rint(0.75 * np.asarray(part)).astype(np.int64) for part in self.honest.noise(seed, k, count)]
+
+
+class SmallAndSaysSo(TooLittle):
+    """Three quarters of what is needed, and stated."""
+
+    def noise_sd(self, k):
+        return 0.75 * self.honest.noise_sd(k)
+
+    def decode(self, public, noisy, k):
+        public, row, _ = self.honest.decode(public, noisy, k)
+        return public, row, self.noise_sd(k)
+
+
+class Stale(Tampered):
+    """Secret noise from a seed."""
+
+    def noise(self, seed, k, count):
+        return self.honest.noise(7 if seed is None else seed, k, count)
+
+
+class Repeating(Tampered):
+    """The second release gets the noise of the first."""
+
+    def noise(self, seed, k, count):
+        drawn = list(self.honest.noise(seed, 1, k + count - 1))
+        drawn[1:2] = drawn[:1] if len(drawn) > 1 else []
+        return drawn[k - 1 :]
+
+
+class Cut(Tampered):
+    """Seeded noise by call, not by release."""
+
+    def noise(self, seed, k, count):
+        return self.honest.noise(seed, 1, count) if seed is not None else self.honest.noise(seed, k, count)
+
+
+class Floating(Tampered):
+    """Noise on floats."""
+
+    def encode(self, secret, row, k):
+        secret, integers = self.honest.encode(secret, row, k)
+        return secret, integers.astype(float)
+
+
+class Misstating(Tampered):
+    """A deviation in decode that is not that of noise_sd."""
+
+    def decode(self, public, noisy, k):
+        public, row, sd = self.honest.decode(public, noisy, k)
+        return public, row, 2.0 * sd
+
+
+class Writing(Tampered):
+    """Writes into the row that it was given."""
+
+    def encode(self, secret, row, k):
+        out = self.honest.encode(secret, row, k)
+        row[:] = 0.0
+        return out
+
+
+class Listing(Tampered):
+    """A memory that is no array, and comes back as another thing."""
+
+    def start(self):
+        secret, public = self.honest.start()
+        return {**secret, "rows": [0.0]}, public
+
+    def encode(self, secret, row, k):
+        rows = secret["rows"] + [float(row[0])]
+        _, integers = self.honest.encode({}, row / len(rows), k)
+        return {"rows": rows}, integers
+
+
+class FreeAtFirst(Tampered):
+    """The first two releases cost nothing."""
+
+    def cost(self, k):
+        return FREE if k in (0, 1, 2) else self.honest.cost(k)
+
+
+class Dear(Tampered):
+    """All releases cost more than the budget."""
+
+    def cost(self, k):
+        return FREE if k == 0 else gaussian(25.0)
+
+
+class Shifted(Tampered):
+    """Decoded rows are off by a hundredth."""
+
+    def decode(self, public, noisy, k):
+        public, row, sd = self.honest.decode(public, noisy, k)
+        return public, row + 0.01 * sd, sd
+
+
+class HastyHiding(Tampered):
+    """Many rows at once, the last of them without noise."""
+
+    def hide_all(self, secret, public, rows, k, noise):
+        noise = noise.copy()
+        noise[-1] = 0
+        return self.honest.hide_all(secret, public, rows, k, noise)
+
+    def noise_for(self, seed, k, count):
+        return self.honest.noise_for(seed, k, count)
+
+
+FAULTS = {
+    "no noise on one release": ("secret_noise_is_fresh", Gaussian(), NoNoiseOnOneRelease),
+    "no noise on one release, by seeds": ("noise_is_as_large_as_stated", Gaussian(), NoNoiseOnOneRelease),
+    "no noise on one release, at all": ("noise_is_enough", Gaussian(), NoNoiseOnOneRelease),
+    "no noise on one row": ("noise_is_enough", BLT(), NoNoiseOnOneRelease),
+    "no noise in one race": ("noise_is_enough", Exponential(), NoNoiseOnOneRelease),
+    "too little noise": ("noise_is_as_large_as_stated", Gaussian(), TooLittle),
+    "too little in a tree": ("noise_is_enough", BinaryTree(), TooLittle),
+    "small noise, stated": ("noise_is_enough", Gaussian(), SmallAndSaysSo),
+    "a slow race that is not": ("noise_is_enough", Exponential(), TooLittle),
+    "stale noise": ("secret_noise_is_fresh", Gaussian(), Stale),
+    "the same noise for two": ("releases_share_no_noise", Gaussian("S"), Repeating),
+    "noise by call": ("seeded_noise_does_not_depend_on_the_cut", Gaussian(), Cut),
+    "noise on floats": ("encode_and_decode_keep_the_protocol", Gaussian(), Floating),
+    "another deviation": ("encode_and_decode_keep_the_protocol", Gaussian(), Misstating),
+    "writes into rows": ("encode_and_decode_are_pure", BLT(), Writing),
+    "keeps a list": ("memories_can_be_stored", Gaussian(), Listing),
+    "free at first": ("costs_only_rise_to_the_budget", Gaussian(), FreeAtFirst),
+    "beyond the budget": ("costs_only_rise_to_the_budget", Gaussian(), Dear),
+    "shifted rows": ("without_noise_rows_come_back", BLT(), Shifted),
+    "many rows, one bare": ("rows_are_hidden_together_as_one_by_one", BLT(), HastyHiding),
+}
+
+
+def broken(checks) -> set[str]:
+    return {outcome.check for outcome in look_at("it", checks).broken}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_a_mechanism_is_caught(name):
+    """By the check that is meant to."""
+    check, honest, how = FAULTS[name]
+    assert check in broken(c for c in of_mechanism(Tampering(honest, how)) if str(c) == check)
+
+
+@pytest.mark.parametrize("honest", [Gaussian(), Exponential(), BLT()])
+def test_the_wrapping_is_not_what_is_caught(honest):
+    assert broken(of_mechanism(Tampering(honest))) == set()
+
+
+def test_every_check_of_a_mechanism_has_a_fault():
+    assert {str(check).partition(",")[0] for check in of_mechanism(Gaussian())} == {
+        check for check, _, _ in FAULTS.values()
+    }
+
+
+def test_a_mechanism_that_accepts_nothing_known_is_not_passed():
+    """Every check is skipped, and that is not enough."""
+
+    class Strange(Gaussian):
+        accepts = "l1/tail"
+
+    with pytest.raises(ContractBroken, match="0 of 22 promises"):
+        check_mechanism(Strange())

@@ -1,0 +1,164 @@
+"""Each check of a strategy catches the fault that it is there for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import BLT, SquareRoot
+from tacit.checks import Check, ContractBroken, check_strategy, checks_for
+from tacit.checks.all import of_strategy
+from tacit.checks.suite import look_at
+from tacit.mechanisms.blt import BLTCoder
+from tacit.mechanisms.strategy import OneRowEach
+from tacit.mechanisms.sums import RunningSum
+from tacit.mechanisms.toeplitz import RootCoder
+from tacit.mechanisms.tree import TreeCoder
+
+pytestmark = pytest.mark.privacy
+
+
+def broken(checks: list[Check]) -> set[str]:
+    return {outcome.check for outcome in look_at("it", checks).broken}
+
+
+@dataclass(frozen=True)
+class Using(RunningSum):
+    """The strategy of another coder."""
+
+    kind: Any
+
+    def coder(self, n):
+        n = self.needs(n)
+        honest = BLT(2).coder(n)
+        if issubclass(self.kind, BLTCoder):
+            return self.kind(n, honest.decays, honest.inverse_decays)
+        return self.kind(n, True) if issubclass(self.kind, TreeCoder) else self.kind(n)
+
+
+class FalseColumn(RootCoder):
+    """A column that is 5 % too short: all noise is."""
+
+    @property
+    def column(self):
+        return 0.95 * super().column
+
+
+class Forgetting(BLTCoder):
+    """Decodes with one of its buffers left as it was."""
+
+    def decode(self, public, noisy, k):
+        after, total = super().decode(public, noisy, k)
+        after = {name: array.copy() for name, array in after.items()}
+        for name in after:
+            if after[name].ndim == 2:
+                after[name][0] = public[name][0]
+        return after, total
+
+
+class Ahead(RootCoder):
+    """Encodes a constant, which is a share of rows to come."""
+
+    def encode(self, secret, row, k):
+        secret, rows = super().encode(secret, row, k)
+        return secret, rows + 1e-3
+
+
+class Quiet(RootCoder):
+    """Says that sums are less noisy than they are."""
+
+    def error(self, k):
+        return 0.9 * super().error(k)
+
+
+class Narrow(RootCoder):
+    """A reach that rows exceed."""
+
+    @property
+    def reach(self):
+        return 0.9 * float(np.sum(self.coefficients))
+
+
+class Exactly(RootCoder):
+    """Says that floats are exact, and adds up in half precision."""
+
+    @property
+    def blur(self):
+        return 0.0
+
+    def encode(self, secret, row, k):
+        secret, rows = super().encode(secret, row, k)
+        return secret, rows.astype(np.float32).astype(float)
+
+
+class Halving(TreeCoder):
+    """Says that integers stay exact, and they do not."""
+
+    def encode(self, secret, row, k):
+        secret, rows = super().encode(secret, row, k)
+        return secret, (rows // 2 * 2).astype(rows.dtype) if rows.dtype.kind == "i" else rows
+
+
+class Miscounting(TreeCoder):
+    """The number of a row's release is off by one."""
+
+    def release_of(self, row):
+        return super().release_of(row) + (row > 5)
+
+
+class Overwriting(TreeCoder):
+    """Writes into its memory."""
+
+    def encode(self, secret, row, k):
+        after, rows = super().encode(secret, row, k)
+        secret["nodes"][:] = after["nodes"]
+        return after, rows
+
+
+class Hasty(RootCoder):
+    """Many rows at once, as if none had come before."""
+
+    def encode_all(self, secret, rows, k):
+        return OneRowEach.encode_all(self, self.start(rows.shape[1])[0], rows, 1)
+
+
+STRATEGIES = {
+    "no_column_is_longer_than_it_says": FalseColumn,
+    "it_factors_the_running_sum": Forgetting,
+    "nothing_is_encoded_ahead_of_its_time": Ahead,
+    "errors_are_the_rows_of_the_decoder": Quiet,
+    "encoded_rows_are_within_reach": Narrow,
+    "encoding_errs_by_no_more_than_its_blur": Exactly,
+    "encoded_rows_are_counted_alike": Miscounting,
+    "encode_and_decode_leave_their_arguments_alone": Overwriting,
+    "many_rows_are_as_one_by_one": Hasty,
+}
+
+
+@pytest.mark.parametrize("check", STRATEGIES)
+def test_a_fault_of_a_strategy_is_caught(check):
+    """By the check that is meant to."""
+    assert f"{check}, 13 rows" in broken(of_strategy(Using(STRATEGIES[check]), (1, 13)))
+
+
+def test_integers_that_do_not_stay_exact_are_caught():
+    assert "encoding_errs_by_no_more_than_its_blur, 13 rows" in broken(of_strategy(Using(Halving), (13,)))
+
+
+def test_every_check_of_a_strategy_has_a_fault():
+    dense = [check for check in checks_for(SquareRoot()) if check.case.endswith("rows")]
+    assert {check.look.__name__ for check in dense} == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("kind", [RootCoder, BLTCoder, TreeCoder])
+def test_the_coders_themselves_are_not_what_is_caught(kind):
+    assert check_strategy(Using(kind)).holds
+
+
+def test_the_message_names_the_column():
+    """Which, how long, and what was said."""
+    with pytest.raises(ContractBroken, match=r"column 1 of C has length .* column says .* rounded up"):
+        check_strategy(Using(FalseColumn))
