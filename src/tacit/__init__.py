@@ -79,7 +79,7 @@ _HOME = {
     "private_sum": "algorithms",
 }
 
-_MODULES = ("averages", "datasets", "plan", "regret")
+_MODULES = ("audit", "averages", "datasets", "plan", "regret")
 
 __all__ = list(_HOME)
 
