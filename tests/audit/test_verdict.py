@@ -49,7 +49,7 @@ from tacit.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
 
-T, BUDGET, TRIALS = 12, Privacy(1.0, 1e-6), 400
+T, BUDGET, TRIALS = 8, Privacy(1.0, 1e-6), 400
 LINE = Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1)
 SUMS = private_sum(1, 1.0, BUDGET, T).problem
 CURVED = Problem(Logistic(), L2Ball(2.0), 1)
@@ -122,11 +122,17 @@ def test_the_pair_that_finds_spoilt_noise_finds_nothing_else(name):
     assert tell_apart(private, second_differs(private), TRIALS).complaints == ()
 
 
+def test_no_noise_is_refuted():
+    """None at all."""
+    found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "missing")))
+    assert found.interval[0] > 1e3
+
+
 def test_noise_spoilt_in_secret_is_refuted():
     """Seeded runs are right, and production is not."""
     found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "halved", only_secret=True)))
     assert found.interval[0] < found.claimed_mu
-    assert any("on secret noise" in complaint for complaint in found.complaints)
+    assert any("secret noise has 0.5" in complaint for complaint in found.complaints)
 
 
 def test_a_seeded_private_is_not_compared_with_secret_noise():
@@ -194,6 +200,14 @@ def test_zeroed_out_examples_are_rows_of_zeros():
     pair = tight_pair(private)
     assert pair.world(1)[0][0] == 0.0
     assert game_of(private, pair).apart / private.guarantee.delivered.mu == pytest.approx(1.0, abs=1e-4)
+
+
+def test_equal_worlds_are_not_told_apart():
+    """A pair that differs in nothing."""
+    private = pigd(LINE, BUDGET, T)
+    pair = tight_pair(private)
+    found = tell_apart(private, replace(pair, other=(pair.X[0], pair.y[0])), 100)
+    assert (found.mu, found.interval, found.verdict) == (0.0, (0.0, 0.0), "holds")
 
 
 @pytest.mark.parametrize(

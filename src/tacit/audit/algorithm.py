@@ -18,7 +18,7 @@ from tacit.errors import whole
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one
-_FEWEST = 200
+_FEWEST = 100
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class CommonNoise:
         self.private, self.pair, self._whiten = private, pair, whitening(private)
         self._way, self._opening = way_through(private), opening(private)
         self._streams = [pair.bounded(private, world) for world in (0, 1)]
-        moved = np.mean(self._rows(1, range(_FIRST)) - self._rows(0, range(_FIRST)), axis=0)
+        first = self._rows(0, range(_FIRST))
+        self._middle, moved = np.mean(first, axis=0), np.mean(self._rows(1, range(_FIRST)) - first, axis=0)
         self._along, _ = directions(moved)
         self.apart = float(np.linalg.norm(moved))
 
@@ -37,9 +38,9 @@ class CommonNoise:
             end = min(start + _TOGETHER, trials)
             rows, moved = (self._rows(world, range(_FIRST + start, _FIRST + end)) for world in (0, 1))
             here[start:end], there[start:end] = self._project(rows), self._project(moved)
-            total += rows.sum(axis=0)
-            squares += (rows**2).sum(axis=0)
-        around = float(np.sum(squares - total**2 / trials))
+            total += (rows - self._middle).sum(axis=0)
+            squares += ((rows - self._middle) ** 2).sum(axis=0)
+        around = max(0.0, float(np.sum(squares - total**2 / trials)))
         return Played(here, there, there - here, around, (trials - 1) * total.size, centred=False)
 
     def secret(self, world: int, trials: int) -> Array:

@@ -8,6 +8,8 @@ import numpy as np
 
 from tacit.arrays import Array
 
+_STILL = 1e-6  # of the largest shift
+
 
 class Played(NamedTuple):
     """Whitened releases along the shift: a row for each trial, a column for each release, in stated deviations.
@@ -34,8 +36,8 @@ class Played(NamedTuple):
     centred: bool
 
 
-def directions(moved: Array) -> tuple[Array, Array]:
-    """Unit vectors along the shift of each row, and its lengths; rows that stay take the direction of the farthest.
+def directions(moved: Array, still: Array | None = None) -> tuple[Array, Array]:
+    """Unit vectors along the shift of each row, and its lengths; rows that stay take `still`, or the farthest one's.
 
     They tell nothing by themselves, but may hold the same noise as one that moves.
 
@@ -45,13 +47,10 @@ def directions(moved: Array) -> tuple[Array, Array]:
     """
     length = np.linalg.norm(moved, axis=1)
     farthest = int(np.argmax(length))
-    still = length <= _STILL * length[farthest]
-    along = moved / np.where(still, 1.0, length)[:, None]
-    along[still] = along[farthest] if length[farthest] > 0.0 else 0.0
+    stays = length <= _STILL * length[farthest]
+    along = moved / np.where(stays, 1.0, length)[:, None]
+    along[stays] = along[farthest] if still is None else still
     return along, length
-
-
-_STILL = 1e-6  # of the largest shift
 
 
 class Game(Protocol):

@@ -94,8 +94,9 @@ class Replayed:
 
 
 def _along(rows: Array, moved: Array) -> tuple[Array, Array]:
-    """Rows along the shift of each, and how long that is."""
-    along, length = directions(moved)
+    """Rows along the shift of each, and how long that is; those that stay, along what no later shift has a part in."""
+    size = moved.shape[1]
+    along, length = directions(moved, np.full(size, size**-0.5))
     return np.sum(rows * along, axis=1), length
 
 

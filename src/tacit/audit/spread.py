@@ -11,7 +11,7 @@ Privacy*, 2022, Definition 2.6). Take c = m/2. ∎ With s = s' the statistic tel
 
 **Which a.** The *stated* one, the shift itself, is best if the noise is as stated. The *learnt* one, `Σ⁻¹·shift` with Σ
 the covariance of noise, is best whatever it is: a release without noise, or one whose noise was used before, gets all
-the weight it deserves. Both are chosen on a fifth of the trials and judged on the others, so that they are fixed rows there.
+the weight it deserves. Both are chosen on a fifth of the trials and judged on the others, so they are fixed rows there.
 
 **Coverage.** The end points take m from Student's interval and the two deviations from chi-squared ones, each with a
 third of half the error: with probability `1 - error` at least, both statistics' values lie within their intervals. Ends
@@ -28,7 +28,7 @@ from tacit.arrays import Array
 from tacit.audit.interval import Interval, mean_interval, spread_interval
 from tacit.audit.played import Played
 
-_LEAST = 1e-12  # of the largest variance: where there is no noise at all, that little is assumed
+_LEAST = 1e-12  # in stated variances: where there is no noise at all, that little is assumed
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _choices(played: Played, pilot: int) -> list[Array]:
         return [shift]
     covariance = np.cov(noise, rowvar=False) if pilot >= 4 * count else np.diag(np.var(noise, axis=0))
     variances, axes = np.linalg.eigh(covariance)
-    return [shift, axes @ ((axes.T @ shift) / np.maximum(variances, _LEAST * np.max(variances)))]
+    return [shift, axes @ ((axes.T @ shift) / np.maximum(variances, _LEAST * max(1.0, np.max(variances))))]
 
 
 def _judged(played: Played, pilot: int, weights: Array, error: float) -> Statistic:
@@ -83,7 +83,7 @@ def _judged(played: Played, pilot: int, weights: Array, error: float) -> Statist
 def _spread(values: Array, error: float) -> tuple[float, float, float]:
     """The deviation, and its interval."""
     freedom = len(values) - 1
-    squares = max(float(np.sum((values - np.mean(values)) ** 2)), _LEAST * freedom)  # in stated variances
+    squares = max(float(np.sum((values - np.mean(values)) ** 2)), _LEAST * freedom)
     return float(np.sqrt(squares / freedom)), *spread_interval(squares, freedom, error)
 
 

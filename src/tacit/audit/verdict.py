@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.special import fdtri, ndtri
 
 from tacit.accounting.exact import Privacy, mu_of
 from tacit.arrays import Array
@@ -16,6 +15,7 @@ from tacit.audit.interval import Interval, mean_interval, spread_interval
 from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Game, Played
 from tacit.audit.replay import Replayed
+from tacit.audit.secret import unlike_seeded
 from tacit.audit.spread import Statistic, best_statistic
 from tacit.core import Private
 from tacit.errors import InvalidInput, whole
@@ -119,9 +119,9 @@ def tell_apart(
     claimed_mu = claimed_mu_of(private)
     complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share)]
     count = max(_FEWEST // 2, trials // 100) if secret_trials is None else secret_trials
-    if count and adversary is None and private.seed is None:
-        complaints += _not_as_seeded(game, found, played.centred, count, share)
-    spread, noise = _over(found.shift, found.mu), math.sqrt(played.squares / played.freedom)
+    if count and found.shift > 0.0 and adversary is None and private.seed is None:
+        complaints += unlike_seeded(game, found, played, count, share / 2.0)
+    spread, noise = found.shift / found.mu if found.mu > 0.0 else 1.0, math.sqrt(played.squares / played.freedom)
     measured = (found.mu, found.interval, found.shift, spread, noise)
     statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), statistic)
@@ -172,31 +172,7 @@ def _not_as_stated(played: Played, error: float) -> list[str]:
     if high < 1.0:
         complaints.append(f"the noise is at most {high:.4g} of what is stated")
     if played.centred:
-        moved = np.any(played.shift > 0.0, axis=0)
-        for world in (played.here, played.there):
-            low, high = mean_interval(world[:, moved] @ np.mean(played.shift[:, moved], axis=0), error / 2.0)
-            if not low <= 0.0 <= high:
-                complaints.append("releases are not centred on the rows that the learner's definition gives")
+        ends = [mean_interval(np.sum(world, axis=1), error / 2.0) for world in (played.here, played.there)]
+        if not all(low <= 0.0 <= high for low, high in ends):
+            complaints.append("releases are not centred on the rows that the learner's definition gives")
     return complaints
-
-
-def _not_as_seeded(game: Game, found: Statistic, centred: bool, trials: int, error: float) -> list[str]:
-    """Whether the statistic has the same law on secret noise: deviations by the F-law, the shift by the normal one."""
-    values = [game.secret(world, trials) @ found.weights for world in (0, 1)]
-    freedom = len(found.values[0]) - 1
-    for secret, seeded in zip(values, found.values, strict=True):
-        ratio = _over(float(np.var(secret, ddof=1)), float(np.var(seeded, ddof=1)))
-        low, high = (float(fdtri(trials - 1, freedom, p)) for p in (error / 8.0, 1.0 - error / 8.0))
-        if not low <= ratio <= high:
-            return [f"on secret noise the statistic's deviation is {math.sqrt(ratio):.3g} times that on seeded noise"]
-    expected = 0.0 if centred else found.shift
-    _, largest = spread_interval(float(np.var(found.values[0], ddof=1)) * freedom, freedom, error / 4.0)
-    reach = -float(ndtri(error / 8.0)) * largest * math.sqrt(2.0 / trials)
-    gap = float(np.mean(values[1]) - np.mean(values[0]))
-    if abs(gap - expected) > max(reach, 1e-9 * found.shift):
-        return [f"on secret noise the worlds lie {gap:.4g} apart, and {expected:.4g} on seeded noise"]
-    return []
-
-
-def _over(a: float, b: float) -> float:
-    return a / b if b > 0.0 else math.inf if a > 0.0 else 1.0
