@@ -54,7 +54,7 @@ def tight_private(
     line = Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     ball = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     plane = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
-    sums = paper | {} if calibration == "exact" else paper | {"strategy": BinaryTree(refined=False)}
+    sums = paper if calibration == "exact" else paper | {"strategy": BinaryTree(refined=False)}
     make: dict[str, Callable[[], Private]] = {
         "pigd": lambda: pigd(line, privacy, rounds, **paper),
         "pgiga": lambda: pgiga(line, privacy, rounds, **paper),
@@ -89,7 +89,11 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
 
 
 def spiteful(private: Private) -> Adversary:
-    """Examples that go against the point released last, as long as they may be."""
+    """An adversary: examples that go against the point released last, as long as they may be.
+
+    >>> spiteful(tight_private("pigd", Privacy(1.0, 1e-6), 3))(np.array([-0.5]), 1)
+    (array([1.]), -1.0)
+    """
     learner, dimension = private.learner, private.problem.dimension
 
     def chosen(point: Array, t: int) -> Example:

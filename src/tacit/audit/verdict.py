@@ -26,7 +26,7 @@ ERROR = 1e-6
 """Probability with which an audit may refute a claim that is true."""
 
 _FEWEST = 100
-_MOST = 2 * 10**7  # values of a game that are kept in memory
+_MOST = 10**7  # values of a game that are kept in memory
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def tell_apart(
     Parameters
     ----------
     private : Private
-        With Gaussian noise, and a horizon. For races between candidates there is `tacit.audit.race`.
+        With Gaussian noise, and a horizon. For races between candidates there is `tacit.audit.race_apart`.
     pair : Pair
         Two streams as long as the horizon.
     trials : int
@@ -137,7 +137,9 @@ def _blind(private: Private) -> bool:
     """Whether no row depends on a released point: by the learner's verbs, or as gradients of the loss are constant."""
     learner, loss = private.learner, private.problem.loss
     straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0
-    return ours(learner, loss) and (isinstance(learner, LearnsTogether) or straight)
+    return ours(learner, getattr(learner, "learner", learner), loss) and (
+        isinstance(learner, LearnsTogether) or straight
+    )
 
 
 def claimed_mu_of(private: Private) -> float:
@@ -153,7 +155,7 @@ def _check(private: Private, trials: int) -> None:
     if private.timetable.horizon is None:
         raise InvalidInput("an audit looks at whole streams. State a horizon.")
     if private.learner.certificate.metric != "l2":
-        raise InvalidInput("a race between candidates has no noisy rows to look at. Use tacit.audit.race.")
+        raise InvalidInput("a race between candidates has no noisy rows to look at. Use tacit.audit.race_apart.")
     if (values := trials * len(private.timetable.rounds)) > _MOST:
         raise InvalidInput(f"{values:,} released rows are too many to keep. Take fewer trials, or fewer rounds.")
 
