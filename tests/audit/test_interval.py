@@ -13,6 +13,7 @@ from scipy.stats import binom, norm
 from tacit.accounting.exact import delta_of
 from tacit.audit.interval import mean_interval, share_interval, spread_interval
 from tacit.audit.race import delta_of_flips
+from tacit.audit.shape import not_normal
 
 ERROR = 0.1
 SAMPLES = np.random.default_rng(5).normal(3.0, 2.0, (4_000, 20))
@@ -60,3 +61,12 @@ def test_no_smaller_mu_is_true_of_two_normal_laws(m, s, t):
 def test_many_even_releases_are_like_a_gaussian():
     """By the central limit theorem `D(f)` nears `delta_of(epsilon, 2·sqrt(K)·f)`."""
     assert delta_of_flips(0.005, 10_000, 0.5) == pytest.approx(delta_of(0.5, 1.0), rel=1e-2)
+
+
+def test_normal_noise_looks_normal_and_uniform_noise_does_not():
+    """Of any deviations, release by release; at an error of 0.01 a hundred samples give an alarm or two at most."""
+    rng = np.random.default_rng(6)
+    scales = np.array([0.1, 1.0, 7.0])
+    alarms = sum(bool(not_normal(rng.normal(size=(400, 3)) * scales + 5.0, 0.01)) for _ in range(100))
+    assert alarms <= 8  # more have a probability of 1e-6 at most
+    assert not_normal(rng.uniform(-1.0, 1.0, (40_000, 3)) * scales, 1e-6)

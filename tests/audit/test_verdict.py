@@ -29,9 +29,11 @@ from tacit import (
     Private,
     Problem,
     WholeSpace,
+    at,
     every,
     ewoo,
     experts,
+    geometric,
     pigd,
     pocp,
     private_sum,
@@ -122,6 +124,13 @@ def test_the_pair_that_finds_spoilt_noise_finds_nothing_else(name):
     assert tell_apart(private, second_differs(private), TRIALS).complaints == ()
 
 
+def test_noise_of_another_shape_is_refuted():
+    """Coins tell everything, however large they are, and no mean or variance says so."""
+    found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "coins")))
+    assert found.interval[0] < found.claimed_mu
+    assert [complaint.partition(":")[0] for complaint in found.complaints] == ["the noise is not normal"]
+
+
 def test_no_noise_is_refuted():
     """None at all."""
     found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "missing")))
@@ -192,6 +201,17 @@ def test_whitened_sums_have_independent_noise(name):
     B, _ = matrices(private.calibrated.coder, T)
     noise = whitening(private)(private.calibrated.sd * B)
     assert noise @ noise.T == pytest.approx(np.eye(T), abs=1e-9)
+
+
+@pytest.mark.parametrize("schedule", [every(3), geometric(1.5), at([8])], ids=str)
+@pytest.mark.parametrize("name", ["igd", "sum by blt", "ftrl"])
+def test_any_schedule(name, schedule):
+    """Several examples between two releases: the claim is reached, on fixed streams and against an adversary."""
+    private = Private(*TIGHT[name], schedule, BUDGET, T)
+    pair = tight_pair(private)
+    for game in (game_of(private, pair), Replayed(private, pair, spiteful(private))):
+        assert game.apart / private.guarantee.delivered.mu == pytest.approx(1.0, abs=1e-4)
+    assert tell_apart(private, pair, 100).complaints == ()
 
 
 def test_zeroed_out_examples_are_rows_of_zeros():

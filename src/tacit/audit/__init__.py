@@ -4,7 +4,7 @@ Two streams that differ in one example are run many times over, and whole transc
 How far the example *shifts* them is measured on common seeded noise, or along what was released where that feeds back;
 how far the noise *spreads* along the shift is measured apart; and mu, the quotient, has an interval with a stated
 error. A claim below the interval is refuted. One that is not is not proven by it: another pair of streams may be told
-apart better, and the noise is taken to be normal.
+apart better, and of the noise's shape no more is seen than that it looks normal.
 
 `audit` takes one of the paper's algorithms, on its tight problem; `tell_apart` any `Private` with Gaussian noise, on a
 `Pair` of yours; `race_apart` and `race_along` a race between two candidates. NOT PRIVATE: audits look at exact rows.

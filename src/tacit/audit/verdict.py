@@ -16,6 +16,7 @@ from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Game, Played
 from tacit.audit.replay import Replayed
 from tacit.audit.secret import unlike_seeded
+from tacit.audit.shape import not_normal
 from tacit.audit.spread import Statistic, best_statistic
 from tacit.core import Private
 from tacit.errors import InvalidInput, whole
@@ -84,8 +85,8 @@ def tell_apart(
 
     It is a white-box audit, on whole transcripts of vectors before projection: it knows the mechanism's stated
     deviations, and the exact rows where those depend on what was released. A claim that is true is refuted with a
-    probability of at most `error`; one that is false is refuted if the pair shows it. The shape of the noise is taken
-    to be normal; its size, its centre and its covariance are measured.
+    probability of at most `error`; one that is false is refuted if the pair shows it. The noise's size, centre and
+    covariance are measured, and its shape is looked at; mu is computed as for the normal shape.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def tell_apart(
     played = game.play(trials)
     found = best_statistic(played, share)
     claimed_mu = claimed_mu_of(private)
-    complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share)]
+    complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
     count = max(_FEWEST // 2, trials // 100) if secret_trials is None else secret_trials
     if count and found.shift > 0.0 and adversary is None and private.seed is None:
         complaints += unlike_seeded(game, found, played, count, share / 2.0)
