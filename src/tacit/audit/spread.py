@@ -13,9 +13,9 @@ Privacy*, 2022, Definition 2.6). Take c = m/2. ∎ With s = s' the statistic tel
 the covariance of noise, is best whatever it is: a release without noise, or one whose noise was used before, gets all
 the weight it deserves. Both are chosen on a fifth of the trials and judged on the others, so they are fixed rows there.
 
-**Coverage.** The end points take m from Student's interval and the two deviations from chi-squared ones, each with a
-third of half the error: with probability `1 - error` at least, both statistics' values lie within their intervals. Ends
-that are too near add nothing: a shift on common noise that differs by lattice steps is known to as much.
+**Coverage.** The ends take m from Student's interval and the two deviations from chi-squared ones, each with a third of
+half the error: with probability `1 - error` at least, both statistics' values lie within their intervals. (On common
+noise trials agree about m but for lattice steps, which are not normal, and a millionth of it.)
 """
 
 from __future__ import annotations
