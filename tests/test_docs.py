@@ -86,7 +86,7 @@ def test_every_public_name_has_an_example():
     assert bare == []
 
 
-@pytest.mark.parametrize("name", ["tacit.checks", "tacit.regret", "tacit.datasets"])
+@pytest.mark.parametrize("name", ["tacit.audit", "tacit.checks", "tacit.regret", "tacit.datasets"])
 def test_every_function_of_a_public_module_has_an_example(name):
     """The functions that are reached by their module's name."""
     module = importlib.import_module(name)

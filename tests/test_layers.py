@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 ORDER = (
     "errors | arrays | kernels < accounting < problem < schedule | state | release < contracts < passes < core"
     " < learners | mechanisms < algorithms | averages | perturbation < plan | regret | checks"
-    " < audit | datasets | estimators | report < experiments < reproduce_cli < cli"
+    " < audit | datasets | estimators | report < experiments < audit_cli | reproduce_cli < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
 LAZY = {"tacit.__init__", "tacit.__main__"}  # the front doors may import anything
@@ -111,6 +111,7 @@ def test_imports_point_left(module):
         ("tacit.core", "def f():\n    import tacit.plan", "tacit.core:2 imports tacit.plan"),
         ("tacit.core", "if TYPE_CHECKING:\n    from tacit.cli import app", "right of core"),
         ("tacit.core", "importlib.import_module('tacit.audit')", "audit lies to the right"),
+        ("tacit.audit.race", "from tacit.report.plots import two_worlds", "report is a sibling of audit"),
         ("tacit.report.plots", "from tacit.datasets.ads import clicks", "sibling of report"),
         ("tacit.report.plots", "from tacit.experiments import load", "right of report"),
         ("tacit.experiments.runs", "from tacit import cli", "cli lies to the right of experiments"),

@@ -79,7 +79,7 @@ _HOME = {
     "private_sum": "algorithms",
 }
 
-_MODULES = ("averages", "checks", "datasets", "plan", "regret")
+_MODULES = ("audit", "averages", "checks", "datasets", "plan", "regret")
 
 __all__ = list(_HOME)
 

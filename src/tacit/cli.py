@@ -13,6 +13,7 @@ except ImportError:  # pragma: no cover
     raise SystemExit("The tacit command needs the extra `cli` (typer and rich): install tacit[cli].") from None
 
 from tacit import __version__
+from tacit.audit_cli import audit
 from tacit.errors import InvalidInput, TacitError
 from tacit.reproduce_cli import app as reproduce
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(reproduce, name="reproduce")
+app.command()(audit)
 
 
 @app.callback(invoke_without_command=True)

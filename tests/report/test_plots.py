@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit import TacitError
-from tacit.report.plots import NOT_PRIVATE, learning_curves, power_laws
+from tacit.report.plots import NOT_PRIVATE, learning_curves, power_laws, two_worlds
 
 NAMES = ("private, epsilon = 1", "not private")
 
@@ -22,9 +22,15 @@ def laws(path):
     power_laws(horizons, runs, dict.fromkeys(NAMES, 0.5), "Slopes", path)
 
 
+def worlds(path):
+    here = np.linspace(-3.0, 3.0, 500)
+    two_worlds(here, here + 1.0, 0.5, ", ".join(NAMES), path)
+
+
 FIGURES = {
     "learning curves": (curves, ("Clicks", "examples seen", "progressive accuracy", "average regret")),
     "power laws": (laws, ("Slopes", "examples T", "regret (dotted: the theorem's exponent)")),
+    "two worlds": (worlds, ("the stream", "its neighbour", "as far apart as claimed", "in deviations")),
 }
 
 

@@ -115,6 +115,38 @@ def budget_curves(
     plt.close(figure)
 
 
+def two_worlds(here: Array, there: Array, claimed_mu: float, title: str, path: str | os.PathLike[str]) -> None:
+    """Save how an audit's statistic is spread in two worlds, beside what the claim allows.
+
+    Parameters
+    ----------
+    here, there : ndarray
+        The statistic, trial by trial.
+    claimed_mu : float
+        How far apart two normal curves of the deviation seen `here` may lie.
+    title : str
+        What the picture shows.
+    path : path
+        Where to save it; the ending chooses the format.
+    """
+    plt = _pyplot()
+    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
+    middle, spread = float(np.mean(here)), max(float(np.std(here)), 1e-12)
+    worlds = [(np.asarray(world) - middle) / spread for world in (here, there)]
+    bins = np.linspace(min(map(np.min, worlds)), max(map(np.max, worlds)), 81)
+    for world, label, colour in zip(worlds, ("the stream", "its neighbour"), ("C0", "C1"), strict=True):
+        axis.hist(world, bins=bins, density=True, histtype="stepfilled", alpha=0.4, color=colour, label=label)
+    x = np.linspace(bins[0], bins[-1], 600)
+    for centre, colour in ((0.0, "C0"), (claimed_mu * np.sign(np.mean(worlds[1]) or 1.0), "C1")):
+        density = np.exp(-((x - centre) ** 2) / 2.0) / np.sqrt(2.0 * np.pi)
+        axis.plot(x, density, color=colour, linestyle=":", label="as far apart as claimed" if centre else None)
+    axis.set(xlabel="statistic of the whole transcript, in deviations", ylabel="density")
+    axis.legend(frameon=False)
+    figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="medium")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
 def _pyplot() -> Any:
     """Matplotlib, drawing to files."""
     try:

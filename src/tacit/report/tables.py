@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from tacit.accounting.errata import Erratum
@@ -27,4 +29,22 @@ def errata_table(rows: Sequence[Erratum]) -> Table:
         cells = (alpha, claim, f"{row.delivered_epsilon:.3g}", f"{row.delivered_mu:.3g}")
         verdict, style = ("holds", "") if row.holds else ("BROKEN", "red")
         table.add_row(row.algorithm, row.reading, *cells, verdict, style=style)
+    return table
+
+
+def audit_table(report: Mapping[str, Any]) -> Table:
+    """The games of an audit, as `tacit.audit.Audit.as_data` gives them; one that refutes the claim is red."""
+    title = f"{report['algorithm']}, {report['calibration']} noise, {report['rounds']:,} rounds"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, collapse_padding=True)
+    for name in ("neighbours", "what differs"):
+        table.add_column(name, no_wrap=True)
+    for name in ("trials", "shift", "spread", "mu", "between"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for game in report["games"]:
+        adversary = ", adaptive" if game["adaptive"] else ""
+        found = [f"{game[name]:.3g}" for name in ("shift", "spread", "audited_mu")]
+        between = " ".join(f"{end:.3g}" for end in game["interval"])
+        style = "red" if game["verdict"] == "refuted" else ""
+        who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
+        table.add_row(*who, *found, between, style=style)
     return table

@@ -1,0 +1,58 @@
+"""Two worlds on common noise: their transcripts differ by the shift, and up to a lattice step by nothing else.
+
+That is so for fixed streams and a learner that looks at no released point. The shift is then measured nearly without
+error, on what compiled code released, and needs no knowledge of what happens inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.audit.pairs import Pair
+from tacit.audit.played import Played, directions
+from tacit.audit.transcripts import opening, way_through, whitening
+from tacit.core import Private
+
+_FIRST = 8  # seeds on which directions are measured; trials take others
+_TOGETHER = 256  # trials that are whitened at once
+
+
+class CommonNoise:
+    """A pair of fixed streams, for a learner that looks at no released point."""
+
+    def __init__(self, private: Private, pair: Pair) -> None:
+        self.private, self.pair, self._whiten = private, pair, whitening(private)
+        self._way, self._opening = way_through(private), opening(private)
+        self._streams = [pair.bounded(private, world) for world in (0, 1)]
+        first = self._rows(0, range(_FIRST))
+        self._middle, moved = np.mean(first, axis=0), np.mean(self._rows(1, range(_FIRST)) - first, axis=0)
+        self._along, _ = directions(moved)
+        self.apart = float(np.linalg.norm(moved))
+
+    def play(self, trials: int) -> Played:
+        """Each trial in both worlds, on noise of its own."""
+        here, there = np.empty((2, trials, len(self._along)))
+        total, squares = np.zeros((2, *self._along.shape))
+        for start in range(0, trials, _TOGETHER):
+            end = min(start + _TOGETHER, trials)
+            rows, moved = (self._rows(world, range(_FIRST + start, _FIRST + end)) for world in (0, 1))
+            here[start:end], there[start:end] = self._project(rows), self._project(moved)
+            total += (rows - self._middle).sum(axis=0)
+            squares += ((rows - self._middle) ** 2).sum(axis=0)
+        around = max(0.0, float(np.sum(squares - total**2 / trials)))
+        return Played(here, there, there - here, around, (trials - 1) * total.size, centred=False)
+
+    def secret(self, world: int, trials: int) -> Array:
+        """By `Private.run`."""
+        X, y = self.pair.world(world)
+        shown = [self.private.run(self.private.start(), X, y)[1].noisy for _ in range(trials)]
+        return self._project(self._whiten(np.array(shown)))
+
+    def _rows(self, world: int, seeds: range) -> Array:
+        """Whitened transcripts, one for each seed."""
+        stream, rounds = self._streams[world], self.private.timetable.rounds
+        return self._whiten(np.array([self._way(self._opening, *stream, rounds, seed).noisy for seed in seeds]))
+
+    def _project(self, rows: Array) -> Array:
+        return np.asarray(np.einsum("ikj,kj->ik", rows, self._along))

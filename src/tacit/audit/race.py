@@ -1,0 +1,177 @@
+"""The audit of a race between two candidates, by the exponential mechanism: who wins how many releases.
+
+**What is measured.** On common noise, the same seed in both worlds, a release has another winner in the neighbour's
+world with some small probability f, and always in one direction: f is the difference of the probabilities p, q with
+which the first candidate wins in either world, measured by counting.
+
+**What follows.** Let K releases be independent, with the same p and q, and let `D(f)` be the delta, at the claimed
+epsilon, of K releases with the probabilities `(1 ± f)/2` (`delta_of_flips`). With `m = (p + q)/2`, what the releases
+deliver lies between `D(f/(2·max(m, 1-m)))` and `D(f/(2·min(m, 1-m)))`. *Proof.* Let m ≤ 1/2 (else exchange the
+candidates). Whoever turns each win of the second candidate into one of the first, with probability `(1/2 - m)/(1 - m)`,
+makes the two probabilities symmetric around 1/2 and their difference `f/(2(1 - m))`; that is post-processing, under
+which delta does not grow. Conversely, of releases with the probabilities `(1 ± f/(2m))/2`, turn each win of the first
+candidate into one of the second with probability `1 - 2m`: these are the releases. ∎ In the same way D grows with f.
+
+**Coverage.** f and p are shares of independent releases, each in a Clopper-Pearson interval with a quarter of the
+error, m lies within f/2 of p, and D is taken at the worst ends. That releases are independent is tested by how often a
+transcript's number of wins lies more than a deviation from K/2; that secret noise does as seeded noise does by its
+wins; a quarter each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, gammaln
+
+from tacit.accounting.exact import SMALLEST, mu_of
+from tacit.arrays import Array
+from tacit.audit.interval import Interval, share_interval
+from tacit.audit.pairs import Pair
+from tacit.audit.transcripts import exact_rows
+from tacit.audit.verdict import ERROR, Finding, claimed_mu_of
+from tacit.core import Private
+from tacit.errors import InvalidInput, whole
+
+Wins = NDArray[np.bool_]
+
+
+def race_apart(
+    private: Private, pair: Pair, trials: int = 2_000, *, secret_trials: int | None = None, error: float = ERROR
+) -> Finding:
+    """Audit a race between two candidates on a pair of streams.
+
+    `mu` is the one whose delta, at the claimed epsilon, is that of the releases: so can it be set beside a claim.
+
+    Parameters
+    ----------
+    private : Private
+        By `tacit.Exponential`, between two candidates, with a horizon.
+    pair : Pair
+        Two streams that leave the candidates level but for the example that differs.
+    trials, secret_trials, error
+        As in `tacit.audit.tell_apart`; by default a hundredth of the trials are secret.
+
+    Examples
+    --------
+    >>> from tacit import Privacy, ewoo, experts
+    >>> private = ewoo(experts(2), Privacy(1.0, 1e-6), horizon=20)
+    >>> found = race_apart(private, Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 19, None, at=0, other=([1.0, 0.0], 0.0)), 400)
+    >>> found.verdict, found.mu < found.claimed_mu
+    ('holds', True)
+    """
+    check_race(private)
+    trials, share = whole("trials", trials, least=100), error / 4.0
+    start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
+    here, there = (
+        _wins(private, scores(private, *pair.bounded(private, world)), trials)[:, start:] for world in (0, 1)
+    )
+    flips, releases = int(np.sum(here != there)), here.shape[1]
+    f, p = share_interval(flips, here.size, share), share_interval(int(np.sum(here)), here.size, share)
+    complaints = [*_two_ways(here, there), *_not_independent(here, p, share)]
+    count = max(20, trials // 100) if secret_trials is None else secret_trials
+    if count and private.seed is None:
+        complaints += _not_as_seeded(private, pair, start, (here, there), count, share)
+    middle = p[0] - f[1] / 2.0, p[1] + f[1] / 2.0
+    ends = f[0] / (2.0 * max(middle[1], 1.0 - middle[0])), f[1] / (2.0 * max(min(middle[0], 1.0 - middle[1]), f[1] / 2))
+    low, mu, high = (_mu(private, each, releases) for each in (ends[0], flips / here.size, min(1.0, ends[1])))
+    claimed_mu = claimed_mu_of(private)
+    if low > claimed_mu * (1.0 + 1e-9):
+        complaints.append(
+            f"the two worlds are told apart as with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"
+        )
+    values = _standardised(there), _standardised(here)
+    spread, shift = float(np.std(values[0])), 2.0 * math.sqrt(releases) * flips / here.size
+    measured = (mu, (low, high), shift, spread, spread)
+    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), values)
+
+
+def check_race(private: Private) -> None:
+    """Refuse all but a race between two candidates for a known number of releases."""
+    two = private.learner.certificate.kind == "range/tail" and private.learner.row_size == 2
+    if not two or private.timetable.horizon is None:
+        raise InvalidInput("this audit is of a race between two candidates with a horizon: ewoo(experts(2), …, 100).")
+
+
+def delta_of_flips(f: float, releases: int, epsilon: float) -> float:
+    """`Σ_n max(0, P(n) - exp(epsilon)·Q(n))`, `P = Bin(K, (1+f)/2)`, `Q = Bin(K, (1-f)/2)`.
+
+    >>> delta_of_flips(0.5, 1, epsilon=0.0), delta_of_flips(0.5, 1, epsilon=2.0)
+    (0.5, 0.0)
+    """
+    if f >= 1.0:
+        return 1.0
+    n = np.arange(releases + 1.0)
+    ways = gammaln(releases + 1.0) - gammaln(n + 1.0) - gammaln(releases - n + 1.0) - releases * math.log(2.0)
+    more, less = math.log1p(f), math.log1p(-f)
+    P, Q = ways + n * more + (releases - n) * less, ways + n * less + (releases - n) * more
+    return float(np.sum(np.maximum(0.0, np.exp(P) - np.exp(epsilon + Q))))
+
+
+def _mu(private: Private, f: float, releases: int) -> float:
+    epsilon = private.guarantee.claimed.epsilon
+    delta = delta_of_flips(f, releases, epsilon)
+    return mu_of(epsilon, min(delta, 1.0 - 1e-12)) if delta > SMALLEST else 0.0
+
+
+def scores(private: Private, V: Array, y: Array) -> NDArray[np.int64]:
+    """What is encoded of bounded examples, release by release: no released point has a part in it."""
+    rows = exact_rows(private, V, y, np.empty((len(private.timetable.rounds), 0)))
+    return np.array([private.calibrated.encode({}, row, k)[1] for k, row in enumerate(rows, start=1)])
+
+
+def _wins(private: Private, encoded: NDArray[np.int64], trials: int) -> Wins:
+    """Whether the first candidate wins, trial by trial and release by release, as `decode` decides it."""
+    count = len(encoded)
+    noisy = (encoded + np.asarray(list(private.calibrated.noise(seed, 1, count))) for seed in range(trials))
+    return np.array([np.argmax(each, axis=1) == 0 for each in noisy])
+
+
+def _standardised(wins: Wins) -> Array:
+    """The wins of each transcript, in deviations from an even race."""
+    return np.asarray((2.0 * np.sum(wins, axis=1) - wins.shape[1]) / math.sqrt(wins.shape[1]))
+
+
+def _two_ways(here: Wins, there: Wins) -> list[str]:
+    """On common noise one example helps one candidate."""
+    if np.any(here & ~there) and np.any(~here & there):
+        return ["on common noise the example that differs makes now the one, now the other candidate win"]
+    return []
+
+
+def _not_independent(here: Wins, p: Interval, error: float) -> list[str]:
+    """How often a transcript has many or few wins, beside the binomial law at the nearest and the farthest p."""
+    count = here.shape[1]
+    within = math.sqrt(count) / 2.0
+    far = int(np.sum(np.abs(np.sum(here, axis=1) - count / 2.0) > within))
+    nearest = min(max(0.5, p[0]), p[1])
+    farthest = max(p, key=lambda end: abs(end - 0.5))
+    stated = [_beyond(count, within, end) for end in (nearest, farthest)]
+    low, high = share_interval(far, len(here), error)
+    if low > stated[1] or high < stated[0]:
+        return [f"{far / len(here):.3g} of all transcripts have extreme winners, and {stated[0]:.3g} should"]
+    return []
+
+
+def _beyond(count: int, within: float, p: float) -> float:
+    """`P(|N - K/2| > within)` for a binomial N."""
+    lower, upper = math.ceil(count / 2.0 - within) - 1, math.floor(count / 2.0 + within)
+    return float((bdtr(lower, count, p) if lower >= 0 else 0.0) + (bdtrc(upper, count, p) if upper < count else 0.0))
+
+
+def _not_as_seeded(
+    private: Private, pair: Pair, start: int, seeded: tuple[Wins, Wins], trials: int, error: float
+) -> list[str]:
+    """Whether intervals for the share of wins, on secret noise and on seeded noise, meet in both worlds."""
+    for world, wins in enumerate(seeded):
+        X, y = pair.world(world)
+        shown = [private.run(private.start(), X, y)[1].noisy[start:, 0] == 0.0 for _ in range(trials)]
+        secret = share_interval(int(np.sum(shown)), np.size(shown), error / 4.0)
+        expected = share_interval(int(np.sum(wins)), wins.size, error / 4.0)
+        if secret[0] > expected[1] or secret[1] < expected[0]:
+            return [
+                f"on secret noise the first candidate wins {np.mean(shown):.3g}, on seeded noise {np.mean(wins):.3g}"
+            ]
+    return []

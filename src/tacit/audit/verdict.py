@@ -1,0 +1,181 @@
+"""One pair of streams, audited: what was found beside what is claimed, and whether the claim stands."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from tacit.accounting.exact import Privacy, mu_of
+from tacit.arrays import Array
+from tacit.audit.common_noise import CommonNoise
+from tacit.audit.interval import Interval, mean_interval, spread_interval
+from tacit.audit.pairs import Adversary, Pair
+from tacit.audit.played import Game, Played
+from tacit.audit.replay import Replayed
+from tacit.audit.secret import unlike_seeded
+from tacit.audit.shape import not_normal
+from tacit.audit.spread import Statistic, best_statistic
+from tacit.core import Private
+from tacit.errors import InvalidInput, whole
+from tacit.passes import LearnsTogether, ours
+from tacit.problem.scalar import ScalarLoss
+
+ERROR = 1e-6
+"""Probability with which an audit may refute a claim that is true."""
+
+_FEWEST = 100
+_MOST = 10**7  # values of a game that are kept in memory
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an audit of one pair of streams found.
+
+    Attributes
+    ----------
+    claimed : Privacy
+        What the calibration promises.
+    claimed_mu : float
+        The mechanism's own mu; with the paper's calibrations, the largest that the promise allows.
+    mu, interval : float, tuple
+        How well the two worlds were told apart, and between what; a mu below the lower end is refuted.
+    shift, spread : float
+        Of the statistic, in stated deviations: how far it moves from one world to the other, and its deviation (the
+        harmonic mean of the two worlds'); mu is the quotient.
+    noise : float
+        The noise's deviation over the stated one, over all entries of all releases.
+    trials : int
+        Of each world.
+    complaints : tuple of str
+        What refutes the claim; none if it holds.
+    statistic : tuple of ndarray
+        The statistic in both worlds, trial by trial.
+    """
+
+    claimed: Privacy
+    claimed_mu: float
+    mu: float
+    interval: Interval
+    shift: float
+    spread: float
+    noise: float
+    trials: int
+    complaints: tuple[str, ...]
+    statistic: tuple[Array, Array] = field(repr=False, compare=False)
+
+    @property
+    def verdict(self) -> Literal["holds", "refuted"]:
+        """Refuted if there is a complaint."""
+        return "refuted" if self.complaints else "holds"
+
+
+def tell_apart(
+    private: Private,
+    pair: Pair,
+    trials: int = 2_000,
+    *,
+    adversary: Adversary | None = None,
+    secret_trials: int | None = None,
+    error: float = ERROR,
+) -> Finding:
+    """Audit a `Private` on a pair of streams: tell its two worlds apart as well as a linear statistic can.
+
+    It is a white-box audit, on whole transcripts of vectors before projection: it knows the mechanism's stated
+    deviations, and the exact rows where those depend on what was released. A claim that is true is refuted with a
+    probability of at most `error`; one that is false is refuted if the pair shows it. The noise's size, centre and
+    covariance are measured, and its shape is looked at; mu is computed as for the normal shape.
+
+    Parameters
+    ----------
+    private : Private
+        With Gaussian noise, and a horizon. For races between candidates there is `tacit.audit.race_apart`.
+    pair : Pair
+        Two streams as long as the horizon.
+    trials : int
+        Streams to run in each world on seeded noise, 100 or more. Deviations are known to about `3.5/sqrt(trials)`.
+    adversary : callable, optional
+        Chooses every example but the one that differs, from the point released last.
+    secret_trials : int, optional
+        Streams to run in each world on secret noise: by default a hundredth of `trials`, and 50 at least. With an
+        adversary there are none.
+    error : float
+        Probability of a false alarm.
+
+    Examples
+    --------
+    >>> from tacit import Linear, Privacy, Problem, WholeSpace, pigd
+    >>> private = pigd(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1), Privacy(1.0, 1e-6), horizon=3)
+    >>> found = tell_apart(private, Pair([[1.0]] * 3, [1.0, 1.0, 1.0], at=0, other=([1.0], -1.0)), trials=400)
+    >>> found.verdict, round(found.shift / found.claimed_mu, 2)
+    ('holds', 1.0)
+    """
+    trials = whole("trials", trials, least=_FEWEST)
+    _check(private, trials)
+    game, share = game_of(private, pair, adversary), error / 5.0
+    played = game.play(trials)
+    found = best_statistic(played, share)
+    claimed_mu = claimed_mu_of(private)
+    complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
+    count = max(_FEWEST // 2, trials // 100) if secret_trials is None else secret_trials
+    if count and found.shift > 0.0 and adversary is None and private.seed is None:
+        complaints += unlike_seeded(game, found, played, count, share / 2.0)
+    spread, noise = found.shift / found.mu if found.mu > 0.0 else 1.0, math.sqrt(played.squares / played.freedom)
+    measured = (found.mu, found.interval, found.shift, spread, noise)
+    statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
+    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), statistic)
+
+
+def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) -> Game:
+    """On common noise where that is enough; else along what was released."""
+    fixed = adversary is None and _blind(private)
+    return CommonNoise(private, pair) if fixed else Replayed(private, pair, adversary)
+
+
+def _blind(private: Private) -> bool:
+    """Whether no row depends on a released point: by the learner's verbs, or as gradients of the loss are constant."""
+    learner, loss = private.learner, private.problem.loss
+    straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0
+    return ours(learner, getattr(learner, "learner", learner), loss) and (
+        isinstance(learner, LearnsTogether) or straight
+    )
+
+
+def claimed_mu_of(private: Private) -> float:
+    """The mechanism's own mu, which is more to live up to than a promised (epsilon, delta); or the promise's."""
+    guarantee = private.guarantee
+    if private.calibration == "exact" and guarantee.delivered.gaussian:
+        return guarantee.delivered.mu
+    return mu_of(guarantee.claimed.epsilon, guarantee.claimed.delta)
+
+
+def _check(private: Private, trials: int) -> None:
+    """Refuse what cannot be audited."""
+    if private.timetable.horizon is None:
+        raise InvalidInput("an audit looks at whole streams. State a horizon.")
+    if private.learner.certificate.metric != "l2":
+        raise InvalidInput("a race between candidates has no noisy rows to look at. Use tacit.audit.race_apart.")
+    if (values := trials * len(private.timetable.rounds)) > _MOST:
+        raise InvalidInput(f"{values:,} released rows are too many to keep. Take fewer trials, or fewer rounds.")
+
+
+def _too_near(found: Statistic, claimed_mu: float) -> list[str]:
+    low = found.interval[0]
+    if low <= claimed_mu * (1.0 + 1e-9):
+        return []
+    return [f"the two worlds are told apart with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"]
+
+
+def _not_as_stated(played: Played, error: float) -> list[str]:
+    """Noise smaller than stated, over all entries; or, where exact rows are known, not centred on them."""
+    complaints = []
+    _, high = spread_interval(played.squares, played.freedom, error)
+    if high < 1.0:
+        complaints.append(f"the noise is at most {high:.4g} of what is stated")
+    if played.centred:
+        ends = [mean_interval(np.sum(world, axis=1), error / 2.0) for world in (played.here, played.there)]
+        if not all(low <= 0.0 <= high for low, high in ends):
+            complaints.append("releases are not centred on the rows that the learner's definition gives")
+    return complaints

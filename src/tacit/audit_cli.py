@@ -1,0 +1,69 @@
+"""`tacit audit`: it asks `tacit.audit` and prints; the exit status is the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+    from tacit.audit import Audit
+
+Name = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
+Calibrations = Literal["exact", "paper-printed", "paper-proven"]
+
+
+def audit(
+    algorithm: Annotated[Name, typer.Argument(help="What to audit.")],
+    epsilon: Annotated[float, typer.Option(help="Total epsilon; with the paper's noise, its parameter.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Total delta; with the paper's noise, its parameter.")] = 1e-6,
+    rounds: Annotated[int, typer.Option(help="Examples of a stream.")] = 200,
+    trials: Annotated[int, typer.Option(help="Streams to run in each of the two worlds.")] = 20_000,
+    ridge: Annotated[float, typer.Option(help="Strong convexity of the losses.", metavar="A")] = 0.1,
+    calibration: Annotated[Calibrations, typer.Option(help="Who chooses the noise.")] = "exact",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw what the two worlds publish.", metavar="FILE")] = None,
+) -> None:
+    """Run an algorithm on the two streams it finds hardest, and see whether they are told apart better than claimed.
+
+    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit.
+
+    Example: tacit audit pigd --epsilon 1 --delta 1e-6
+    """
+    from tacit import audit as audits
+    from tacit.accounting.exact import Privacy
+    from tacit.experiments.experiment import json_text
+    from tacit.report.plots import two_worlds
+
+    budget = Privacy(epsilon, delta)
+    report = audits.audit(algorithm, budget, rounds=rounds, trials=trials, ridge=ridge, calibration=calibration)
+    if plot is not None:
+        found = report.worst.finding
+        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
+    if as_json:
+        typer.echo(json_text(report.as_data()))
+    else:
+        _show(report)
+    if report.verdict == "refuted":
+        raise typer.Exit(1)
+
+
+def _show(report: Audit) -> None:
+    from rich.console import Console
+
+    from tacit.report.tables import audit_table
+
+    console, data = Console(), report.as_data()
+    claim = f"({data['claimed_epsilon']:g}, {data['claimed_delta']:g})-differential privacy"
+    low, high = data["interval"]
+    console.print(audit_table(data))
+    console.print(
+        f"Claimed: {claim}, mu = {data['claimed_mu']:.4g}. Audited: mu = {data['audited_mu']:.4g}, between {low:.4g} "
+        f"and {high:.4g} (error {report.error:g}); that is epsilon = {data['audited_epsilon']:.3g} at this delta.",
+        highlight=False,
+    )
+    if report.verdict == "holds":
+        console.print("The claim [bold]holds[/bold]: nothing here contradicts it.", highlight=False)
+    for complaint in data["complaints"]:
+        console.print(f"[bold red]REFUTED[/bold red]: {complaint}.", highlight=False)
