@@ -31,7 +31,9 @@ from tacit.arrays import Array, Integers
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
 from tacit.passes import Pass, Passed, ours, pass_through
+from tacit.problem.compressed import Rows, compressed
 from tacit.problem.problem import Problem
+from tacit.problem.sources import SparseRows
 from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
 from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_name, read_state
@@ -116,12 +118,18 @@ class Private:
         self._check(state, len(y))
         last, new, fast = state.t + len(y), state, self.compiled and ours(self.problem)
         found = Collected(self.timetable.following(state.k, last), state.k + 1)
-        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if self._pass.forgets else None
+        rows = compressed(X) if fast and self._pass.compressed and isinstance(X, SparseRows) else None
+        reuse = self._pass.forgets and rows is None
+        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if reuse else None
         while new.t < last:
             start, rounds = new.t - state.t, found.rounds[found.done : found.done + self._most_releases]
             end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
-            end = min(end, start + self._most_rows)
-            bounded = self.problem.legal(X[start:end], y[start:end], start, fast, place)
+            if rows is None:
+                end = min(end, start + self._most_rows)
+                bounded: tuple[Rows, Array] = self.problem.legal(X[start:end], y[start:end], start, fast, place)
+            else:
+                end = min(end, rows.end_of_block(start, self._most_entries))
+                bounded = self.problem.legal_compressed(rows[start:end], y[start:end], start)
             new, passed = self._advance(new, *bounded, rounds[rounds <= state.t + end])
             found.add(passed.noisy, passed.points, passed.noise_sd)
         return self._commit(state, new), found.releases(state.simulated)
@@ -145,7 +153,7 @@ class Private:
         """What is being learnt."""
         return self.learner.problem
 
-    def _advance(self, state: State, X: Array, y: Array, rounds: Integers) -> tuple[State, Passed]:
+    def _advance(self, state: State, X: Rows, y: Array, rounds: Integers) -> tuple[State, Passed]:
         """Learn from a block of bounded rows, and release at these of its rounds."""
         passed = self._pass(state, X, y, rounds, self.seed)
         memories = {"exact": passed.exact, "secret": passed.secret, "public": passed.public}
@@ -157,6 +165,11 @@ class Private:
     @property
     def _most_rows(self) -> int:
         return max(1, _VALUES // self.problem.width)
+
+    @property
+    def _most_entries(self) -> int:
+        """Of a block of compressed rows: so many that going through a point once a block costs little."""
+        return max(_VALUES, 4 * self.problem.width)
 
     @property
     def _most_releases(self) -> int:

@@ -9,13 +9,14 @@ its examples, and release the same, up to rounding errors, which certificates pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Calibrated, Learner
 from tacit.kernels.codes import Leader
+from tacit.problem.compressed import Rows, by_number
 from tacit.state import State
 
 
@@ -37,13 +38,20 @@ class Pass(Protocol):
     def forgets(self) -> bool:
         """Whether nothing keeps hold of a block's examples, so that the next ones may take their place in memory."""
 
-    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+    @property
+    def compressed(self) -> bool:
+        """Whether it takes compressed rows as they are."""
+
+    def __call__(self, state: State, X: Any, y: Array, rounds: Integers, seed: int | None) -> Passed:
         """Learn from bounded examples that follow `state`, and release at these rounds."""
 
 
 @runtime_checkable
 class LearnsTogether(Protocol):
-    """The verbs of a learner that hands over many rows at once; it makes nothing of released points."""
+    """The verbs of a learner that hands over many rows at once; it makes nothing of released points.
+
+    One that says `compressed` has a loop over compressed rows as well; to others they are made dense.
+    """
 
     def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """The exact state after all examples, and the rows of these rounds: `absorb` and `hand_over`, one by one."""
@@ -125,10 +133,15 @@ class Block(NamedTuple):
     point: Array
     total: Array
     t: int
-    X: Array
+    X: Rows
     y: Array
     rounds: Integers
     strides: Array
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """All of it for compiled code."""
+        return *self[:4], by_number(self.X), *self[5:]
 
     def part(self, start: int, end: int) -> Block:
         """Releases `start` to `end` of it, and the examples up to the last of them."""
@@ -154,6 +167,7 @@ class Definition:
     learner: Learner
     calibrated: Calibrated
     forgets: ClassVar[bool] = False  # who knows what another's learner keeps
+    compressed: ClassVar[bool] = False
 
     def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
         learner, calibrated = self.learner, self.calibrated
@@ -183,7 +197,12 @@ class Together:
     calibrated: HidesTogether
     forgets: ClassVar[bool] = True
 
-    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+    @property
+    def compressed(self) -> bool:
+        """If the learner does."""
+        return bool(getattr(self.learner, "compressed", False))
+
+    def __call__(self, state: State, X: Any, y: Array, rounds: Integers, seed: int | None) -> Passed:
         k, count = state.k + 1, len(rounds)
         noise = self.calibrated.noise_for(seed, k, count) if count else None
         if noise is not None and (passed := self._in_one_loop(state, X, y, rounds, noise)) is not None:
@@ -194,7 +213,7 @@ class Together:
         secret, public, noisy, sd = self.calibrated.hide_all(state.secret, state.public, rows, k, noise)
         return Passed(exact, secret, public, noisy, self.learner.decide_all(rounds, noisy, sd), sd)
 
-    def _in_one_loop(self, state: State, X: Array, y: Array, rounds: Integers, noise: Integers) -> Passed | None:
+    def _in_one_loop(self, state: State, X: Any, y: Array, rounds: Integers, noise: Integers) -> Passed | None:
         learner, calibrated = self.learner, self.calibrated
         if not (isinstance(learner, ReleasesTogether) and isinstance(calibrated, HidesEachAlone)):
             return None

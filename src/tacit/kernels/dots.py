@@ -27,6 +27,16 @@ def dots(v: Any, x: Any) -> tuple[float, float]:
 
 
 @summing
+def dots_at(columns: Any, v: Any, x: Any) -> tuple[float, float]:
+    """The same for a vector v that is 0 but in these columns."""
+    squared, along = 0.0, 0.0
+    for p in range(len(columns)):
+        squared += v[p] * v[p]
+        along += v[p] * x[columns[p]]
+    return squared, along
+
+
+@summing
 def shrunk_and_moved(x: Any, shrink: float, ahead: float, v: Any, out: Any) -> float:
     """Writes `shrink·x + ahead·v`, and returns the square of its length."""
     squared = 0.0

@@ -1,6 +1,9 @@
 """Private follow-the-regularised-leader through a strategy: gradients at released points, so release after release.
 
 Slow twins: `tacit.learners.ftrl.FTRL` and `tacit.mechanisms.blt.BLTCoder` or `tacit.mechanisms.tree.TreeCoder`.
+
+Examples V are dense rows, or none of them and starts, columns and entries of compressed ones: four arrays, one type.
+Between releases a compressed example then costs what its entries cost.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import numpy as np
 from tacit.kernels import blt, tree
 from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import dot
+from tacit.kernels.dots import dot, dots_at
 from tacit.kernels.losses import slope
 from tacit.kernels.sets import project
 
@@ -48,9 +51,9 @@ def through_blt(
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
-    row, scores = np.empty(size), np.empty(size // V.shape[1])
+    row, scores = np.empty(size), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             most_of_row, to_steps, from_steps = largest[done], inner / steps[done], steps[done] / inner
             for j in range(size):
@@ -94,9 +97,9 @@ def through_tree(
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
     loss, domain, steepest, most, lattice = learner
     count, size, done, place = len(rounds), len(point), 0, 0
-    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V.shape[1])
+    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             step = steps[done]
             for j in range(size):
@@ -117,9 +120,9 @@ def through_tree(
 def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     """Adds the gradients at one point to `total`."""
     loss, _, steepest, most, lattice = learner
-    scores = np.empty(len(point) // V.shape[1])
+    scores = np.empty(len(point) // V[0].shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
 
 
 @compiled
@@ -132,11 +135,35 @@ def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
 
 @compiled
 def _add_gradient(
-    loss: Code, steepest: float, most: float, lattice: float, point: Any, v: Any, y: float, scores: Any, total: Any
+    loss: Code,
+    steepest: float,
+    most: float,
+    lattice: float,
+    point: Any,
+    V: Any,
+    i: int,
+    y: float,
+    scores: Any,
+    total: Any,
 ) -> None:
-    """Adds a gradient, its entries on their lattice, to `total`."""
-    d, per_lattice = len(v), 1.0 / lattice
-    _slopes(loss, steepest, point, v, y, scores)
+    """Adds the gradient on example i, its entries on their lattice, to `total`; one that is 0 adds nothing."""
+    dense, starts, columns, entries = V
+    d, per_lattice = dense.shape[1], 1.0 / lattice
+    if len(starts) > 0:
+        here, v = columns[starts[i] : starts[i + 1]], entries[starts[i] : starts[i + 1]]
+        for row in range(len(scores)):
+            scores[row] = dots_at(here, v, point[row * d : (row + 1) * d])[1]
+        _slopes(loss, steepest, y, scores)
+        for row in range(len(scores)):
+            steep, sums = scores[row], total[row * d : (row + 1) * d]
+            for p in range(len(here)):
+                entry = min(max(steep * v[p], -most), most)
+                sums[here[p]] += np.rint(entry * per_lattice) * lattice
+        return
+    v = dense[i]
+    for row in range(len(scores)):
+        scores[row] = dot(point[row * d : (row + 1) * d], v)
+    _slopes(loss, steepest, y, scores)
     for row in range(len(scores)):
         steep, sums = scores[row], total[row * d : (row + 1) * d]
         for j in range(d):
@@ -145,11 +172,8 @@ def _add_gradient(
 
 
 @compiled
-def _slopes(loss: Code, steepest: float, point: Any, v: Any, y: float, scores: Any) -> None:
+def _slopes(loss: Code, steepest: float, y: float, scores: Any) -> None:
     """The slope in each score, in place of the scores."""
-    d = len(v)
-    for row in range(len(scores)):
-        scores[row] = dot(point[row * d : (row + 1) * d], v)
     if loss[0] == SOFTMAX:
         top, total = scores.max(), 0.0
         for row in range(len(scores)):

@@ -16,6 +16,7 @@ from tacit.kernels.codes import Leader
 from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, lattice_of, rounded
 from tacit.passes import Block, LeadsInside, Pass, Passed
 from tacit.problem.codes import loss_code, set_code
+from tacit.problem.compressed import Rows, by_number
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import Values
 from tacit.state import State
@@ -120,8 +121,9 @@ class _Inside:
     calibrated: LeadsInside
     leader: Leader
     forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = True
 
-    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+    def __call__(self, state: State, X: Rows, y: Array, rounds: Integers, seed: int | None) -> Passed:
         from tacit.kernels.leader import gradients
 
         k, count, point, total = state.k + 1, len(rounds), state.point.copy(), state.exact["sum"].copy()
@@ -133,5 +135,5 @@ class _Inside:
             strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
             block = Block(self.leader, point, total, state.t, X[:rest], y[:rest], rounds, strides)
             secret, public, noisy, points = self.calibrated.lead(block, secret, public, k, noise)
-        gradients(self.leader, point, total, X[rest:], y[rest:])
+        gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
         return Passed({"sum": total}, secret, public, noisy, points, sd)

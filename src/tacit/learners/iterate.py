@@ -12,6 +12,7 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import Unprovable
 from tacit.learners.together import Coded, one_by_one, project_all
+from tacit.problem.compressed import Rows
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, Values, check_slopes
 
@@ -66,9 +67,10 @@ class IterateLearner:
         """The iterate itself."""
         return exact, exact["x"]
 
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+    def hand_over_all(self, exact: Arrays, t: int, X: Rows, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """Compiled, if loss and set are of the package; else one by one."""
         if (how := self.coded) is None:
+            assert isinstance(X, np.ndarray), "rows stay compressed only where `compressed` says so"
             return one_by_one(self, exact, t, X, y, rounds)
         x = exact["x"].copy()
         return {"x": x}, how.iterates(x, t, X, y, rounds)
@@ -77,7 +79,7 @@ class IterateLearner:
         self,
         exact: Arrays,
         t: int,
-        X: Array,
+        X: Rows,
         y: Array,
         rounds: Integers,
         step: Array,
@@ -99,6 +101,11 @@ class IterateLearner:
     def coded(self) -> Coded | None:
         """The steps by number, for compiled code; None where there is none."""
         return None
+
+    @property
+    def compressed(self) -> bool:
+        """Whether there is compiled code for compressed rows."""
+        return self.coded is not None and self.coded.compressed
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy iterate."""
@@ -133,7 +140,8 @@ class IterateLearner:
         A step computes inner products, a multiple of the example, a sum and a projection, each with a relative error
         of at most a few `(size + 8)·2⁻⁵³`; the numbers involved are at most `‖x‖ ≤ B` and the data's pull, `G/D_i`.
         So step i errs by at most `u·(B + G/D_i)`, `u = 16·(size + 8)·2⁻⁵³`, in each of the two runs, and later steps
-        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`.
+        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`. (`tacit.kernels.sparse` counts the
+        errors of a step on compressed rows, which come to no more.)
         """
         unit = 16.0 * (self.row_size + 8) * UNIT
         largest = self.longest_iterate + self.problem.lipschitz / self.inertia(t)

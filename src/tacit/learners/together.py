@@ -10,6 +10,7 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Learner
 from tacit.kernels.codes import Code
 from tacit.problem.codes import loss_code, set_code
+from tacit.problem.compressed import CompressedRows, Rows
 from tacit.problem.problem import Problem
 from tacit.problem.sets import ConvexSet
 
@@ -24,21 +25,31 @@ class Coded:
     steepest: float
     centre: Array
 
-    def iterates(
-        self, x: Array, t: int, X: Array, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
-    ) -> Array:
-        """The iterates after these rounds, or their totals; changes `x`, and `total`, to those after all examples."""
-        from tacit.kernels import steps
+    @property
+    def compressed(self) -> bool:
+        """Whether there is a loop over compressed rows: the ridge must pull to 0, and so must the set."""
+        return not self.centre.any()
 
+    def iterates(
+        self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
+    ) -> Array:
+        """The iterates after these rounds, or their totals; changes `x`, and `total`, to those after all examples.
+
+        Totals are of dense rows alone.
+        """
+        from tacit.kernels import sparse, steps
+
+        problem = (self.how, self.loss, self.domain, self.steepest)
+        if isinstance(X, CompressedRows):
+            return np.asarray(sparse.iterates(*problem, x, t, X.starts, X.columns, X.entries, y, rounds))
         total = np.empty(0) if total is None else total
-        problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
-        return np.asarray(steps.iterates(*problem, x, t, X, y, rounds, total, first))
+        return np.asarray(steps.iterates(*problem, self.centre, x, t, X, y, rounds, total, first))
 
     def releases(
         self,
         x: Array,
         t: int,
-        X: Array,
+        X: Rows,
         y: Array,
         rounds: Integers,
         step: Array,
@@ -46,11 +57,15 @@ class Coded:
         noise: Integers,
     ) -> tuple[Array, Array]:
         """The iterates hidden under noise on a lattice, and the points of the set next to that."""
-        from tacit.kernels import steps
+        from tacit.kernels import sparse, steps
 
-        problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
+        problem = (self.how, self.loss, self.domain, self.steepest)
         noisy, points = np.empty(noise.shape), np.empty(noise.shape)
-        steps.releases(*problem, x, t, X, y, rounds, step, magnitude, noise, noisy, points)
+        hidden = (rounds, step, magnitude, noise, noisy, points)
+        if isinstance(X, CompressedRows):
+            sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, *hidden)
+        else:
+            steps.releases(*problem, self.centre, x, t, X, y, *hidden)
         return noisy, points
 
 

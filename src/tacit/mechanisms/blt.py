@@ -165,7 +165,7 @@ class BLTCoder(OneRowEach):
         past, epoch = zero if past is None else past, zero.copy() if epoch is None else epoch
         sides = (th, om, encoder), (ph, inverse, decoder)
         shown = np.empty(noise.shape), np.empty(noise.shape)
-        through_blt(*block, noise, steps, largest, *sides, running, inner, past, epoch, *shown)
+        through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch, *shown)
         return Led({"buffers": encoder}, {"buffers": decoder, "sum": running}, *shown)
 
 

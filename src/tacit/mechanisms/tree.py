@@ -146,7 +146,7 @@ class TreeCoder(Dense):
         waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
         shape = len(block.rounds), len(block.point)
         shown = np.empty(shape), np.empty(shape)
-        through_tree(*block, noise, steps, largest, k, waiting, nodes, self._weights, *shown)
+        through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights, *shown)
         return Led({"nodes": waiting}, {"nodes": nodes}, *shown)
 
     @property
