@@ -14,8 +14,8 @@ v: there `a = (a·v/‖v‖, rest)`, `rest² = ‖a‖² - (a·v)²/‖v‖²`, 
 add D in absolute values this errs by at most `(k + 3)·D + ‖z‖²` units of 2⁻⁵³. These bounds are added up in `blur`
 (with k + 4, for rounding in them), and before they exceed `2·(size + 8)` units of the larger of `‖z‖²` and
 `(B/scale)²`, the sum of squares is taken anew, with `size + 2` units of error. An example that moves z by little adds
-little more than `‖z‖²`, one that moves it by much up to `(k + 5)·‖z‖²`: a sum over `size` entries comes with about as
-many entries of examples, or less often.
+little more than `‖z‖²`, none more than `9·(k + 5)` times the larger of the two: a sum over `size` entries comes with a
+ninth as many entries of examples, or less often.
 
 **What rounding can do** is what certificates pay for (`tacit.learners.iterate.IterateLearner.rounding`, and
 `tacit.learners.igd.IGD` for the root). Let `w = 2⁻⁵³`, `‖a‖ ≤ B`, `‖v‖ ≤ R`, `M = B + G/D_i`, the pull along v at most
@@ -55,7 +55,7 @@ from tacit.kernels.steps import _root
 Length = tuple[float, float, float]
 """The scale, and in a ball `‖z‖²` and its blur."""
 
-_SMALLEST = 2.0**-64  # scale
+_SMALLEST = 2.0**-256  # scale: no radius over it has a square beyond floating point
 
 
 @compiled
