@@ -69,7 +69,7 @@ def test_the_same_examples(form):
 @pytest.mark.parametrize("values", [1, 30, 2**17])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_releases(form, values, compiled, monkeypatch):
-    """However many rows go through at a time; sums of compressed ones have another order, and end on the same lattice."""
+    """However many rows go through at a time; compressed ones are added up in another order, on the same lattice."""
     monkeypatch.setattr(core, "_VALUES", values)
     private = replace(pigd(PROBLEM, BUDGET, ROWS, schedule=every(5), seed=1), compiled=compiled)
     same(private.run(private.start(), FORMS[form](X), Y)[1], private.run(private.start(), X, Y)[1])
