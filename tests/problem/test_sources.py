@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tacit import Box, InvalidInput, L2Ball, Logistic, Privacy, Problem, Squared, core, every, pigd, pqftl
+from tacit import Box, InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, core, every, pigd, pqftl
 from tacit.problem.sources import ColumnRows, SparseRows, as_numbers, source_of
 
 pa = pytest.importorskip("pyarrow")
@@ -230,3 +230,17 @@ def test_a_source_that_gives_another_number_of_rows_is_refused():
     for compiled in (False, True):
         with pytest.raises(InvalidInput, match="were due"):
             problem.legal(np.zeros((3, 2)), np.zeros(4), 0, compiled)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)
+@pytest.mark.parametrize("rows", [0, 1, 10, ROWS])
+def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
+    """Those of all rows at once."""
+    made = replace(PROBLEM, loss=loss)
+    point, asked, honest = RNG.normal(size=made.size), [], SparseRows.__getitem__
+    whole = made.predict(point, X[:rows])
+    monkeypatch.setattr("tacit.problem.problem._VALUES", 20)
+    monkeypatch.setattr(SparseRows, "__getitem__", lambda self, block: asked.append(block) or honest(self, block))
+    np.testing.assert_allclose(made.predict(point, sp.csr_matrix(X[:rows])), whole, rtol=1e-14, atol=1e-14)
+    assert whole.shape == ((rows,) if made.outputs == 1 else (rows, 3))
+    assert len(asked) == max(1, -(-rows // 5))

@@ -21,6 +21,8 @@ from tacit.problem.sets import ConvexSet
 from tacit.problem.sources import Source
 from tacit.problem.vector import VectorLoss
 
+_VALUES = 2**20  # entries of features that predictions make dense at once
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -243,7 +245,11 @@ class Problem:
         array([0.4])
         """
         rows, nothing = as_rows(X, None, self.dimension)
-        V, point = self.legal(rows[:], nothing + 1.0)[0], np.asarray(point, dtype=np.float64)
+        point, most = np.asarray(point, dtype=np.float64), max(1, _VALUES // self.width)
+        blocks = [slice(start, start + most) for start in range(0, max(1, len(nothing)), most)]
+        return np.concatenate([self._scores(point, self.legal(rows[b], nothing[b] + 1.0)[0]) for b in blocks])
+
+    def _scores(self, point: Array, V: Array) -> Array:
         return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:
