@@ -173,7 +173,7 @@ def test_blocks_are_chosen_by_entries(monkeypatch, never_dense):
     one, sizes = Private(IGD(made), Gaussian(), every(50), BUDGET, 100, seed=1), []
     honest = one._advance
     vars(one)["_advance"] = lambda state, X, y, rounds: sizes.append(len(y)) or honest(state, X, y, rounds)
-    rows = sp.random(100, 100_000, density=1e-4, format="csr", rng=np.random.default_rng(1))
+    rows = sp.random(100, 100_000, density=1e-4, format="csr", random_state=1)
     one.run(one.start(), rows, np.ones(100))
     assert sizes == [50, 50]  # a point is as much as goes through at once
     monkeypatch.setattr(core, "_VALUES", 1)
@@ -263,7 +263,7 @@ def test_a_hinge_at_the_border_of_a_wide_ball():
     made = Problem(Hinge(), L2Ball(0.3), 400, ridge=0.01, intercept=0.2)
     one = Private(IGD(made), Gaussian(), every(250), BUDGET, 1000, seed=3)
     rng = np.random.default_rng(9)
-    rows = sp.random(1000, 400, density=0.02, format="csr", rng=rng, data_rvs=lambda size: rng.normal(size=size))
+    rows = sp.random(1000, 400, density=0.02, format="csr", random_state=5, data_rvs=lambda size: rng.normal(size=size))
     y = np.where(rows @ np.ones(400) > 0.0, 1.0, -1.0)
     (_, dense), (_, releases) = (one.run(one.start(), X, y) for X in (rows.toarray(), rows))
     step = one.calibrated.levels_of(1, 4)[1][:, None]
