@@ -34,7 +34,6 @@ from tacit import (
     core,
     every,
 )
-from tacit.passes import Together
 from tacit.problem.sources import SparseRows
 
 COMPRESSED = [(name, "gaussian") for name in TAIL if " of " not in name and "simplex" not in name]
@@ -167,20 +166,31 @@ def test_cuts_change_no_more_than_a_lattice_step(learner, mechanism, cuts, value
         np.testing.assert_allclose(state.exact[name], array, rtol=0.0, atol=0.0 if exact else 1e-13)
 
 
+def watched(one):
+    """The rows of every block that goes through."""
+    honest, sizes = one._pass, []
+
+    class Watched:
+        forgets, compressed = honest.forgets, honest.compressed
+
+        def __call__(self, at, X, y, rounds, seed, shown):
+            sizes.append(X.shape[0])
+            return honest(at, X, y, rounds, seed, shown)
+
+    vars(one)["_pass"] = Watched()
+    return sizes
+
+
 def test_blocks_are_chosen_by_entries(monkeypatch, never_dense):
-    """Not by columns: a wide matrix goes through in one block, if little is stored of it."""
+    """Not by columns: many rows of a wide matrix go through at once, if little is stored of them."""
     made = Problem(Logistic(), L2Ball(1.0), 100_000, ridge=0.1)
-    one, sizes = Private(IGD(made), Gaussian(), every(50), BUDGET, 100, seed=1), []
-    honest = one._advance
-    vars(one)["_advance"] = lambda state, X, y, rounds: sizes.append(len(y)) or honest(state, X, y, rounds)
-    rows = sp.random(100, 100_000, density=1e-4, format="csr", random_state=1)
-    one.run(one.start(), rows, np.ones(100))
-    assert sizes == [50, 50]  # a point is as much as goes through at once
+    one = Private(IGD(made), Gaussian(), every(50), BUDGET, 100, seed=1)
+    sizes = watched(one)
+    one.run(one.start(), sp.random(100, 100_000, density=1e-4, format="csr", random_state=1), np.ones(100))
+    assert sizes == [50, 50]  # a release is as much as goes through at once
     monkeypatch.setattr(core, "_VALUES", 1)
-    narrow, sizes[:] = private("igd, hinge, ball", "gaussian", "at"), []
-    narrow = replace(narrow)
-    honest = narrow._advance
-    vars(narrow)["_advance"] = lambda state, X, y, rounds: sizes.append(X.shape[0]) or honest(state, X, y, rounds)
+    narrow = replace(private("igd, hinge, ball", "gaussian", "at"))
+    sizes = watched(narrow)
     narrow.run(narrow.start(), sp.csr_matrix(np.ones((ROWS, 3))), np.ones(ROWS))
     assert max(sizes) == 4  # of three entries, and one for the row, within four points of four entries
     assert sum(sizes) == ROWS
@@ -226,7 +236,6 @@ def test_those_that_have_one_say_so():
     """The passes of the tests above."""
     for learner, mechanism in COMPRESSED:
         assert private(learner, mechanism, "every 7")._pass.compressed
-    assert isinstance(private("igd, hinge, ball", "gaussian", "every 7")._pass, Together)
     assert not Private(FTRL(problem(MyLogistic(), L2Ball(0.4))), BLT(), every(7), BUDGET, ROWS)._pass.compressed
     assert not Private(GIGA(replace(RIDGED, loss=MyLogistic())), Gaussian(), every(7), BUDGET, ROWS)._pass.compressed
 

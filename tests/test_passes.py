@@ -167,18 +167,21 @@ def test_cuts_change_no_bit(learner, mechanism, cuts, values, data):
 
 def test_blocks_are_blocks(monkeypatch):
     """What the test above cuts: rows and releases go through a pass a few at a time."""
-    monkeypatch.setattr(core, "_VALUES", 40)
+    monkeypatch.setattr(core, "_VALUES", 80)
     one, sizes = replace(private("qftl, box", "blt", "at")), []
-    honest = one._advance
+    honest = one._pass
 
-    def advance(state, X, y, rounds):
-        sizes.append((len(y), len(rounds)))
-        return honest(state, X, y, rounds)
+    class Watched:
+        forgets = honest.forgets
 
-    vars(one)["_advance"] = advance
+        def __call__(self, at, X, y, rounds, seed, shown):
+            sizes.append((len(y), len(rounds)))
+            return honest(at, X, y, rounds, seed, shown)
+
+    vars(one)["_pass"] = Watched()
     one.run(one.start(), *stream(one.problem))
     assert sum(rows for rows, _ in sizes) == ROWS
-    assert max(rows for rows, _ in sizes) == 10
+    assert max(rows for rows, _ in sizes) == 20
     assert {releases for _, releases in sizes} == {0, 1, 2}
 
 

@@ -27,18 +27,18 @@ from tacit.accounting.cost import FREE
 from tacit.accounting.exact import Privacy
 from tacit.accounting.guarantee import Guarantee
 from tacit.accounting.ledger import Ledger
-from tacit.arrays import Array, Integers
+from tacit.arrays import Array
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
-from tacit.passes import Pass, Passed, ours, pass_through
+from tacit.passes import Pass, ours, pass_through
 from tacit.problem.compressed import Rows, compressed
 from tacit.problem.problem import Problem
 from tacit.problem.sources import SparseRows
 from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
-from tacit.state import SIMULATION, State, fingerprint, first_state, following, new_name, read_state
+from tacit.state import SIMULATION, Standing, State, fingerprint, first_state, following, new_name, read_state
 
-_VALUES = 2**17  # entries of features, or of released rows, that go through a pass at once
+_VALUES = 2**17  # entries of examples, or of noisy rows and points, that go through a pass at once
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,13 @@ class Private:
         """
         X, y = self.problem.read(X, y)
         self._check(state, len(y))
-        last, new, fast = state.t + len(y), state, self.compiled and ours(self.problem)
-        found = Collected(self.timetable.following(state.k, last), state.k + 1)
-        rows = compressed(X) if fast and self._pass.compressed and isinstance(X, SparseRows) else None
+        last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
+        shown = Collected(self.timetable.following(state.k, last), state.k + 1)
+        rows = compressed(X) if isinstance(X, SparseRows) and fast and self._pass.compressed else None
         reuse = self._pass.forgets and rows is None
         place = np.empty((min(len(y), self._most_rows), self.problem.width)) if reuse else None
-        while new.t < last:
-            start, rounds = new.t - state.t, found.rounds[found.done : found.done + self._most_releases]
+        while at.t < last:
+            start, rounds = at.t - state.t, shown.rounds[shown.done : shown.done + self._most_releases]
             end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
             if rows is None:
                 end = min(end, start + self._most_rows)
@@ -130,9 +130,8 @@ class Private:
             else:
                 end = min(end, rows.end_of_block(start, self._most_entries))
                 bounded = self.problem.legal_compressed(rows[start:end], y[start:end], start)
-            new, passed = self._advance(new, *bounded, rounds[rounds <= state.t + end])
-            found.add(passed.noisy, passed.points, passed.noise_sd)
-        return self._commit(state, new), found.releases(state.simulated)
+            at = self._pass(at, *bounded, rounds[rounds <= state.t + end], self.seed, shown)
+        return self._commit(state, at), shown.releases(state.simulated)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
         """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
@@ -153,15 +152,6 @@ class Private:
         """What is being learnt."""
         return self.learner.problem
 
-    def _advance(self, state: State, X: Rows, y: Array, rounds: Integers) -> tuple[State, Passed]:
-        """Learn from a block of bounded rows, and release at these of its rounds."""
-        passed = self._pass(state, X, y, rounds, self.seed)
-        memories = {"exact": passed.exact, "secret": passed.secret, "public": passed.public}
-        changes: dict[str, Any] = {"t": state.t + len(y), **memories}
-        if k := len(rounds):
-            changes |= {"k": state.k + k, "point": passed.points[-1].copy(), "spent": self.calibrated.cost(state.k + k)}
-        return following(state, **changes), passed
-
     @property
     def _most_rows(self) -> int:
         return max(1, _VALUES // self.problem.width)
@@ -173,7 +163,7 @@ class Private:
 
     @property
     def _most_releases(self) -> int:
-        return max(1, _VALUES // self.learner.row_size)
+        return max(1, _VALUES // (2 * self.learner.row_size))
 
     @cached_property
     def _pass(self) -> Pass:
@@ -237,9 +227,13 @@ class Private:
             ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
         return state
 
-    def _commit(self, state: State, new: State) -> State:
-        """Spend, before anything is shown."""
-        if new is not state and self.seed is None:
+    def _commit(self, state: State, at: Standing) -> State:
+        """The next state, and what it cost spent, before anything is shown."""
+        if at.t == state.t:
+            return state
+        spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
+        new = following(state, **at._asdict(), spent=spent)
+        if self.seed is None:
             books.guard_of(state.lineage).commit(state.lineage, state.position, new.position, new.spent)
         return new
 

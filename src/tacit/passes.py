@@ -17,22 +17,12 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Calibrated, Learner
 from tacit.kernels.codes import Leader
 from tacit.problem.compressed import Rows, by_number
-from tacit.state import State
-
-
-class Passed(NamedTuple):
-    """What a block leaves behind: memories, and a row for each release."""
-
-    exact: Arrays
-    secret: Arrays
-    public: Arrays
-    noisy: Array
-    points: Array
-    noise_sd: Array
+from tacit.release import Collected
+from tacit.state import Standing
 
 
 class Pass(Protocol):
-    """A way through a block, from a state and a seed, or None for noise that is secret."""
+    """A way through a block, with a seed, or None for noise that is secret."""
 
     @property
     def forgets(self) -> bool:
@@ -40,18 +30,17 @@ class Pass(Protocol):
 
     @property
     def compressed(self) -> bool:
-        """Whether it takes compressed rows as they are."""
+        """Whether it takes compressed rows as they are; to others they come dense."""
 
-    def __call__(self, state: State, X: Any, y: Array, rounds: Integers, seed: int | None) -> Passed:
-        """Learn from bounded examples that follow `state`, and release at these rounds."""
+    def __call__(
+        self, at: Standing, X: Any, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        """Learn from the bounded examples that follow, and add the releases of these rounds to those `shown`."""
 
 
 @runtime_checkable
 class LearnsTogether(Protocol):
-    """The verbs of a learner that hands over many rows at once; it makes nothing of released points.
-
-    One that says `compressed` has a loop over compressed rows as well; to others they are made dense.
-    """
+    """The verbs of a learner that hands over many rows at once; it makes nothing of released points."""
 
     def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """The exact state after all examples, and the rows of these rounds: `absorb` and `hand_over`, one by one."""
@@ -77,26 +66,19 @@ class HidesEachAlone(Protocol):
 
     magnitude: float
 
-    def levels_of(self, k: int, count: int) -> Array:
-        """Deviations and lattice steps from release k on, in two rows."""
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """Integers to add to as many rows from release k on."""
+
+    def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
+        """Deviations and lattice steps from release k on."""
 
 
 @runtime_checkable
-class ReleasesTogether(Protocol):
-    """The verb of a learner that takes rows, each hidden by itself, to points in one loop."""
+class HasOwnPass(Protocol):
+    """The verb of a learner that brings a pass of its own, for some mechanisms."""
 
-    def release_all(
-        self,
-        exact: Arrays,
-        t: int,
-        X: Array,
-        y: Array,
-        rounds: Integers,
-        step: Array,
-        most: float,
-        noise: Integers,
-    ) -> tuple[Arrays, Array, Array] | None:
-        """The exact state after all examples, noisy rows and points; None where there is no such loop."""
+    def pass_through(self, calibrated: Calibrated) -> Pass | None:
+        """It, or None where the usual ones must do."""
 
 
 class HiddenRows(NamedTuple):
@@ -122,12 +104,15 @@ class LeadsInside(Protocol):
     def noise_sds(self, k: int, count: int) -> Array:
         """Deviations of as many noisy rows from release k on."""
 
-    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> Led:
-        """Noisy rows and points from release k on, of a regularised leader by number."""
+    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> tuple[Arrays, Arrays]:
+        """Write the block's noisy rows and points, from release k on; what is left of the mechanism's memories."""
 
 
 class Block(NamedTuple):
-    """A regularised leader and the examples it learns from; its point and total are changed to the last ones."""
+    """A regularised leader, the examples it learns from, and places for what is released of it.
+
+    Its point and total are changed to the last ones.
+    """
 
     leader: Leader
     point: Array
@@ -137,6 +122,8 @@ class Block(NamedTuple):
     y: Array
     rounds: Integers
     strides: Array
+    noisy: Array
+    points: Array
 
     @property
     def numbers(self) -> tuple[Any, ...]:
@@ -147,17 +134,10 @@ class Block(NamedTuple):
         """Releases `start` to `end` of it, and the examples up to the last of them."""
         first = int(self.rounds[start - 1]) - self.t if start else 0
         last = int(self.rounds[end - 1]) - self.t
-        cut = (self.t + first, self.X[first:last], self.y[first:last], self.rounds[start:end], self.strides[start:end])
-        return Block(self.leader, self.point, self.total, *cut)
-
-
-class Led(NamedTuple):
-    """What a block leaves of a mechanism's memories, and its rows and points."""
-
-    secret: Arrays
-    public: Arrays
-    noisy: Array
-    points: Array
+        learner = self.leader, self.point, self.total
+        examples = self.t + first, self.X[first:last], self.y[first:last]
+        rounds, strides = self.rounds[start:end], self.strides[start:end]
+        return Block(*learner, *examples, rounds, strides, self.noisy[start:end], self.points[start:end])
 
 
 @dataclass(frozen=True)
@@ -169,24 +149,25 @@ class Definition:
     forgets: ClassVar[bool] = False  # who knows what another's learner keeps
     compressed: ClassVar[bool] = False
 
-    def __call__(self, state: State, X: Array, y: Array, rounds: Integers, seed: int | None) -> Passed:
+    def __call__(
+        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
         learner, calibrated = self.learner, self.calibrated
-        noise = iter(calibrated.noise(seed, state.k + 1, len(rounds)) if len(rounds) else ())
-        exact, secret, public, point = state.exact, state.secret, state.public, state.point
-        shown: list[tuple[Array, Array, float]] = []
-        t, start = state.t, 0
-        for k, end in enumerate((int(due) - t for due in rounds), start=state.k + 1):
-            drawn = next(noise)
+        noise = iter(calibrated.noise(seed, at.k + 1, len(rounds)) if len(rounds) else ())
+        t, k, exact, secret, public, point = at
+        start = 0
+        for end in (int(due) - t for due in rounds):
+            k, drawn = k + 1, next(noise)
             exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
             exact, row = learner.hand_over(exact, t + end)
             secret, encoded = calibrated.encode(secret, row, k)
             public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
-            point = learner.decide(t + end, noisy, sd)
-            shown.append((noisy, point, sd))
+            point = np.array(learner.decide(t + end, noisy, sd), dtype=np.float64)
+            shown.add(noisy[None, :], point[None, :], np.array([sd]))
             start = end
         if start < len(y):
             exact = learner.absorb(exact, t + start, X[start:], y[start:], point)
-        return Passed(exact, secret, public, *_stacked(shown, state.point))
+        return Standing(t + len(y), k, exact, secret, public, point)
 
 
 @dataclass(frozen=True)
@@ -196,40 +177,21 @@ class Together:
     learner: LearnsTogether
     calibrated: HidesTogether
     forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = False
 
-    @property
-    def compressed(self) -> bool:
-        """If the learner does."""
-        return bool(getattr(self.learner, "compressed", False))
-
-    def __call__(self, state: State, X: Any, y: Array, rounds: Integers, seed: int | None) -> Passed:
-        k, count = state.k + 1, len(rounds)
-        noise = self.calibrated.noise_for(seed, k, count) if count else None
-        if noise is not None and (passed := self._in_one_loop(state, X, y, rounds, noise)) is not None:
-            return passed
-        exact, rows = self.learner.hand_over_all(state.exact, state.t, X, y, rounds)
-        if noise is None:
-            return Passed(exact, state.secret, state.public, *_stacked([], state.point))
-        secret, public, noisy, sd = self.calibrated.hide_all(state.secret, state.public, rows, k, noise)
-        return Passed(exact, secret, public, noisy, self.learner.decide_all(rounds, noisy, sd), sd)
-
-    def _in_one_loop(self, state: State, X: Any, y: Array, rounds: Integers, noise: Integers) -> Passed | None:
-        learner, calibrated = self.learner, self.calibrated
-        if not (isinstance(learner, ReleasesTogether) and isinstance(calibrated, HidesEachAlone)):
-            return None
-        sd, step = calibrated.levels_of(state.k + 1, len(rounds))
-        released = learner.release_all(state.exact, state.t, X, y, rounds, step, calibrated.magnitude, noise)
-        if released is None:
-            return None
-        exact, noisy, points = released
-        return Passed(exact, state.secret, state.public, noisy, points, sd)
-
-
-def _stacked(shown: list[tuple[Array, Array, float]], point: Array) -> tuple[Array, Array, Array]:
-    if not shown:
-        return np.empty((0, 0)), np.empty((0, len(point))), np.empty(0)
-    noisy, points, sd = zip(*shown, strict=True)
-    return np.array(noisy, dtype=np.float64), np.array(points, dtype=np.float64), np.array(sd, dtype=np.float64)
+    def __call__(
+        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        t, k, exact, secret, public, _ = at
+        if not (count := len(rounds)):
+            exact, _ = self.learner.hand_over_all(exact, t, X, y, rounds)
+            return at._replace(t=t + len(y), exact=exact)
+        noise = self.calibrated.noise_for(seed, k + 1, count)
+        exact, rows = self.learner.hand_over_all(exact, t, X, y, rounds)
+        secret, public, noisy, sd = self.calibrated.hide_all(secret, public, rows, k + 1, noise)
+        points = self.learner.decide_all(rounds, noisy, sd)
+        shown.add(noisy, points, sd)
+        return Standing(t + len(y), k + count, exact, secret, public, points[-1].copy())
 
 
 def pass_through(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
@@ -239,8 +201,8 @@ def pass_through(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pa
     """
     things = (learner, learner.problem, getattr(learner, "learner", learner))
     if compiled and ours(*things, calibrated, getattr(calibrated, "coder", calibrated)):
-        if hasattr(learner, "pass_through") and (own := learner.pass_through(calibrated)) is not None:
-            return own  # type: ignore[no-any-return]
+        if isinstance(learner, HasOwnPass) and (own := learner.pass_through(calibrated)) is not None:
+            return own
         if isinstance(learner, LearnsTogether) and isinstance(calibrated, HidesTogether):
             return Together(learner, calibrated)
     return Definition(learner, calibrated)

@@ -113,20 +113,26 @@ class Collected:
 
     def __init__(self, rounds: Integers, first: int) -> None:
         self.rounds, self.first, self.done = rounds, first, 0
-        self.arrays = [np.empty((0, 0)), np.empty((0, 0)), np.empty(0)]
+        self.arrays = np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 
     def add(self, noisy: Array, points: Array, noise_sd: Array) -> None:
         """The next ones."""
-        if len(noise_sd) == len(self.rounds) and self.done == 0:
-            self.arrays, self.done = [noisy, points, noise_sd], len(noise_sd)
-            return
+        if self.done == 0 and len(noise_sd) == len(self.rounds):
+            self.arrays, self.done = (noisy, points, noise_sd), len(noise_sd)
+        elif len(noise_sd):
+            places = self.room(len(noise_sd), noisy.shape[1], points.shape[1])
+            for place, part in zip(places, (noisy, points, noise_sd), strict=True):
+                place[:] = part
+
+    def room(self, count: int, width: int, size: int) -> tuple[Array, Array, Array]:
+        """Places for the next `count` noisy rows, of `width` entries, points, of `size`, and deviations."""
         if self.done == 0:
-            self.arrays = [np.empty((len(self.rounds), *part.shape[1:])) for part in (noisy, points, noise_sd)]
-        if len(noise_sd) == 0:
-            return
-        for array, part in zip(self.arrays, (noisy, points, noise_sd), strict=True):
-            array[self.done : self.done + len(part)] = part
-        self.done += len(noise_sd)
+            total = len(self.rounds)
+            self.arrays = np.empty((total, width)), np.empty((total, size)), np.empty(total)
+        here = slice(self.done, self.done + count)
+        self.done += count
+        noisy, points, noise_sd = self.arrays
+        return noisy[here], points[here], noise_sd[here]
 
     def releases(self, simulated: bool) -> Releases:
         """All of them; never memory that no release was written to."""

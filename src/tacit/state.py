@@ -17,7 +17,7 @@ import zipfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,17 @@ from tacit.errors import InvalidInput, StateConflict
 
 VERSION = 1
 SIMULATION = "simulation"
+
+
+class Standing(NamedTuple):
+    """Where a stream stands after t examples and k releases: memories, and the last point."""
+
+    t: int
+    k: int
+    exact: Arrays
+    secret: Arrays
+    public: Arrays
+    point: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +79,11 @@ class State:
     def simulated(self) -> bool:
         """Whether this state belongs to a seeded run, which protects nobody."""
         return self.lineage == SIMULATION
+
+    @property
+    def standing(self) -> Standing:
+        """What passes take from it and leave to the next one."""
+        return Standing(self.t, self.k, self.exact, self.secret, self.public, self.point)
 
     @property
     def position(self) -> tuple[int, int, int, str]:

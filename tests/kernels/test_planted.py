@@ -53,7 +53,7 @@ SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPA
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
     "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),
-    "no intercept": ("V[i, d:] = intercept", "V[i, d:] = 0.0", IGD),
+    "no intercept": ("V[i, j] = intercept", "V[i, j] = 0.0", IGD),
     "labels are not cut": (f"{CUT}\n    return labels, bad", f"{UNCUT}\n    return labels, bad", QFTL),
     "compressed labels are not cut": (f"{CUT}\n    return begins", f"{UNCUT}\n    return begins", SPARSE_GIGA),
     "halves are not added up": ("V[place] += entries[p]", "V[place] = entries[p]", SPARSE),
@@ -62,28 +62,29 @@ DOOR = {
     "no compressed intercept": ("width - 1, intercept", "width - 1, 0.0", SPARSE),
 }
 COMPRESSED = {
-    "a compressed release too late": ("steps[k], magnitude, noise[k]", "steps[k], magnitude, noise[0]", SPARSE),
+    "a compressed row on another lattice": ("steps[k], magnitude, noise,", "steps[0], magnitude, noise,", SPARSE),
     "a ridge that does not pull": ("scale = length[0] * shrink", "scale = length[0]", SPARSE),
     "a scale that is lost": ("_multiply(domain, x, length[0])", "_multiply(domain, x, 1.0)", SPARSE_GIGA),
     "a fading pull that stays": ("total / (total + weight)", "1.0", SPARSE_FADING),
     "the other compressed step": ("i / 2.0 if kind == PRINTED else i + delay", "i + delay", SPARSE_PRINTED),
     "a compressed step too early": ("kind == GRADIENT or i >= delay", "True", SPARSE_PRINTED),
-    "a slope at z": ("length[0] * dots_at(columns, v, z)[1]", "dots_at(columns, v, z)[1]", SPARSE_GIGA),
+    "a slope at z": ("length[0] * dots_at(columns, v, z, 0)[1]", "dots_at(columns, v, z, 0)[1]", SPARSE_GIGA),
     "a plane without a rest": ("first, math.sqrt(rest), longest", "first, 0.0, longest", SPARSE_BALL),
-    "an anchor at z": ("anchor[p] = length[0] * z", "anchor[p] = z", SPARSE_BOX),
+    "an anchor at z": ("= length[0] * z[columns[p]], v[p]", "= z[columns[p]], v[p]", SPARSE_BOX),
     "a box of z": ("domain[1] / scale), domain[2] / scale", "domain[1]), domain[2]", SPARSE_GIGA),
     "a length that stays": ("squared += change", "pass", SPARSE),
     "a ball that is not felt": ("if squared > border", "if False", SPARSE),
 }
 LATTICE = {
-    "no noise": (" + noise[j]) * step", ") * step", IGD),
-    "rows are rounded down": ("value * per_step + 0.5", "value * per_step", IGD),
+    "no noise": (" + noise[k, j]) * step\n", ") * step\n", IGD),
+    "no noise on sums": (" + noise[k, j]) * step[k]", ") * step[k]", BLT),
+    "rows are rounded down": ("* per_step + 0.5)\n\n", "* per_step)\n\n", IGD),
 }
 STRATEGIES = {
-    "a stale buffer": ("buffers[0, j] = a * u + x", "buffers[0, j] = a * u", BLT),
+    "a stale buffer": ("buffers[i, j] = a * u + x", "buffers[i, j] = a * u", BLT),
     "a buffer that does not fade": ("decay * buffers[i, j] + row[j]", "buffers[i, j] + row[j]", ONE_BUFFER),
     "a buffer that is left out": ("p * u + q * v + r * w + s * z", "p * u + q * v + r * w", BLT),
-    "a sum that starts anew": ("total[j] += sums[k, j]", "total[j] = sums[k, j]", BLT),
+    "a sum that starts anew": ("total[j] += row[j]", "total[j] = row[j]", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
@@ -93,17 +94,18 @@ STEPS = {
     "one round too late": ("if done < count and rounds[done] == t + i + 1", "if rounds[done] == t + i", IGD),
     "totals one round too early": ("and t + i + 1 >= first", "and t + i + 2 >= first", SUFFIX),
     "another regulariser": ("shrink = 1.0 / (1.0 + eta * strength)", "shrink = 1.0", IGD),
-    "a pull that does not fade": (", strength * i**-0.25", ", strength", FADING),
-    "the other step": ("i / 2.0 if kind == PRINTED else i + delay", "i + delay", PRINTED),
-    "prox, then project": ("_root(loss, domain, x, v, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
+    "a pull that does not fade": (", strength * t**-0.25", ", strength", FADING),
+    "the other step": ("t / 2.0 if kind == PRINTED else t + delay", "t + delay", PRINTED),
+    "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
 }
 LOSSES = {
     "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", CASES[9]),
     "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
-    "a ball of the wrong size": ("scale = high / math.sqrt(squared)", "scale = 1.0 / math.sqrt(squared)", IGD),
+    "a ball of the wrong size": ("scale = high / math.sqrt(length) if", "scale = 1.0 / math.sqrt(length) if", IGD),
     "a box without a floor": ("min(max(x[j], low), high)", "min(x[j], high)", GIGA),
+    "a box without a floor for points": ("min(max(rows[k, j], low), high)", "min(rows[k, j], high)", GIGA),
 }
 QUADRATIC = {
     "a lost square root of two": ("math.sqrt(0.5)", "1.0", QFTL),
@@ -117,13 +119,13 @@ LEADER = {
     "gradients that go on": ("= row[j]\n                total[j] = 0.0", "= row[j]", FTRL),
     "an epoch's total that forgets": ("epoch[j] += total[j]", "epoch[j] = total[j]", ANYTIME),
     "a past that is forgotten": ("past[j] + running[j]", "running[j]", ANYTIME),
-    "a gradient in other columns": ("sums[here[p]] +=", "sums[p] +=", SPARSE_FTRL),
+    "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),
     "compressed gradients off their lattice": (
-        "sums[here[p]] += np.rint(entry * per_lattice) * lattice",
-        "sums[here[p]] += entry",
+        "here[p])] += np.rint(entry * per_lattice) * lattice",
+        "here[p])] += entry",
         SPARSE_FTRL,
     ),
-    "scores of one class": ("here, v, point[row * d : (row + 1) * d]", "here, v, point[:d]", SPARSE_FTRL),
+    "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
     "a class too far": ("/ total - (1.0 if row == y else", "/ total - (1.0 if row == y + 1 else", FTRL),
 }
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}

@@ -62,7 +62,7 @@ def moved(learner, x, i, v, y):
     """One compiled step."""
     code, x = learner.coded, x.copy()
     problem = code.how, code.loss, code.domain, code.steepest
-    tacit.kernels.steps.step(*problem, x, i, v, float(y), code.centre, np.empty(len(x)))
+    tacit.kernels.steps.step(*problem, x, i, v[None, :], 0, float(y), code.centre, np.empty(len(x)))
     return x
 
 
@@ -140,7 +140,7 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
         bound, curvature = code.steepest, learner._stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
-            found = tacit.kernels.steps._root(code.loss, code.domain, x, v, y, pull, -bound, bound)
+            found = tacit.kernels.steps._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
 
             def excess(s, x=x, v=v, y=y, pull=pull, learner=learner):
                 u = float(v @ learner.problem.domain.project(x - pull * s * v))

@@ -96,8 +96,8 @@ def test_only_a_block_is_made_dense(form, monkeypatch):
     monkeypatch.setattr(core, "_VALUES", 20)
     private = pigd(replace(PROBLEM, domain=Box(0.1, 0.5)), BUDGET, ROWS, seed=1)
     private.run(private.start(), FORMS[form](X), Y)
-    assert [block.start for block in asked] == list(range(0, ROWS, 5))
-    assert all(block.stop - block.start <= 5 for block in asked)
+    assert [block.start for block in asked] == list(range(0, ROWS, 2))
+    assert all(block.stop - block.start <= 2 for block in asked)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int8, np.int64, np.uint8, bool])

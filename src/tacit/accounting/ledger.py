@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
@@ -154,7 +154,7 @@ class Ledger:
 
 
 def _at_most(less: Cost, more: Cost) -> bool:
-    return all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
+    return all(a <= b for a, b in zip(less.parts, more.parts, strict=True))
 
 
 _BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on

@@ -26,6 +26,11 @@ def compiled(function: Any) -> Any:
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract"})(function))
 
 
+def inlined(function: Any) -> Any:
+    """A loop that is written out in place of every call of it, for what a hot loop calls with many arguments."""
+    return _stamped(numba.njit(**_OPTIONS, fastmath={"contract"}, inline="always")(function))
+
+
 def summing(function: Any) -> Any:
     """A loop that only adds up, in any order."""
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract", "reassoc"})(function))

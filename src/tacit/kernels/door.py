@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.kernels.codes import CLASS, SIGN
 from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import dot
+from tacit.kernels.dots import squared
 
 
 @compiled
@@ -18,17 +18,18 @@ def bounded(X: Any, y: Any, longest: float, intercept: float, kind: int, label_b
     n, d = X.shape
     labels, bad = np.zeros(n), np.zeros(n, dtype=np.bool_)
     for i in range(n):
-        row = V[i, :d]
         for j in range(d):  # numbers of any precision and in any order come out as the same bits
-            row[j] = X[i, j]
-        unit, length = _length(row)
+            V[i, j] = X[i, j]
+        unit, length = _length(V, i, d)
         bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
         if bad[i]:
-            V[i] = 0.0
+            for j in range(V.shape[1]):
+                V[i, j] = 0.0
             labels[i] = 1.0 if kind == SIGN else 0.0
             continue
-        _shorten(row, unit, length, longest)
-        V[i, d:] = intercept
+        _shorten(V, i, d, unit, length, longest)
+        for j in range(d, V.shape[1]):
+            V[i, j] = intercept
         labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
     return labels, bad
 
@@ -58,14 +59,14 @@ def bounded_compressed(
         if len(places) == 0 and not _rises(columns[first:last]):
             places = np.zeros(width, dtype=np.int64)
         end = _gathered(columns[first:last], entries[first:last], begin, where, V, places)
-        row = V[begin:end]
-        unit, length = _length(row)
+        row = V[begin:end].reshape((1, end - begin))
+        unit, length = _length(row, 0, end - begin)
         bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
         if bad[i]:
             begins[i + 1] = begin
             labels[i] = 1.0 if kind == SIGN else 0.0
             continue
-        _shorten(row, unit, length, longest)
+        _shorten(row, 0, end - begin, unit, length, longest)
         if extra:
             where[end], V[end] = width - 1, intercept
         begins[i + 1] = end + extra
@@ -102,35 +103,35 @@ def _gathered(columns: Any, entries: Any, begin: int, where: Any, V: Any, places
 
 
 @compiled
-def _shorten(row: Any, unit: float, length: float, longest: float) -> None:
+def _shorten(V: Any, i: int, d: int, unit: float, length: float, longest: float) -> None:
     """Scales a row down that is too long; its length is `length` units, which may be more than a float can be."""
     if length * unit > longest:
         scale = longest / length
         if unit != 1.0:
-            for j in range(len(row)):
-                row[j] /= unit
-        for j in range(len(row)):
-            row[j] *= scale
+            for j in range(d):
+                V[i, j] /= unit
+        for j in range(d):
+            V[i, j] *= scale
 
 
 @compiled
-def _length(row: Any) -> tuple[float, float]:
-    """A unit, and the norm in units; the unit is 1 unless squares may over- or underflow, infinite for bad rows."""
-    squared = dot(row, row)
-    if 1e-280 < squared < 1e280:
-        return 1.0, math.sqrt(squared)
+def _length(V: Any, i: int, d: int) -> tuple[float, float]:
+    """A unit, and a row's norm in units; the unit is 1 unless squares may over- or underflow, infinite for bad rows."""
+    total = squared(V, i, d)
+    if 1e-280 < total < 1e280:
+        return 1.0, math.sqrt(total)
     largest = 0.0
-    for j in range(len(row)):
-        entry = abs(row[j])
+    for j in range(d):
+        entry = abs(V[i, j])
         if not entry < math.inf:
             return math.inf, 0.0
         largest = max(largest, entry)
     if largest == 0.0:
         return 1.0, 0.0
-    squared = 0.0
-    for j in range(len(row)):
-        squared += (row[j] / largest) ** 2
-    return largest, math.sqrt(squared)
+    total = 0.0
+    for j in range(d):
+        total += (V[i, j] / largest) ** 2
+    return largest, math.sqrt(total)
 
 
 @compiled

@@ -1,8 +1,13 @@
-"""Inner products: the one place where terms are added in any order."""
+"""Inner products: the one place where terms are added in any order.
+
+Rows of a matrix are named by its number and not cut out of it, which would take longer than to add them up.
+"""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from tacit.kernels.compiling import summing
 
@@ -17,31 +22,49 @@ def dot(a: Any, b: Any) -> float:
 
 
 @summing
-def dots(v: Any, x: Any) -> tuple[float, float]:
-    """`v·v` and `v·x`."""
+def squared(V: Any, i: int, count: int) -> float:
+    """`v·v` of the first entries of row i."""
+    total = 0.0
+    for j in range(count):
+        total += V[i, j] * V[i, j]
+    return total
+
+
+@summing
+def along(V: Any, i: int, x: Any, first: int) -> float:
+    """`v·x` for row i and as many entries of `x` from the first on."""
+    total = 0.0
+    for j in range(V.shape[1]):
+        total += V[i, j] * x[np.uint64(first) + np.uint64(j)]  # unsigned, lest it be tested for being negative
+    return total
+
+
+@summing
+def dots(V: Any, i: int, x: Any) -> tuple[float, float]:
+    """`v·v` and `v·x` for row i."""
     squared, along = 0.0, 0.0
-    for j in range(len(v)):
-        squared += v[j] * v[j]
-        along += v[j] * x[j]
+    for j in range(len(x)):
+        squared += V[i, j] * V[i, j]
+        along += V[i, j] * x[j]
     return squared, along
 
 
 @summing
-def dots_at(columns: Any, v: Any, x: Any) -> tuple[float, float]:
-    """The same for a vector v that is 0 but in these columns."""
+def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
+    """The same for a vector v that is 0 but in these columns, and entries of `x` from the first on."""
     squared, along = 0.0, 0.0
     for p in range(len(columns)):
         squared += v[p] * v[p]
-        along += v[p] * x[columns[p]]
+        along += v[p] * x[np.uint64(first) + np.uint64(columns[p])]
     return squared, along
 
 
 @summing
-def shrunk_and_moved(x: Any, shrink: float, ahead: float, v: Any, out: Any) -> float:
-    """Writes `shrink·x + ahead·v`, and returns the square of its length."""
+def shrunk_and_moved(x: Any, shrink: float, ahead: float, V: Any, i: int, out: Any) -> float:
+    """Writes `shrink·x + ahead·v` for row i, and returns the square of its length."""
     squared = 0.0
-    for j in range(len(v)):
-        moved = shrink * x[j] + ahead * v[j]
+    for j in range(len(x)):
+        moved = shrink * x[j] + ahead * V[i, j]
         out[j] = moved
         squared += moved * moved
     return squared
@@ -57,20 +80,20 @@ def dot_of_rows(L: Any, a: int, b: int, count: int) -> float:
 
 
 @summing
-def after_step(anchor: Any, moved: float, v: Any) -> tuple[float, float]:
-    """`w·v` and `w·w` for `w = anchor - moved·v`."""
+def after_step(anchor: Any, moved: float, V: Any, i: int) -> tuple[float, float]:
+    """`w·v` and `w·w` for `w = anchor - moved·v` and row i."""
     along, squared = 0.0, 0.0
-    for j in range(len(v)):
-        w = anchor[j] - moved * v[j]
-        along += w * v[j]
+    for j in range(len(anchor)):
+        w = anchor[j] - moved * V[i, j]
+        along += w * V[i, j]
         squared += w * w
     return along, squared
 
 
 @summing
-def after_step_in_box(anchor: Any, moved: float, v: Any, low: float, high: float) -> float:
-    """`w·v` for `anchor - moved·v` cut to a box."""
+def after_step_in_box(anchor: Any, moved: float, V: Any, i: int, low: float, high: float) -> float:
+    """`w·v` for `anchor - moved·v` cut to a box, and row i."""
     along = 0.0
-    for j in range(len(v)):
-        along += min(max(anchor[j] - moved * v[j], low), high) * v[j]
+    for j in range(len(anchor)):
+        along += min(max(anchor[j] - moved * V[i, j], low), high) * V[i, j]
     return along

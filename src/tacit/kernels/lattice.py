@@ -34,18 +34,25 @@ def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
     """The nearest multiples of each row's step, of entries kept within `largest`, and as many steps of noise more."""
     out = np.empty(rows.shape)
     for k in range(rows.shape[0]):
-        hide(rows[k], step[k], largest, noise[k], out[k])
+        per_step = 1.0 / step[k]
+        for j in range(rows.shape[1]):
+            out[k, j] = (_to_step(rows[k, j], per_step, largest) + noise[k, j]) * step[k]
     return out
 
 
 @compiled
-def hide(row: Any, step: float, largest: float, noise: Any, out: Any) -> None:
-    """One such row."""
+def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> None:
+    """The same for one row, with row k of the noise, into row k."""
     per_step = 1.0 / step
     for j in range(len(row)):
-        value = row[j] if row[j] == row[j] else 0.0
-        value = min(max(value, -largest), largest)
-        out[j] = (math.floor(value * per_step + 0.5) + noise[j]) * step
+        out[k, j] = (_to_step(row[j], per_step, largest) + noise[k, j]) * step
+
+
+@compiled
+def _to_step(value: float, per_step: float, largest: float) -> float:
+    """The nearest whole number of steps; 0 for what is not a number."""
+    value = value if value == value else 0.0
+    return math.floor(min(max(value, -largest), largest) * per_step + 0.5)
 
 
 @compiled

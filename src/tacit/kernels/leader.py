@@ -15,8 +15,8 @@ import numpy as np
 
 from tacit.kernels import blt, tree
 from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
-from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import dot, dots_at
+from tacit.kernels.compiling import compiled, inlined
+from tacit.kernels.dots import along, dots_at
 from tacit.kernels.losses import slope
 from tacit.kernels.sets import project
 
@@ -31,6 +31,8 @@ def through_blt(
     y: Any,
     rounds: Any,
     strides: Any,
+    noisy: Any,
+    points: Any,
     noise: Any,
     steps: Any,
     largest: Any,
@@ -40,8 +42,6 @@ def through_blt(
     inner: float,
     past: Any,
     epoch: Any,
-    noisy: Any,
-    points: Any,
 ) -> None:
     """Writes noisy sums and points of these rounds.
 
@@ -51,7 +51,7 @@ def through_blt(
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
-    row, scores = np.empty(size), np.empty(size // V[0].shape[1])
+    row, decoded, scores = np.empty(size), np.empty(size), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
@@ -63,14 +63,13 @@ def through_blt(
             blt.move(total, encoder[0], encoder[1], encoder[2], row)
             for j in range(size):
                 row[j] = (math.floor(row[j] * to_steps + 0.5) + noise[done, j]) * from_steps
-                noisy[done, j] = row[j]
+                decoded[j] = row[j]
                 total[j] = 0.0
-            blt.move(row, decoder[0], decoder[1], decoder[2], noisy[done])
+            blt.move(row, decoder[0], decoder[1], decoder[2], decoded)
             for j in range(size):
-                running[j] += noisy[done, j]
+                running[j] += decoded[j]
                 noisy[done, j] = past[j] + running[j]
-            _decide(domain, noisy[done], strides[done], point)
-            points[done] = point
+            _decide(domain, noisy, done, strides[done], point, points)
             done += 1
 
 
@@ -84,6 +83,8 @@ def through_tree(
     y: Any,
     rounds: Any,
     strides: Any,
+    noisy: Any,
+    points: Any,
     noise: Any,
     steps: Any,
     largest: Any,
@@ -91,8 +92,6 @@ def through_tree(
     waiting: Any,
     nodes: Any,
     weights: Any,
-    noisy: Any,
-    points: Any,
 ) -> None:
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
     loss, domain, steepest, most, lattice = learner
@@ -111,8 +110,7 @@ def through_tree(
                     encoded[h, j] += noise[place + h, j]
             place += len(encoded)
             noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
-            _decide(domain, noisy[done], strides[done], point)
-            points[done] = point
+            _decide(domain, noisy, done, strides[done], point, points)
             done += 1
 
 
@@ -125,15 +123,18 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
         _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
 
 
-@compiled
-def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
+@inlined
+def _decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
+    """The point of row k, in place of the last one, and into row k."""
     scale = -1.0 / stride
     for j in range(len(point)):
-        point[j] = noisy[j] * scale
+        point[j] = noisy[k, j] * scale
     project(domain[0], domain[1], domain[2], point)
+    for j in range(len(point)):
+        points[k, j] = point[j]
 
 
-@compiled
+@inlined
 def _add_gradient(
     loss: Code,
     steepest: float,
@@ -146,29 +147,28 @@ def _add_gradient(
     scores: Any,
     total: Any,
 ) -> None:
-    """Adds the gradient on example i, its entries on their lattice, to `total`; one that is 0 adds nothing."""
+    """Adds row i's gradient, its entries on their lattice, to `total`; entries that are 0 add nothing."""
     dense, starts, columns, entries = V
     d, per_lattice = dense.shape[1], 1.0 / lattice
     if len(starts) > 0:
         here, v = columns[starts[i] : starts[i + 1]], entries[starts[i] : starts[i + 1]]
         for row in range(len(scores)):
-            scores[row] = dots_at(here, v, point[row * d : (row + 1) * d])[1]
+            scores[row] = dots_at(here, v, point, row * d)[1]
         _slopes(loss, steepest, y, scores)
         for row in range(len(scores)):
-            steep, sums = scores[row], total[row * d : (row + 1) * d]
+            steep, first = scores[row], np.uint64(row * d)
             for p in range(len(here)):
                 entry = min(max(steep * v[p], -most), most)
-                sums[here[p]] += np.rint(entry * per_lattice) * lattice
-        return
-    v = dense[i]
-    for row in range(len(scores)):
-        scores[row] = dot(point[row * d : (row + 1) * d], v)
-    _slopes(loss, steepest, y, scores)
-    for row in range(len(scores)):
-        steep, sums = scores[row], total[row * d : (row + 1) * d]
-        for j in range(d):
-            entry = min(max(steep * v[j], -most), most)
-            sums[j] += np.rint(entry * per_lattice) * lattice
+                total[first + np.uint64(here[p])] += np.rint(entry * per_lattice) * lattice
+    else:
+        for row in range(len(scores)):
+            scores[row] = along(dense, i, point, row * d)
+        _slopes(loss, steepest, y, scores)
+        for row in range(len(scores)):
+            steep, first = scores[row], np.uint64(row * d)
+            for j in range(d):
+                entry = min(max(steep * dense[i, j], -most), most)
+                total[first + np.uint64(j)] += np.rint(entry * per_lattice) * lattice
 
 
 @compiled

@@ -85,13 +85,14 @@ def _logistic_prox(z: float, step: float) -> float:
     low, high = z, z + step
     w = z
     for _ in range(64):
-        pull = step / (1.0 + math.exp(min(w, 700.0)))
+        share = 1.0 / (1.0 + math.exp(min(w, 700.0)))
+        pull = step * share
         residual = w - z - pull
         if residual > 0.0:
             high = w
         else:
             low = w
-        following = w - residual / (1.0 + pull * (1.0 - pull / step))
+        following = w - residual / (1.0 + pull * (1.0 - share))
         if not low <= following <= high:
             following = low + (high - low) / 2.0
         elif step * (following - w) ** 2 <= 2.0**-52 * (abs(z) + step):

@@ -9,21 +9,21 @@ import numpy as np
 
 from tacit.kernels.codes import BALL, BOX
 from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import dot
+from tacit.kernels.dots import dot, squared
 
 
 @compiled
 def project(kind: int, low: float, high: float, x: Any) -> None:
     """Moves `x` to the nearest point of the set; `high` is the radius of a ball."""
     if kind == BALL:
-        squared = dot(x, x)
-        if not squared < math.inf:  # the square of the norm has overflowed
+        length = dot(x, x)
+        if not length < math.inf:  # the square of the norm has overflowed
             largest = np.max(np.abs(x))
             for j in range(x.shape[0]):
                 x[j] = x[j] / largest * high
-            squared = dot(x, x)
-        if squared > high * high:
-            scale = high / math.sqrt(squared)
+            length = dot(x, x)
+        if length > high * high:
+            scale = high / math.sqrt(length)
             for j in range(x.shape[0]):
                 x[j] *= scale
     elif kind == BOX:
@@ -34,7 +34,28 @@ def project(kind: int, low: float, high: float, x: Any) -> None:
 @compiled
 def project_all(kind: int, low: float, high: float, rows: Any) -> Any:
     """Every row's nearest point."""
-    points = rows.copy()
-    for k in range(points.shape[0]):
-        project(kind, low, high, points[k])
+    points = np.empty(rows.shape)
+    for k in range(rows.shape[0]):
+        project_row(kind, low, high, rows, k, points)
     return points
+
+
+@compiled
+def project_row(kind: int, low: float, high: float, rows: Any, k: int, points: Any) -> None:
+    """Row k's nearest point, into row k."""
+    d = rows.shape[1]
+    if kind == BALL:
+        length = squared(rows, k, d)
+        if not length < math.inf:
+            points[k] = rows[k]
+            project(kind, low, high, points[k])
+            return
+        scale = high / math.sqrt(length) if length > high * high else 1.0
+        for j in range(d):
+            points[k, j] = rows[k, j] * scale
+    elif kind == BOX:
+        for j in range(d):
+            points[k, j] = min(max(rows[k, j], low), high)
+    else:
+        for j in range(d):
+            points[k, j] = rows[k, j]

@@ -49,7 +49,7 @@ from tacit.kernels.compiling import compiled
 from tacit.kernels.dots import dot, dots_at
 from tacit.kernels.lattice import hide
 from tacit.kernels.losses import prox, slope
-from tacit.kernels.sets import project
+from tacit.kernels.sets import project, project_row
 from tacit.kernels.steps import _root
 
 Length = tuple[float, float, float]
@@ -106,9 +106,9 @@ def releases(
     for k in range(len(rounds)):
         end = rounds[k] - t
         _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, end, work)
-        hide(x, steps[k], magnitude, noise[k], noisy[k])
-        points[k], start = noisy[k], end
-        project(domain[0], domain[1], domain[2], points[k])
+        hide(x, steps[k], magnitude, noise, noisy, k)
+        project_row(domain[0], domain[1], domain[2], noisy, k, points)
+        start = end
     _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, len(y), work)
 
 
@@ -164,7 +164,7 @@ def _step(
         return _prox_in_set(loss, domain, steepest, z, length, shrink, columns, v, y, pull, work)
     if kind == GRADIENT or i >= delay:
         eta = 1.0 / (strength * (i / 2.0 if kind == PRINTED else i + delay))
-        steep = slope(loss[0], loss[1], loss[2], length[0] * dots_at(columns, v, z)[1], y)
+        steep = slope(loss[0], loss[1], loss[2], length[0] * dots_at(columns, v, z, 0)[1], y)
         return _moved(domain, z, _shrunk(domain, z, length, max(1.0 - eta * strength, 0.0)), -eta * steep, columns, v)
     return length
 
@@ -185,7 +185,7 @@ def _prox_in_set(
 ) -> Length:
     """`argmin_{w in C} ½‖w - shrink·x‖² + pull·loss(w)`, in place of x."""
     length = _shrunk(domain, z, length, shrink)
-    norm, along = dots_at(columns, v, z)
+    norm, along = dots_at(columns, v, z, 0)
     if not norm > 0.0:
         return length
     start = length[0] * along
@@ -195,12 +195,11 @@ def _prox_in_set(
         rest = max(length[0] * length[0] * length[1] - first * first, 0.0)
         if not (first + ahead * longest) ** 2 + rest <= domain[2] * domain[2]:
             work[0, 0], work[0, 1], work[1, 0], work[1, 1] = first, math.sqrt(rest), longest, 0.0
-            ahead = -pull * _root(loss, domain, work[0, :2], work[1, :2], y, pull, -steepest, steepest)
+            ahead = -pull * _root(loss, domain, work[0, :2], work, 1, y, pull, -steepest, steepest)
     elif domain[0] == BOX and not _in_box(domain, z, length[0], ahead, columns, v):
-        anchor = work[0, : len(columns)]
         for p in range(len(columns)):
-            anchor[p] = length[0] * z[columns[p]]
-        ahead = -pull * _root(loss, domain, anchor, v, y, pull, -steepest, steepest)
+            work[0, p], work[1, p] = length[0] * z[columns[p]], v[p]
+        ahead = -pull * _root(loss, domain, work[0, : len(columns)], work, 1, y, pull, -steepest, steepest)
     return _moved(domain, z, length, ahead, columns, v)
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tacit.kernels.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
-from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import after_step, after_step_in_box, dot, dots, shrunk_and_moved
+from tacit.kernels.compiling import compiled, inlined
+from tacit.kernels.dots import after_step, after_step_in_box, along, dots, shrunk_and_moved
 from tacit.kernels.lattice import hide
 from tacit.kernels.losses import prox, slope
-from tacit.kernels.sets import project
+from tacit.kernels.sets import project, project_row
 
 _TINY = 2.0**-52
 
@@ -42,12 +42,13 @@ def iterates(
     """
     rows, work, done = np.empty((len(rounds), len(x))), np.empty(len(x)), 0
     for i in range(len(y)):
-        step(how, loss, domain, steepest, x, t + i + 1, V[i], y[i], centre, work)
+        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre, work)
         if len(total) > 0 and t + i + 1 >= first:
             for j in range(len(x)):
                 total[j] += x[j]
         if done < len(rounds) and rounds[done] == t + i + 1:
-            rows[done] = total if len(total) > 0 else x
+            for j in range(len(x)):
+                rows[done, j] = total[j] if len(total) > 0 else x[j]
             done += 1
     return rows
 
@@ -73,71 +74,73 @@ def releases(
     """Writes the same iterates on their lattice, with noise, and the points of the set next to them."""
     count, done, work = len(rounds), 0, np.empty(len(x))
     for i in range(len(y)):
-        step(how, loss, domain, steepest, x, t + i + 1, V[i], y[i], centre, work)
+        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre, work)
         if done < count and rounds[done] == t + i + 1:
-            hide(x, steps[done], magnitude, noise[done], noisy[done])
-            points[done] = noisy[done]
-            project(domain[0], domain[1], domain[2], points[done])
+            hide(x, steps[done], magnitude, noise, noisy, done)
+            project_row(domain[0], domain[1], domain[2], noisy, done, points)
             done += 1
 
 
-@compiled
+@inlined
 def step(
     how: Code,
     loss: Any,
     domain: Any,
     steepest: float,
     x: Any,
+    t: int,
+    V: Any,
     i: int,
-    v: Any,
     y: float,
     centre: Any,
     work: Any,
 ) -> None:
-    """The step on example i, counted from 1; changes `x`."""
+    """The step on row i, the t-th example, counted from 1; changes `x`."""
     kind, strength, delay = how
     if kind == IMPLICIT:
-        eta = 1.0 / (strength * i)
+        eta = 1.0 / (strength * t)
         shrink = 1.0 / (1.0 + eta * strength)
-        _prox_in_set(loss, domain, steepest, x, shrink, v, y, eta * shrink, work)
+        _prox_in_set(loss, domain, steepest, x, shrink, V, i, y, eta * shrink, work)
     elif kind == FADING:
-        total, weight = 4.0 / 3.0 * strength * i**0.75, strength * i**-0.25
+        total, weight = 4.0 / 3.0 * strength * t**0.75, strength * t**-0.25
         inertia = total + weight
         for j in range(len(x)):
             x[j] = (total * x[j] + weight * centre[j]) / inertia
-        _prox_in_set(loss, domain, steepest, x, 1.0, v, y, 1.0 / inertia, work)
-    elif kind == GRADIENT or i >= delay:
-        eta = 1.0 / (strength * (i / 2.0 if kind == PRINTED else i + delay))
-        steep = slope(loss[0], loss[1], loss[2], dot(v, x), y)
-        squared = shrunk_and_moved(x, 1.0 - eta * strength, -eta * steep, v, work)
-        x[:] = work
+        _prox_in_set(loss, domain, steepest, x, 1.0, V, i, y, 1.0 / inertia, work)
+    elif kind == GRADIENT or t >= delay:
+        eta = 1.0 / (strength * (t / 2.0 if kind == PRINTED else t + delay))
+        steep = slope(loss[0], loss[1], loss[2], along(V, i, x, 0), y)
+        squared = shrunk_and_moved(x, 1.0 - eta * strength, -eta * steep, V, i, work)
+        for j in range(len(x)):
+            x[j] = work[j]
         if domain[0] != BALL or squared > domain[2] * domain[2]:
             project(domain[0], domain[1], domain[2], x)
 
 
-@compiled
+@inlined
 def _prox_in_set(
-    loss: Code, domain: Code, steepest: float, x: Any, shrink: float, v: Any, y: float, pull: float, work: Any
+    loss: Code, domain: Code, steepest: float, x: Any, shrink: float, V: Any, i: int, y: float, pull: float, work: Any
 ) -> None:
-    """`argmin_{z in C} ½‖z - shrink·x‖² + pull·loss(z)`, in place of x."""
-    norm, along = dots(v, x)
+    """`argmin_{z in C} ½‖z - shrink·x‖² + pull·loss(z)` for row i, in place of x."""
+    norm, before = dots(V, i, x)
     if norm > 0.0:
-        start = shrink * along
+        start = shrink * before
         ahead = (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm
-        squared = shrunk_and_moved(x, shrink, ahead, v, work)
+        squared = shrunk_and_moved(x, shrink, ahead, V, i, work)
         if _inside(domain, squared, work):
-            x[:] = work
+            for j in range(len(x)):
+                x[j] = work[j]
             return
     for j in range(len(x)):
         x[j] *= shrink
     if norm > 0.0:
-        s = _root(loss, domain, x, v, y, pull, -steepest, steepest)
+        s = _root(loss, domain, x, V, i, y, pull, -steepest, steepest)
         for j in range(len(x)):
-            x[j] -= pull * s * v[j]
+            x[j] -= pull * s * V[i, j]
     project(domain[0], domain[1], domain[2], x)
 
 
-@compiled
+@inlined
 def _inside(domain: Code, squared: float, x: Any) -> bool:
     """Whether a point with this square of its length lies in the set."""
     if domain[0] == WHOLE:
@@ -151,27 +154,29 @@ def _inside(domain: Code, squared: float, x: Any) -> bool:
 
 
 @compiled
-def _excess(loss: Code, domain: Code, anchor: Any, v: Any, y: float, pull: float, s: float) -> float:
+def _excess(loss: Code, domain: Code, anchor: Any, V: Any, i: int, y: float, pull: float, s: float) -> float:
     """`s - slope(v·Proj(anchor - pull·s·v))`, which rises with s."""
     if domain[0] == BALL:
-        along, squared = after_step(anchor, pull * s, v)
+        u, squared = after_step(anchor, pull * s, V, i)
         if squared > domain[2] * domain[2]:
-            along *= domain[2] / math.sqrt(squared)
+            u *= domain[2] / math.sqrt(squared)
     else:
-        along = after_step_in_box(anchor, pull * s, v, domain[1], domain[2])
-    return s - slope(loss[0], loss[1], loss[2], along, y)
+        u = after_step_in_box(anchor, pull * s, V, i, domain[1], domain[2])
+    return s - slope(loss[0], loss[1], loss[2], u, y)
 
 
 @compiled
-def _root(loss: Code, domain: Code, anchor: Any, v: Any, y: float, pull: float, low: float, high: float) -> float:
+def _root(
+    loss: Code, domain: Code, anchor: Any, V: Any, i: int, y: float, pull: float, low: float, high: float
+) -> float:
     """Where the excess passes zero, to the last bits; an end where it does not.
 
     The false position with halved weights (Illinois), and a bisection whenever that has not halved the bracket in
     three steps.
     """
     below, above = (
-        _excess(loss, domain, anchor, v, y, pull, low),
-        _excess(loss, domain, anchor, v, y, pull, high),
+        _excess(loss, domain, anchor, V, i, y, pull, low),
+        _excess(loss, domain, anchor, V, i, y, pull, high),
     )
     if below >= 0.0:
         return low
@@ -190,7 +195,7 @@ def _root(loss: Code, domain: Code, anchor: Any, v: Any, y: float, pull: float, 
             s = low + (high - low) / 2.0
             if not low < s < high:
                 break
-        value = _excess(loss, domain, anchor, v, y, pull, s)
+        value = _excess(loss, domain, anchor, V, i, y, pull, s)
         if value == 0.0:
             return s
         if value > 0.0:

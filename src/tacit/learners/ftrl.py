@@ -14,12 +14,13 @@ from tacit.contracts import Calibrated, Certificate
 from tacit.errors import Unprovable
 from tacit.kernels.codes import Leader
 from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, lattice_of, rounded
-from tacit.passes import Block, LeadsInside, Pass, Passed
+from tacit.passes import Block, LeadsInside, Pass
 from tacit.problem.codes import loss_code, set_code
 from tacit.problem.compressed import Rows, by_number
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import Values
-from tacit.state import State
+from tacit.release import Collected
+from tacit.state import Standing
 
 
 @dataclass(frozen=True)
@@ -123,17 +124,20 @@ class _Inside:
     forgets: ClassVar[bool] = True
     compressed: ClassVar[bool] = True
 
-    def __call__(self, state: State, X: Rows, y: Array, rounds: Integers, seed: int | None) -> Passed:
+    def __call__(
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
         from tacit.kernels.leader import gradients
 
-        k, count, point, total = state.k + 1, len(rounds), state.point.copy(), state.exact["sum"].copy()
-        secret, public, sd = state.secret, state.public, np.empty(0)
-        rest = int(rounds[-1]) - state.t if count else 0
-        noisy, points = np.empty((0, len(total))), np.empty((0, len(point)))
+        t, k, exact, secret, public, point = at
+        count, point, total, rest = len(rounds), point.copy(), exact["sum"].copy(), 0
         if count:
-            sd, noise = self.calibrated.noise_sds(k, count), self.calibrated.noise_for(seed, k, count)
+            rest, noise = int(rounds[-1]) - t, self.calibrated.noise_for(seed, k + 1, count)
+            noisy, points, sd = shown.room(count, len(total), len(point))
+            sd[:] = self.calibrated.noise_sds(k + 1, count)
             strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
-            block = Block(self.leader, point, total, state.t, X[:rest], y[:rest], rounds, strides)
-            secret, public, noisy, points = self.calibrated.lead(block, secret, public, k, noise)
-        gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
-        return Passed({"sum": total}, secret, public, noisy, points, sd)
+            block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
+            secret, public = self.calibrated.lead(block, secret, public, k + 1, noise)
+        if rest < len(y):
+            gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
+        return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
-from tacit.contracts import Certificate
+from tacit.contracts import Calibrated, Certificate
 from tacit.errors import Unprovable
-from tacit.learners.together import Coded, one_by_one, project_all
-from tacit.problem.compressed import Rows
+from tacit.learners.together import Coded, InOneLoop, one_by_one, project_all
+from tacit.passes import HidesEachAlone, Pass
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, Values, check_slopes
 
@@ -67,31 +67,17 @@ class IterateLearner:
         """The iterate itself."""
         return exact, exact["x"]
 
-    def hand_over_all(self, exact: Arrays, t: int, X: Rows, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """Compiled, if loss and set are of the package; else one by one."""
         if (how := self.coded) is None:
-            assert isinstance(X, np.ndarray), "rows stay compressed only where `compressed` says so"
             return one_by_one(self, exact, t, X, y, rounds)
         x = exact["x"].copy()
         return {"x": x}, how.iterates(x, t, X, y, rounds)
 
-    def release_all(
-        self,
-        exact: Arrays,
-        t: int,
-        X: Rows,
-        y: Array,
-        rounds: Integers,
-        step: Array,
-        most: float,
-        noise: Integers,
-    ) -> tuple[Arrays, Array, Array] | None:
-        """Compiled, if loss and set are of the package."""
-        if (how := self.coded) is None:
-            return None
-        x = exact["x"].copy()
-        noisy, points = how.releases(x, t, X, y, rounds, step, most, noise)
-        return {"x": x}, noisy, points
+    def pass_through(self, calibrated: Calibrated) -> Pass | None:
+        """Compiled from examples to points, if loss and set are of the package and each row is hidden by itself."""
+        coded = self.coded
+        return InOneLoop(coded, calibrated) if coded is not None and isinstance(calibrated, HidesEachAlone) else None
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """The points of the domain nearest to the noisy iterates."""
@@ -101,11 +87,6 @@ class IterateLearner:
     def coded(self) -> Coded | None:
         """The steps by number, for compiled code; None where there is none."""
         return None
-
-    @property
-    def compressed(self) -> bool:
-        """Whether there is compiled code for compressed rows."""
-        return self.coded is not None and self.coded.compressed
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy iterate."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Learner
 from tacit.kernels.codes import Code
+from tacit.passes import HidesEachAlone
 from tacit.problem.codes import loss_code, set_code
 from tacit.problem.compressed import CompressedRows, Rows
 from tacit.problem.problem import Problem
 from tacit.problem.sets import ConvexSet
+from tacit.release import Collected
+from tacit.state import Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +31,7 @@ class Coded:
 
     @property
     def compressed(self) -> bool:
-        """Whether there is a loop over compressed rows: the ridge must pull to 0, and so must the set."""
+        """Whether there is a loop over compressed rows: the ridge must pull to 0, and the set contain it."""
         return not self.centre.any()
 
     def iterates(
@@ -45,28 +49,44 @@ class Coded:
         total = np.empty(0) if total is None else total
         return np.asarray(steps.iterates(*problem, self.centre, x, t, X, y, rounds, total, first))
 
-    def releases(
-        self,
-        x: Array,
-        t: int,
-        X: Rows,
-        y: Array,
-        rounds: Integers,
-        step: Array,
-        magnitude: float,
-        noise: Integers,
-    ) -> tuple[Array, Array]:
-        """The iterates hidden under noise on a lattice, and the points of the set next to that."""
+    def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *hidden: Any) -> None:
+        """Writes the iterates after these rounds, hidden, and the points of the set next to that; changes `x`."""
         from tacit.kernels import sparse, steps
 
         problem = (self.how, self.loss, self.domain, self.steepest)
-        noisy, points = np.empty(noise.shape), np.empty(noise.shape)
-        hidden = (rounds, step, magnitude, noise, noisy, points)
         if isinstance(X, CompressedRows):
-            sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, *hidden)
+            sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *hidden)
         else:
-            steps.releases(*problem, self.centre, x, t, X, y, *hidden)
-        return noisy, points
+            steps.releases(*problem, self.centre, x, t, X, y, rounds, *hidden)
+
+
+@dataclass(frozen=True, eq=False)
+class InOneLoop:
+    """Steps, noise and projections in one loop, for a mechanism that hides each iterate by itself."""
+
+    coded: Coded
+    calibrated: HidesEachAlone
+    forgets: ClassVar[bool] = True
+
+    @property
+    def compressed(self) -> bool:
+        """If there are such steps."""
+        return self.coded.compressed
+
+    def __call__(
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        """The iterates hidden under noise on a lattice, and the points of the set next to that."""
+        t, k, exact = at[:3]
+        x, count, how = exact["x"].copy(), len(rounds), self.coded
+        if not count:
+            how.iterates(x, t, X, y, rounds)
+            return at._replace(t=t + len(y), exact={"x": x})
+        noise = self.calibrated.noise_for(seed, k + 1, count)
+        noisy, points, noise_sd = shown.room(count, len(x), len(x))
+        noise_sd[:], step = self.calibrated.levels_of(k + 1, count)
+        how.release(x, t, X, y, rounds, step, self.calibrated.magnitude, noise, noisy, points)
+        return at._replace(t=t + len(y), k=k + count, exact={"x": x}, point=points[-1].copy())
 
 
 def coded(how: Code, problem: Problem) -> Coded | None:

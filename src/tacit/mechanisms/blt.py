@@ -32,7 +32,7 @@ from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.errors import InvalidInput, one_of, whole
 from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
-from tacit.passes import Block, Led
+from tacit.passes import Block
 
 Aim = Literal["max", "mean"]
 
@@ -155,7 +155,7 @@ class BLTCoder(OneRowEach):
         inner: float = 1.0,
         past: Array | None = None,
         epoch: Array | None = None,
-    ) -> Led:
+    ) -> tuple[Arrays, Arrays]:
         """Compiled; as part of another strategy, `inner` and `past` multiply rows and are added to sums."""
         from tacit.kernels.leader import through_blt
 
@@ -164,9 +164,8 @@ class BLTCoder(OneRowEach):
         running, zero = public["sum"].copy(), np.zeros(len(block.point))
         past, epoch = zero if past is None else past, zero.copy() if epoch is None else epoch
         sides = (th, om, encoder), (ph, inverse, decoder)
-        shown = np.empty(noise.shape), np.empty(noise.shape)
-        through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch, *shown)
-        return Led({"buffers": encoder}, {"buffers": decoder, "sum": running}, *shown)
+        through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch)
+        return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
 @lru_cache(maxsize=256)
@@ -244,6 +243,14 @@ def _series(r: Array, n: ArrayLike) -> Array:
         return np.asarray(np.expm1(np.asarray(n) * np.log(r)) / (r - 1.0))
 
 
+def _below_one(logs: Array) -> Array:
+    """`exp(logs) - 1` of negative logarithms, to 2⁻⁴³ of it: `expm1`, a slow function, where that takes it."""
+    found = np.exp(logs) - 1.0
+    near = logs > -(2.0**-10)
+    found[near] = np.expm1(logs[near])
+    return np.asarray(found)
+
+
 def _pairs(x: Array) -> Array:
     return np.asarray(x[..., :, None] * x[..., None, :])
 
@@ -261,10 +268,12 @@ def _coefficients(th: Array, ph: Array) -> tuple[Array, Array]:
 def _prefix_squares(th: Array, ph: Array, k: Array) -> Array:
     """`Σ_{l<k} b_l²`, for one strategy and many k, or for many strategies and one k."""
     b, be = _coefficients(th, ph)
-    k = k[..., None]
-    single = np.sum(be * _series(ph, k), axis=-1)
-    double = np.sum(_pairs(be) * _series(_pairs(ph), k[..., None]), axis=(-2, -1))
-    return np.asarray(b * b * k[..., 0] + 2.0 * b * single + double)
+    with np.errstate(divide="ignore"):
+        gone = _below_one(k[..., None] * np.log(ph))  # e_i = th'_i^k - 1; of products of two: e_i + e_j + e_i·e_j
+    single, weights = be / (ph - 1.0), _pairs(be) / (_pairs(ph) - 1.0)
+    rows = gone @ weights if weights.ndim == 2 else np.einsum("...i,...ij->...j", gone, weights)
+    rows = rows * (gone + 2.0) + 2.0 * b[..., None] * single * gone
+    return np.asarray(b * b * k + np.einsum("...i->...", rows))
 
 
 def _mean_squares(th: Array, ph: Array, n: int) -> Array:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Array, Arrays, Integers
 from tacit.mechanisms.blt import BLTCoder, fitted
 from tacit.mechanisms.strategy import Dense
-from tacit.passes import Block, Led
+from tacit.passes import Block
 
 EPOCHS = 24
 """As many as a stream without a horizon may have."""
@@ -140,25 +140,23 @@ class EpochCoder(Dense):
 
     def lead(
         self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> Led:
+    ) -> tuple[Arrays, Arrays]:
         """Compiled, an epoch at a time."""
-        shown, row, size = [], 0, len(block.total)
+        row, size = 0, len(block.total)
         for start, end, j in _epochs(k, len(block.rounds)):
             secret = self._opened(secret, 0, j, k + start, size)
             public = self._opened(public, 1, j, k + start, size)
             total, rows = secret["total"].copy(), slice(row, row + end - start)
             memories = _part("epoch", secret), _part("epoch", public), k + start - 2**j + 1
             cut, outside = (noise[rows], steps[rows], largest[start:end]), (self._inner(j), public["past"], total)
-            within = self._epoch(j).lead(block.part(start, end), *memories, *cut, *outside)
-            secret = secret | _named("epoch", within.secret) | {"total": total}
-            public = public | _named("epoch", within.public)
-            shown.append(within)
+            within, seen = self._epoch(j).lead(block.part(start, end), *memories, *cut, *outside)
+            secret = secret | _named("epoch", within) | {"total": total}
+            public = public | _named("epoch", seen)
             row += end - start
             if _ends(k + end - 1):
                 secret, public = self._closed(secret, public, j, noise[row], float(steps[row]))
                 row += 1
-        noisy, points = (np.concatenate(part) for part in zip(*(within[2:] for within in shown), strict=True))
-        return Led(secret, public, noisy, points)
+        return secret, public
 
     def _opened(self, memory: Arrays, side: int, j: int, k: int, size: int) -> Arrays:
         """A side's memory, the secret or the public one, as epoch j finds it at row k: anew at its first."""

@@ -108,8 +108,8 @@ class _Finite(OnLattice):
     def levels(self, k: int) -> tuple[float, float]:
         return float(self.sd[k - 1]), float(self.step[k - 1])
 
-    def levels_of(self, k: int, count: int) -> Array:
-        return np.stack([self.sd[k - 1 : k - 1 + count], self.step[k - 1 : k - 1 + count]])
+    def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
+        return self.sd[k - 1 : k - 1 + count], self.step[k - 1 : k - 1 + count]
 
     def cost(self, k: int | None) -> Cost:
         """The costs of the first k releases, added up once and rounded up, and the sampler's."""

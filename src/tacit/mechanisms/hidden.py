@@ -17,7 +17,7 @@ from tacit.mechanisms.lattice import checked, ideal_mu, lattice_step, on_lattice
 from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 from tacit.mechanisms.strategy import Coder, LeadingCoder
-from tacit.passes import Block, HiddenRows, Led
+from tacit.passes import Block, HiddenRows
 from tacit.schedule import Every, Timetable
 
 LONGEST = 2**23
@@ -109,7 +109,7 @@ class HiddenSums(NoiseByRelease):
         """Whether the strategy has a compiled loop that takes a learner inside."""
         return isinstance(self.coder, LeadingCoder)
 
-    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> Led:
+    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> tuple[Arrays, Arrays]:
         """The strategy's loop."""
         assert isinstance(self.coder, LeadingCoder)
         count = len(block.rounds)

@@ -33,9 +33,10 @@ class OnLattice(NoiseByRelease):
         """The deviation and the lattice step of release k."""
         raise NotImplementedError
 
-    def levels_of(self, k: int, count: int) -> Array:
-        """Deviations and lattice steps of as many releases from k on, in two rows."""
-        return np.array([self.levels(j) for j in range(k, k + count)]).T
+    def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
+        """Deviations and lattice steps of as many releases from k on."""
+        sd, step = np.array([self.levels(j) for j in range(k, k + count)]).T
+        return sd, step.copy()
 
     def noise_sd(self, k: int) -> float:
         """The deviation of release k."""

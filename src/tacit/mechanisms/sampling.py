@@ -75,7 +75,7 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
     """
     from tacit.mechanisms.ziggurat import draw  # Numba takes longer to import than all of this package
 
-    scales, repeat = _runs(np.broadcast_to(np.asarray(scale, dtype=np.float64), shape))
+    scales, repeat = _runs(np.asarray(scale, dtype=np.float64), shape)
     legal = (scales == 0.0) | ((scales >= SMALLEST_SCALE) & (scales <= LARGEST_SCALE))
     if not legal.all():
         raise InvalidInput(
@@ -133,9 +133,11 @@ def sampling_cost(draws: int, shift: float) -> Cost:
     return Cost(extra_epsilon=2.0 * draws * LOG_RATIO, extra_delta=beyond)
 
 
-def _runs(scales: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """The scales in order, and how often each one is repeated."""
-    repeat = 1
+def _runs(scales: NDArray[np.float64], shape: tuple[int, ...]) -> tuple[NDArray[np.float64], int]:
+    """The scales in order, broadcast to `shape`, and how often each one is repeated."""
+    if len(shape) == 2 and scales.shape == (shape[0], 1):  # as most mechanisms have them
+        return scales.flatten(), shape[1]
+    scales, repeat = np.broadcast_to(scales, shape), 1
     while scales.ndim and scales.size and scales.strides[-1] == 0:
         repeat *= scales.shape[-1]
         scales = scales[..., 0]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays, Integers
-from tacit.passes import Block, Led
+from tacit.passes import Block
 
 
 class Coder(Protocol):
@@ -77,8 +77,11 @@ class LeadingCoder(Protocol):
 
     def lead(
         self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> Led:
-        """Noisy sums and points from row k on; `steps` are those of all encoded rows, `largest` bounds each row."""
+    ) -> tuple[Arrays, Arrays]:
+        """Write the block's noisy sums and points, from row k on; what is left of its memories.
+
+        `steps` are those of all encoded rows, `largest` bounds each row.
+        """
 
 
 def matrices(coder: Coder, n: int) -> tuple[Array, Array]:

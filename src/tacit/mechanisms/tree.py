@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Array, Arrays, Integers
 from tacit.mechanisms.strategy import Dense
 from tacit.mechanisms.sums import RunningSum
-from tacit.passes import Block, Led
+from tacit.passes import Block
 
 
 @dataclass(frozen=True)
@@ -139,15 +139,13 @@ class TreeCoder(Dense):
 
     def lead(
         self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> Led:
+    ) -> tuple[Arrays, Arrays]:
         """Compiled."""
         from tacit.kernels.leader import through_tree
 
         waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
-        shape = len(block.rounds), len(block.point)
-        shown = np.empty(shape), np.empty(shape)
-        through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights, *shown)
-        return Led({"nodes": waiting}, {"nodes": nodes}, *shown)
+        through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights)
+        return {"nodes": waiting}, {"nodes": nodes}
 
     @property
     def _weights(self) -> Array:
