@@ -34,7 +34,8 @@ growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a mi
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py
 
-bench: $(VENV)/.peers ## fit strategies for running sums beside jax-privacy: errors and times (half an hour)
+bench: $(VENV)/.peers ## noise beside NumPy and OpenDP, strategies beside jax-privacy (half an hour)
+	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/running_sums.py
 
 test: checks ## every check, then the tests (slow ones left out)

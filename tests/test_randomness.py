@@ -17,11 +17,14 @@ GENERATORS = {
     "numpy.random",
     "os.urandom",
     "os.getrandom",
+    "ssl",
     "scipy.stats.qmc",
     "scipy.stats.sampling",
-    "cryptography.hazmat.primitives.ciphers",
+    "numba.np.random",
+    "numba.cuda.random",
+    "cryptography",
 }
-DRAWS = {"rvs", "default_rng", "RandomState", "SystemRandom", "check_random_state"}
+DRAWS = {"rvs", "default_rng", "RandomState", "SystemRandom", "check_random_state", "urandom"}
 
 ANYTHING = GENERATORS | DRAWS
 ALLOWED = {
@@ -56,6 +59,17 @@ def names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Attribute):
             yield node.lineno, dotted(node, known)
+        elif isinstance(node, ast.Call) and node.args:
+            yield node.lineno, named_in(node, known)
+
+
+def named_in(call: ast.Call, known: dict[str, str]) -> str:
+    """What a call finds by a name in quotes: `getattr(np, "random")`, `import_module("random")`."""
+    function = dotted(call.func, known).rpartition(".")[2]
+    place, name = ("", call.args[0]) if "import" in function else (dotted(call.args[0], known), call.args[-1])
+    if not ("import" in function or function == "getattr") or not isinstance(name, ast.Constant):
+        return "?"
+    return f"{place}.{name.value}".lstrip(".")
 
 
 def dotted(node: ast.expr, known: dict[str, str]) -> str:
@@ -65,8 +79,10 @@ def dotted(node: ast.expr, known: dict[str, str]) -> str:
 
 
 def generator(name: str) -> str:
-    """The generator `name` is or lives in, or nothing."""
-    inside = (g for g in GENERATORS if name == g or name.startswith(f"{g}."))
+    """The generator `name` is or lives in, or nothing; everything of a module with one in it is one."""
+    inside = (
+        g for g in GENERATORS if f"{name}.".startswith(f"{g}.") or (name[-2:] == ".*" and g.startswith(name[:-1]))
+    )
     return next(inside, "") or (DRAWS & {name.rpartition(".")[2]} or {""}).pop()
 
 
@@ -109,6 +125,18 @@ def test_no_generator_but_the_sampler(module):
         ("from sklearn.utils import check_random_state", "check_random_state"),
         ("from cryptography.hazmat.primitives.ciphers import Cipher", "cryptography"),
         ("def f():\n    import uuid", "uuid"),
+        ("from numba import njit\n@njit\ndef f():\n    return np.random.standard_normal()", "numpy.random"),
+        ("from numba.np.random import generator_core", "numba.np.random"),
+        ("import numba\nx = numba.cuda.random", "numba.cuda.random"),
+        ("from os import *", "os."),
+        ("from numpy import *", "numpy.random"),
+        ("import ssl\nkey = ssl.RAND_bytes(32)", "ssl"),
+        ("from cryptography.fernet import Fernet", "cryptography"),
+        ("x = getattr(np, 'random')", "numpy.random"),
+        ("import os as o\nkey = getattr(o, 'urandom')(32)", "os.urandom"),
+        ("from importlib import import_module\nr = import_module('random')", "random"),
+        ("import importlib\nr = importlib.import_module('numpy.random')", "numpy.random"),
+        ("r = __import__('secrets')", "secrets"),
     ],
 )
 @pytest.mark.parametrize("module", ["tacit.core", "tacit.mechanisms.gaussian"])
@@ -127,6 +155,7 @@ def test_a_planted_generator_is_named(module, source, used):
         ("tacit.state", "import secrets\nfrom uuid import uuid4"),
         ("tacit.core", "from scipy.stats import norm\np = norm.cdf(0)\nr = self.random"),
         ("tacit.core", "from tacit.mechanisms.sampling import lattice_normal"),
+        ("tacit.core", "x = getattr(self, 'random')\ny = getattr(self, name)\nz = import_module(name)"),
     ],
 )
 def test_what_is_allowed(module, source):

@@ -11,39 +11,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import cache
 
 import mpmath as mp
 import numpy as np
 import pytest
 
 from mechanisms.draws import Given
+from mechanisms.driven import Tables, Try, compiled
+from mechanisms.rational import NEGATIVE, PLACES, SCALES, STRIPS, F, by_definition, column, heights, share
 from tacit.mechanisms import ziggurat
+from tacit.mechanisms.rectangles import BLOCKS, LAYERS, tables
 from tacit.mechanisms.sampling import LOG_RATIO, REACH, lattice_normal, seeded_bits
-from tacit.mechanisms.ziggurat import BLOCKS, LAYERS, draw, tables
+from tacit.mechanisms.ziggurat import GROUP, draw
 
 pytestmark = pytest.mark.privacy
 
-SCALES = [2.0**25, math.nextafter(2.0**26, 0.0), 2.0**30.3, 3.0 * 2.0**37, math.nextafter(2.0**40, 0.0), 2.0**40]
-STRIPS = LAYERS + BLOCKS
 EPS = 2.0**-53
-PLACES = 2**60
-AWAY = 128 | 256 | 1 << 62  # a word that draws a negative integer of any scale, for a try after one that keeps nothing
-NEGATIVE = 256
-
-Try = Callable[[float, list[int]], int | None]
-Tables = tuple[np.ndarray, np.ndarray]
-
-
-def compiled(rectangles: Tables | None = None) -> Try:
-    """What the compiled sampler makes of the words of one try: an integer of positive sign, or nothing."""
-
-    def attempt(scale: float, words: list[int]) -> int | None:
-        fed, out = np.array([*words, *[AWAY] * 8], dtype=np.uint64), np.empty(1, dtype=np.int64)
-        ziggurat._fill(out, 0, np.array([scale]).view(np.uint64), 1, fed, *(rectangles or tables()))
-        return None if out[0] < 0 else int(out[0])
-
-    return attempt
 
 
 def words_of(strip: int, u: int, v: int = 0) -> list[int]:
@@ -57,32 +40,6 @@ def words_of(strip: int, u: int, v: int = 0) -> list[int]:
 def fineness(strip: int) -> int:
     """How many bits choose a point in its width."""
     return 119 if strip < LAYERS else 128
-
-
-@cache
-def column(name: int) -> list[int]:
-    """A row of the whole table, as integers: inner, width, start, t."""
-    return [int(n) for n in tables()[0][name]]
-
-
-def share(strip: int) -> Fraction:
-    """The probability that a try is in this layer or block."""
-    return Fraction(1, 256) if strip < LAYERS else Fraction(3, 32 * 256) / 2 ** (strip - LAYERS + 1)
-
-
-def F(x: Fraction | mp.mpf) -> mp.mpf:
-    x = mp.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else x
-    return mp.exp(-(x**2) / 2)
-
-
-def heights() -> tuple[list[mp.mpf], list[mp.mpf]]:
-    """Lower and upper ends of all rectangles, from their widths and shares alone, F(0) being 1."""
-    width = column(1)
-    edge = Fraction(29, 32) * width[0] / PLACES
-    area = F(edge) * width[0]
-    tall = [area * 256 * mp.mpf(share(q).numerator) / share(q).denominator / width[q] for q in range(STRIPS)]
-    low = [mp.fsum(tall[:q]) if q < LAYERS else mp.mpf(0) for q in range(STRIPS)]
-    return low, [a + b for a, b in zip(low, tall, strict=True)]
 
 
 # The rectangles.
@@ -159,21 +116,6 @@ def some_cells(scale: float, seed: int, count: int) -> Iterator[tuple[int, int]]
 def test_cells_are_where_they_should_be(scale):
     """Each integer takes an equal share of every rectangle, and 0 half a share for each sign."""
     assert misplaced(compiled(), scale, some_cells(scale, 1, 500)) == []
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_short_way_is_the_long_way(scale):
-    """Next to the ends of cells, one word makes the integer that every continuation of it makes."""
-    rng = np.random.default_rng(2)
-    for layer in rng.integers(1, LAYERS, 100):
-        width = column(1)[layer]
-        k = int(rng.uniform(0.0, 0.9) * column(0)[layer] / 2**64 * width / PLACES * scale)
-        first = math.floor(Fraction(2 * k + 1, 2) / Fraction(scale) * PLACES / width * 2**55)
-        for u in range(max(first - 3, 0), first + 4):
-            for more in (0, 2**64 - 1):
-                x = Fraction((u << 64 | more) * width, 2**119 * PLACES)
-                expected = math.floor(x * Fraction(scale) + Fraction(1, 2))
-                assert compiled()(scale, words_of(int(layer), u << 64 | more)) == expected
 
 
 def without_more_bits(scale: float, words: list[int]) -> int | None:
@@ -380,48 +322,17 @@ def test_tries_that_end_nowhere():
 # Bit for bit.
 
 
-def settled(strip: int, u: int, scale: float) -> bool:
-    """Whether a first word is enough: u, in 2^-64, is well inside the layer, and no more bits change the integer."""
-    m, e = math.frexp(scale)
-    shift = 60 - e
-    h = (u * (column(1)[strip] * int(m * 2**64) >> 64) >> 64) + (1 << shift - 1)
-    return u < column(0)[strip] and h % 2**shift + 258 < 2**shift
-
-
-def by_definition(words: Iterator[int], scale: float, low: list[mp.mpf], high: list[mp.mpf]) -> int:
-    """One integer, as the module's docstring says, in rational arithmetic."""
-    while scale > 0.0:
-        word = next(words)
-        strip, u, v = word & 255, Fraction(word >> 9, 2**55), 0
-        if strip == 0 and u >= Fraction(29, 32):
-            string = next(words) | next(words) << 64
-            strip = LAYERS + ((string & -string).bit_length() - 1 if string else 128)
-            u, v = Fraction(next(words) << 64 | next(words), 2**128), next(words) >> 11
-        elif not settled(strip, word >> 9 << 9, scale):
-            u, v = u + Fraction(next(words), 2**119), next(words) >> 11
-        if strip < STRIPS:
-            x = (column(2)[strip] + u * column(1)[strip]) / PLACES
-            k = math.floor(x * Fraction(scale) + Fraction(1, 2))
-            inside = strip == 0 or low[strip] + mp.mpf(v) / 2**53 * (high[strip] - low[strip]) < F(x)
-            if inside and k <= REACH * Fraction(scale):
-                return -k if word & NEGATIVE else k
-    return 0
-
-
 @pytest.mark.parametrize("scale", [2.0**25, 2.0**30.3, 2.0**40])
 def test_draws_are_those_of_the_definition(scale):
-    """The same words make the same integers in rational arithmetic; half of the tries are forced into the tail."""
+    """The same words make the same integers in rational arithmetic; every other first word is forced into the tail."""
     scales = [scale, 0.0, 1.5 * 2.0**33]
     honest = seeded_bits(5, 0)(40_000)
     forced = honest.copy()
-    forced[: 6 * 500 : 6] |= np.uint64(2**64 - 512)
-    forced[: 6 * 500 : 6] &= np.uint64(2**64 - 256)
-    with mp.workprec(150):
-        low, high = heights()
-        for words in (honest, forced):
-            drawn = draw(np.array(scales), 1000, Given(words))
-            source = (int(word) for word in words)
-            assert [by_definition(source, s, low, high) for s in scales for _ in range(1000)] == drawn.tolist()
+    forced[:3_000:2] |= np.uint64(2**64 - 512)
+    forced[:3_000:2] &= np.uint64(2**64 - 256)
+    for words in (honest, forced):
+        drawn = draw(np.array(scales), 1000, Given(words))
+        assert by_definition([s for s in scales for _ in range(1000)], words, GROUP) == drawn.tolist()
 
 
 def test_a_sign_is_one_bit():
@@ -434,31 +345,13 @@ def test_a_sign_is_one_bit():
     assert np.mean(same) > 0.97  # not where the try keeps nothing, and the next one is the same for both
 
 
-@pytest.mark.parametrize("at_once", [12, 13, 100, 8192])
-def test_draws_do_not_depend_on_how_words_are_fetched(monkeypatch, at_once):
-    """However few words are fetched at a time, the same are used for the same."""
-    expected = lattice_normal([[2.0**40], [2.0**25]], (2, 5_000), seeded_bits(7, 0))
-    monkeypatch.setattr(ziggurat, "_AT_ONCE", at_once)
-    assert np.array_equal(lattice_normal([[2.0**40], [2.0**25]], (2, 5_000), seeded_bits(7, 0)), expected)
-    assert np.array_equal(lattice_normal([[2.0**40], [2.0**25]], (2, 5_000), seeded_bits(7, 0))[0], expected[0])
-
-
-def test_a_word_and_a_little_for_each_draw():
-    """1.05 words at most, on average over a million draws."""
-    words = seeded_bits(8, 0)(1_060_000)
-    out = np.empty(1_000_000, dtype=np.int64)
-    done, used = ziggurat._fill(out, 0, np.array([2.0**40]).view(np.uint64), out.size, words, *tables())
-    assert done == out.size
-    assert 1.0 < used / done < 1.05
-
-
 def test_compiled_once():
     """Scalars, rows, whole arrays and read-only ones are all drawn by the same compiled code."""
     fixed = np.full((3, 1), 2.0**30)
     fixed.flags.writeable = False
     for scale in (2.0**30, np.float64(2.0**30), 2**30, fixed, np.full(4, 2.0**30), np.full((3, 4), 2.0**30)[::-1]):
         assert lattice_normal(scale, (3, 4)).shape == (3, 4)
-    assert len(ziggurat._fill.signatures) == 1
+    assert len(ziggurat.look.signatures) == len(ziggurat.finish.signatures) == 1
 
 
 def test_numba_is_imported_for_the_first_draw():

@@ -271,7 +271,7 @@ def _prefix_squares(th: Array, ph: Array, k: Array) -> Array:
     with np.errstate(divide="ignore"):
         gone = _below_one(k[..., None] * np.log(ph))  # e_i = th'_i^k - 1; of products of two: e_i + e_j + e_i·e_j
     single, weights = be / (ph - 1.0), _pairs(be) / (_pairs(ph) - 1.0)
-    rows = gone @ weights if weights.ndim == 2 else np.einsum("...i,...ij->...j", gone, weights)
+    rows = np.einsum("...i,...ij->...j", gone, weights)  # not BLAS, which rounds by how many there are
     rows = rows * (gone + 2.0) + 2.0 * b[..., None] * single * gone
     return np.asarray(b * b * k + np.einsum("...i->...", rows))
 

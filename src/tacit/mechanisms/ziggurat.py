@@ -2,7 +2,7 @@
 
 Under `F(x) = exp(-x²/2)`, x ≥ 0, lie points whose abscissa is half-normal. They are found by rejection: a rectangle is
 chosen, a point in it, and the point is kept if it lies below F. Then `x·scale` is rounded to the nearest integer and a
-coin gives the sign (both signs of 0 are 0, as both halves of its cell should be). The rectangles, in `tables`:
+coin gives the sign (both signs of 0 are 0, as both halves of its cell should be). The rectangles (in `rectangles.py`):
 
 * 256 layers, chosen with probability 1/256 each: layer i is `[0, x_i) × [y_i, y_{i+1})`, with `y_0 = 0` and
   `y_{i+1} = y_i + area/x_i`. The layers cover F between them: `F(x_i) ≤ y_i` for i ≥ 1, and `y_256 ≥ 1`.
@@ -16,7 +16,7 @@ being rounded to multiples of 2⁻⁶⁰, nor by layers being a little wider tha
 **Bits.** One word holds the layer (8 bits), the sign (1) and the first 55 bits of U, `x = U·x_i`. That settles 98 tries
 of 100 at a first look: U is below `inner_i`, where `F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes
 out. Otherwise a second word continues U to 119 bits and a third is V, the height within the layer; the tail takes five
-fresh words. So an integer costs 1.05 words. They are read in order: `GROUP` integers take a word each, and then those
+fresh words. So an integer costs 1.06 words. They are read in order: `GROUP` integers take a word each, and then those
 that it did not settle, one after another, what they need. What is drawn does not depend on how many are fetched at a
 time.
 
@@ -46,10 +46,11 @@ factor `exp(±45.6 ε)`, so is the sum of all weights, and what lies beyond `REA
 
 *A first look settles what the long way would find.* It takes the first 53 bits of U, `u = ⌊U·2⁵³⌋`, and doubles:
 `v = u·w`, `w = x_i·scale·2⁻⁵³`. Made doubles and multiplied, w has a relative error of at most 2.01 ε and v of 3.02 ε;
-as `v ≤ 2⁵³·w`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`, and the bits that follow add less than 1.1·w. So the long way
-rounds a number within 4.2·w of v, cut after 59 places of `x·scale/2ᴱ`, which is another 2⁻⁶·w at most. Where v is more
-than 6·w away from the nearest half-integer, it finds v's nearest integer; and where `u·2¹¹` is below `inner_i`, cut to
-53 bits, it keeps what it finds whatever V is. ∎
+as `u < 2⁵³`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`, and the bits that follow add less than 1.1·w. So the long way,
+which loses nothing but what x has after 124 places, 2⁻⁶⁸·w, rounds a number within 4.3·w of v. Where v is more than 6·w
+away from the nearest half-integer, with room for the rounding of that comparison, it finds v's nearest integer; and
+where u is below `⌊inner_i/2¹¹⌋`, all 64 bits of U that begin with it are below `inner_i`, and it keeps what it finds
+whatever V is. A scale of 0 makes w and v 0, and whatever is not settled is 0 in `finish`, which takes no word for it. ∎
 
 Marsaglia, Tsang: *The Ziggurat Method for Generating Random Variables*, J. Stat. Softw. 5(8), 2000.
 """
@@ -57,9 +58,7 @@ Marsaglia, Tsang: *The Ziggurat Method for Generating Random Variables*, J. Stat
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,24 +67,17 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from tacit.mechanisms.rectangles import LAYERS, POINT, Words, tables
 from tacit.mechanisms.sampling import REACH, Bits
 
-LAYERS = 256
-BLOCKS = 94
 GROUP = 16384
 """Integers that take their first words together."""
 
-POINT = 60
-"""Binary places of abscissas."""
-
-_WIDEST = 4.042093  # x_0: 4.0420934 would end at y_256 = 1 sharp
 _MOST = 6  # words that a try may take
 _AT_ONCE = 512  # integers looked at together: what is known of their layers stays in a core's first cache
 _NOTHING = np.uint64(2**64 - 1)
 _ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(8)
 _LAYER, _U = np.uint64(LAYERS - 1), np.uint64(2**64 - 512)
-
-Words = NDArray[np.uint64]
 
 
 def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int64]:
@@ -221,7 +213,7 @@ def finish(
                 at += _ONE
         minus = -((word >> _SIGN) & _ONE)
         drawn[start + entry] = np.int64((k ^ minus) - minus)
-        done, used = done + 1, np.int64(at)  # type: ignore[assignment]
+        done, used = done + 1, int(np.int64(at))  # an unsigned one would turn `used` into a float
     return done, used
 
 
@@ -274,47 +266,3 @@ def first_looks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For a first look: where a layer's U, in units of 2⁻⁵³, is surely below F, and its width in such units."""
     inner, width = tables()[0][:2, :LAYERS]
     return (inner >> np.uint64(11)).astype(np.float64), width.astype(np.float64) * 2.0 ** -(53 + POINT)
-
-
-@cache
-def tables() -> tuple[Words, NDArray[np.float64]]:
-    """The rectangles, 256 layers and 94 blocks: whole numbers (inner, width, start, t), of 60 places, and (a, b).
-
-    >>> [table.shape for table in tables()]
-    [(4, 350), (2, 350)]
-    """
-    with localcontext(prec=40):
-        x, y, area = _layers()
-        starts, widths = _tail(x[1])
-        t = [*x[1:], 0, *starts]
-        inner = [29 << 59, *(((b - (b >> 43)) << 55) // a << 9 for a, b in pairwise([*x[1:], 0])), *[0] * BLOCKS]
-        height = [area / w for w in x] + [area * 3 / 2 ** (6 + j) / w for j, w in enumerate(widths)]
-        under = [_gauss(at) for at in t]
-        a = [float(floor / F) for floor, F in zip([*y, *[Decimal(0)] * BLOCKS], under, strict=True)]
-        b = [float(h / F) for h, F in zip(height, under, strict=True)]
-    whole = np.array([inner, x + widths, [0] * LAYERS + starts, t], dtype=np.uint64)
-    return whole, np.array([a, b])
-
-
-def _layers() -> tuple[list[int], list[Decimal], Decimal]:
-    """The layers' widths and lower ends, and their area; 2⁻⁴⁴ too wide, lest rounding leave F uncovered."""
-    x = [round(_WIDEST * 2**40) << POINT - 40]
-    x.append(x[0] // 32 * 29)
-    y = [Decimal(0), _gauss(x[1])]
-    area = x[0] * y[1]
-    while len(x) < LAYERS:
-        y.append(y[-1] + area / x[-1])
-        x.append(int(math.sqrt(-2.0 * math.log(y[-1])) * (1.0 + 2.0**-44) * 2.0**POINT))
-    return x, y, area
-
-
-def _tail(edge: int) -> tuple[list[int], list[int]]:
-    """Starts and widths of the blocks, over each of which F falls to a half, a little more over the last."""
-    squares = ((edge * 2.0**-POINT) ** 2 + 2.0 * j * math.log(2.0) for j in range(1, BLOCKS))
-    ends = [edge, *(int(math.sqrt(square) * 2.0**POINT) for square in squares), (REACH << POINT) + (1 << POINT - 20)]
-    return ends[:-1], [b - a for a, b in pairwise(ends)]
-
-
-def _gauss(x: int) -> Decimal:
-    """`F(x·2⁻⁶⁰)`."""
-    return (-(Decimal(x) ** 2) / (1 << 2 * POINT + 1)).exp()

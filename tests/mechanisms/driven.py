@@ -1,0 +1,79 @@
+"""The compiled sampler, driven from outside: chosen words, other rectangles, and its source with a fault planted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from inspect import getsource
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+
+from tacit.mechanisms import ziggurat
+from tacit.mechanisms.rectangles import tables
+from tacit.mechanisms.sampling import Bits
+
+AWAY = 128 | 256 | 1 << 62  # draws the same negative integer of a scale, for a try after one that keeps nothing
+
+Try = Callable[[float, "list[int] | np.ndarray"], "int | None"]
+Tables = tuple[np.ndarray, np.ndarray]
+
+
+@contextmanager
+def rectangles(whole: np.ndarray, real: np.ndarray) -> Iterator[None]:
+    """Draw from other rectangles."""
+    fresh = ziggurat.first_looks.__wrapped__
+    with patch.multiple(ziggurat, tables=lambda: (whole, real), first_looks=fresh):
+        yield
+
+
+def compiled(other: Tables | None = None, *, looking: bool = True) -> Try:
+    """What the compiled sampler makes of the words of one try, with or without a first look: an integer, or nothing."""
+    whole, real = other or tables()
+    with rectangles(whole, real):
+        looks = ziggurat.first_looks()
+    first, out = np.zeros(1, dtype=np.int64), np.empty(1, dtype=np.int64)
+
+    @cache
+    def away(scale: float) -> int:
+        return made(scale, np.full(8, AWAY, dtype=np.uint64))
+
+    def made(scale: float, words: np.ndarray) -> int:
+        scales = np.array([scale])
+        left = ziggurat.look(out, 0, scales, 1, words[:1], *looks) if looking else first
+        ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
+        return int(out[0])
+
+    def attempt(scale: float, words: list[int] | np.ndarray) -> int | None:
+        fed = np.full(len(words) + 8, AWAY, dtype=np.uint64)
+        fed[: len(words)] = words
+        value = made(scale, fed)
+        return None if value == away(scale) else value
+
+    return attempt
+
+
+def spoilt(bits: Bits, spoil: Callable[[np.ndarray], np.ndarray]) -> Bits:
+    """A source whose words are changed on their way."""
+
+    def source(count: int, into: np.ndarray | None = None, /) -> np.ndarray:
+        words = bits(count, into)
+        words[:] = spoil(words)
+        return words
+
+    return source
+
+
+def planted(changes: dict[str, tuple[str, str]], **constants: object) -> SimpleNamespace:
+    """The sampler, of which some functions are plain Python with a text in them replaced, and some constants others."""
+    changed = dict(vars(ziggurat)) | constants
+    for name in {*changes, "draw"}:
+        function = getattr(ziggurat, name)
+        source = re.sub(r"^@.*\n", "", getsource(getattr(function, "py_func", function)))
+        old, new = changes.get(name, ("", ""))
+        assert not old or source.count(old) == 1, f"{old!r} must stand in {name} once"
+        exec(compile(source.replace(old, new), f"planted {name}", "exec"), changed)
+    return SimpleNamespace(**changed)
