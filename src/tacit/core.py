@@ -27,10 +27,13 @@ from tacit.accounting.cost import FREE
 from tacit.accounting.exact import Privacy
 from tacit.accounting.guarantee import Guarantee
 from tacit.accounting.ledger import Ledger
+from tacit.arrays import Array
 from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
 from tacit.passes import Pass, ours, pass_through
+from tacit.problem.compressed import Rows, compressed
 from tacit.problem.problem import Problem
+from tacit.problem.sources import SparseRows
 from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
 from tacit.state import SIMULATION, Standing, State, fingerprint, first_state, following, new_name, read_state
@@ -115,12 +118,18 @@ class Private:
         self._check(state, len(y))
         last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
         shown = Collected(self.timetable.following(state.k, last), state.k + 1)
-        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if self._pass.forgets else None
+        rows = compressed(X) if isinstance(X, SparseRows) and fast and self._pass.compressed else None
+        reuse = self._pass.forgets and rows is None
+        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if reuse else None
         while at.t < last:
             start, rounds = at.t - state.t, shown.rounds[shown.done : shown.done + self._most_releases]
             end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
-            end = min(end, start + self._most_rows)
-            bounded = self.problem.legal(X[start:end], y[start:end], start, fast, place)
+            if rows is None:
+                end = min(end, start + self._most_rows)
+                bounded: tuple[Rows, Array] = self.problem.legal(X[start:end], y[start:end], start, fast, place)
+            else:
+                end = min(end, rows.end_of_block(start, self._most_entries))
+                bounded = self.problem.legal_compressed(rows[start:end], y[start:end], start)
             at = self._pass(at, *bounded, rounds[rounds <= state.t + end], self.seed, shown)
         return self._commit(state, at), shown.releases(state.simulated)
 
@@ -146,6 +155,11 @@ class Private:
     @property
     def _most_rows(self) -> int:
         return max(1, _VALUES // self.problem.width)
+
+    @property
+    def _most_entries(self) -> int:
+        """Of a block of compressed rows: so many that going through a point once a block costs little."""
+        return max(_VALUES, 4 * self.problem.width)
 
     @property
     def _most_releases(self) -> int:

@@ -9,13 +9,14 @@ its examples, and release the same, up to rounding errors, which certificates pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Calibrated, Learner
 from tacit.kernels.codes import Leader
+from tacit.problem.compressed import Rows, by_number
 from tacit.release import Collected
 from tacit.state import Standing
 
@@ -27,8 +28,12 @@ class Pass(Protocol):
     def forgets(self) -> bool:
         """Whether nothing keeps hold of a block's examples, so that the next ones may take their place in memory."""
 
+    @property
+    def compressed(self) -> bool:
+        """Whether it takes compressed rows as they are; to others they come dense."""
+
     def __call__(
-        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+        self, at: Standing, X: Any, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
         """Learn from the bounded examples that follow, and add the releases of these rounds to those `shown`."""
 
@@ -113,12 +118,17 @@ class Block(NamedTuple):
     point: Array
     total: Array
     t: int
-    X: Array
+    X: Rows
     y: Array
     rounds: Integers
     strides: Array
     noisy: Array
     points: Array
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """All of it for compiled code."""
+        return *self[:4], by_number(self.X), *self[5:]
 
     def part(self, start: int, end: int) -> Block:
         """Releases `start` to `end` of it, and the examples up to the last of them."""
@@ -137,6 +147,7 @@ class Definition:
     learner: Learner
     calibrated: Calibrated
     forgets: ClassVar[bool] = False  # who knows what another's learner keeps
+    compressed: ClassVar[bool] = False
 
     def __call__(
         self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
@@ -166,6 +177,7 @@ class Together:
     learner: LearnsTogether
     calibrated: HidesTogether
     forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = False
 
     def __call__(
         self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected

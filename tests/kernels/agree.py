@@ -5,14 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.streams import ROWS, private, rounding_of, stream
+from kernels.untidy import holed, untidy
 from tacit.mechanisms.strategy import matrices
 
 
-def assert_agree(learner, mechanism, schedule):
-    """All that the definition and the compiled pass must share, given the same noise."""
+def assert_agree(learner, mechanism, schedule, form="dense"):
+    """All that the definition and the compiled pass must share, given the same noise; rows may be compressed."""
     slow, fast = (private(learner, mechanism, schedule, compiled) for compiled in (False, True))
     X, y = stream(slow.problem)
-    (ending, defined), (end, releases) = (one.run(one.start(), X, y) for one in (slow, fast))
+    if form == "dense":
+        assert_passes_agree(slow, fast, X, X, y)
+    else:
+        assert_passes_agree(slow, fast, holed(X), untidy(holed(X)), y)
+
+
+def assert_passes_agree(slow, fast, X, rows, y):
+    """The definition on `X`, and a compiled pass on the same numbers in another form."""
+    (ending, defined), (end, releases) = slow.run(slow.start(), X, y), fast.run(fast.start(), rows, y)
     np.testing.assert_array_equal(releases.rounds, defined.rounds)
     assert (end.t, end.k, end.spent, len(releases)) == (ending.t, ending.k, ending.spent, end.k)
     np.testing.assert_allclose(releases.noise_sd, defined.noise_sd, rtol=1e-12)

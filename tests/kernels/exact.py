@@ -1,13 +1,15 @@
-"""One step of a learner in 40 digits, for the error of a computed one."""
+"""One step of a learner in 40 digits, for the error of a computed one, and what that may be."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mpmath
 import numpy as np
 
 from tacit import GIGA, IGD, Box, FadingIGD, Hinge, Huber, L2Ball, Linear, Logistic, Quantile, Squared
+from tacit.learners.iterate import UNIT
 
 DIGITS = 40
 Vector = list[Any]
@@ -91,3 +93,13 @@ def distance(x: np.ndarray, exact: Vector) -> float:
     with mpmath.workdps(DIGITS):
         apart = [mpmath.mpf(float(a)) - b for a, b in zip(x, exact, strict=True)]
         return float(mpmath.sqrt(dot(apart, apart)))
+
+
+def allowed(learner: Any, i: int) -> float:
+    """The error that step i is charged with: half of what `rounding` and `_inexactness` have for two runs."""
+    p, inertia = learner.problem, float(learner.inertia(float(i)))
+    rounding = 16.0 * (learner.row_size + 8) * UNIT * (learner.longest_iterate + p.lipschitz / inertia)
+    if isinstance(learner, GIGA):
+        return rounding
+    root = 4.0 * (learner.row_size + 8) * UNIT * p.norm_bound * learner._largest
+    return rounding + root * math.sqrt(learner._stepped.loss.curvature / inertia)

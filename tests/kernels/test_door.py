@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from kernels.untidy import untidy
 from tacit import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
+from tacit.problem.compressed import compressed
+from tacit.problem.sources import SparseRows
 from tacit.problem.unlabelled import Nearness
 
 pytestmark = pytest.mark.privacy
@@ -187,3 +192,64 @@ def test_what_goes_in_is_not_written_to():
     problem()._legal_compiled(X, y, None)
     assert (X == 9.0).all()
     assert (y == 9.0).all()
+
+
+# Compressed rows.
+
+
+def assert_same_compressed(made: Problem, X, y) -> np.ndarray:
+    """Compressed rows come out as the same numbers, dense, do from the definition."""
+    rows = compressed(SparseRows(untidy(X)))
+    V, labels = made.legal_compressed(rows, y)
+    with np.errstate(invalid="ignore"):
+        defined, expected, wrong = made._legal(X, y)
+    np.testing.assert_array_equal(labels, expected)
+    assert not np.diff(V.starts)[wrong].any()
+    for i in range(len(y)):
+        here = V.columns[V.starts[i] : V.starts[i + 1]]
+        assert len(set(here.tolist())) == len(here)
+        assert wrong[i] or made.intercept == 0.0 or here[-1] == made.dimension
+    few = (made.dimension + 8) * 2.0**-52
+    np.testing.assert_allclose(V.dense(), defined, rtol=few, atol=4 * TINY * max(1.0, made.feature_bound))
+    return V.dense()
+
+
+@settings(max_examples=200)
+@given(X=arrays(np.float64, (3, 4), elements=ANY), y=arrays(np.float64, 3, elements=ANY), bound=BOUNDS, label=BOUNDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_anything_at_all_compressed(kind, X, y, bound, label):
+    """NaN and infinity among it, in any order, in halves, beside stored zeros."""
+    assert_same_compressed(problem(kind, bound=bound, label=label, intercept=0.5), X, y)
+
+
+@settings(max_examples=200)
+@given(X=arrays(np.float64, (3, 4), elements=FINITE), bound=BOUNDS)
+def test_compressed_norms_never_exceed_the_bound(X, bound):
+    """In exact arithmetic, of entries that were stored in halves."""
+    V = assert_same_compressed(problem(bound=bound), X, np.zeros(3))
+    assert all(exact_square(row) <= Fraction(bound) ** 2 for row in V)
+
+
+@pytest.mark.parametrize("halves", [(LARGEST, LARGEST), (math.inf, -math.inf), (math.nan, 1.0)])
+def test_halves_that_add_up_to_no_number(halves):
+    """The row is bad, though each entry alone may be a number; and the next one is not."""
+    made = problem(dimension=2)
+    rows = sp.csr_matrix((np.array([*halves, 0.5]), np.array([1, 1, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    V, _ = made.legal_compressed(compressed(SparseRows(rows)), np.zeros(2))
+    assert V.dense().tolist() == [[0.0, 0.0], [0.0, 0.5]]
+    with pytest.raises(InvalidInput, match="row 10 cannot be used: feature 1 is"):
+        replace(made, on_bad="raise").legal_compressed(compressed(SparseRows(rows)), np.zeros(2), 10)
+
+
+def test_a_row_after_a_bad_one_is_its_own():
+    """Its places were another's, who left none of them."""
+    X = np.array([[1.0, math.nan, 0.5, 0.25], [0.25, 0.5, 0.0, 0.0], [0.0, 0.125, 0.25, 0.5]])
+    for seed in range(20):
+        V, _ = problem().legal_compressed(compressed(SparseRows(untidy(X, seed))), np.zeros(3))
+        np.testing.assert_array_equal(V.dense(), np.where(np.isnan(X).any(axis=1)[:, None], 0.0, X))
+
+
+def test_another_number_of_compressed_rows_is_refused():
+    """Rows that nobody sent would be learnt."""
+    with pytest.raises(InvalidInput, match="were due"):
+        problem().legal_compressed(compressed(SparseRows(sp.csr_matrix((3, 4)))), np.zeros(2))

@@ -21,6 +21,13 @@ CASES = [
     ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
     ("ftrl, softmax, box", "anytime", "every"),
     ("ftrl, one hot, ball", "tree", "every"),
+    ("igd, hinge, ball", "gaussian", "every 7", "compressed"),
+    ("igd, logistic, ball", "gaussian", "every 7", "compressed"),
+    ("igd, logistic, box", "gaussian", "every 7", "compressed"),
+    ("printed giga, logistic, ball", "gaussian", "every", "compressed"),
+    ("fading, hinge, ball", "gaussian", "at", "compressed"),
+    ("giga, squared, box", "gaussian", "every 7", "compressed"),
+    ("ftrl, softmax, ball", "blt", "every 7", "compressed"),
 ]
 
 
@@ -36,15 +43,37 @@ def test_all_kernels_are_there():
     assert set(ORDER) == sources()
 
 
+CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
+UNCUT = "labels[i] = y[i]"
 BLT, TREE, QFTL = ("qftl, ball", "blt", "every"), ("total", "tree", "every"), ("qftl, ball", "blt", "every 7")
 ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
 GIGA, PRINTED, FADING, SUFFIX = CASES[2:6]
 ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
+SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL = CASES[-7:]
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
     "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),
     "no intercept": ("V[i, j] = intercept", "V[i, j] = 0.0", IGD),
-    "labels are not cut": ("min(max(y[i], -label_bound), label_bound)", "y[i]", QFTL),
+    "labels are not cut": (f"{CUT}\n    return labels, bad", f"{UNCUT}\n    return labels, bad", QFTL),
+    "compressed labels are not cut": (f"{CUT}\n    return begins", f"{UNCUT}\n    return begins", SPARSE_GIGA),
+    "halves are not added up": ("V[place] += entries[p]", "V[place] = entries[p]", SPARSE),
+    "a place of another row": ("if begin <= place < end and where[place] == j", "if place < end", SPARSE),
+    "halves in any order are not seen": ("if columns[p] <= columns[p - 1]", "if False", SPARSE),
+    "no compressed intercept": ("width - 1, intercept", "width - 1, 0.0", SPARSE),
+}
+COMPRESSED = {
+    "a compressed row on another lattice": ("steps[k], magnitude, noise,", "steps[0], magnitude, noise,", SPARSE),
+    "a ridge that does not pull": ("scale = length[0] * shrink", "scale = length[0]", SPARSE),
+    "a scale that is lost": ("_multiply(domain, x, length[0])", "_multiply(domain, x, 1.0)", SPARSE_GIGA),
+    "a fading pull that stays": ("total / (total + weight)", "1.0", SPARSE_FADING),
+    "the other compressed step": ("i / 2.0 if kind == PRINTED else i + delay", "i + delay", SPARSE_PRINTED),
+    "a compressed step too early": ("kind == GRADIENT or i >= delay", "True", SPARSE_PRINTED),
+    "a slope at z": ("length[0] * dots_at(columns, v, z, 0)[1]", "dots_at(columns, v, z, 0)[1]", SPARSE_GIGA),
+    "a plane without a rest": ("first, math.sqrt(rest), longest", "first, 0.0, longest", SPARSE_BALL),
+    "an anchor at z": ("= length[0] * z[columns[p]], v[p]", "= z[columns[p]], v[p]", SPARSE_BOX),
+    "a box of z": ("domain[1] / scale), domain[2] / scale", "domain[1]), domain[2]", SPARSE_GIGA),
+    "a length that stays": ("squared += change", "pass", SPARSE),
+    "a ball that is not felt": ("if squared > border", "if False", SPARSE),
 }
 LATTICE = {
     "no noise": (" + noise[k, j]) * step\n", ") * step\n", IGD),
@@ -90,10 +119,17 @@ LEADER = {
     "gradients that go on": ("= row[j]\n                total[j] = 0.0", "= row[j]", FTRL),
     "an epoch's total that forgets": ("epoch[j] += total[j]", "epoch[j] = total[j]", ANYTIME),
     "a past that is forgotten": ("past[j] + running[j]", "running[j]", ANYTIME),
+    "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),
+    "compressed gradients off their lattice": (
+        "here[p])] += np.rint(entry * per_lattice) * lattice",
+        "here[p])] += entry",
+        SPARSE_FTRL,
+    ),
+    "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
     "a class too far": ("/ total - (1.0 if row == y else", "/ total - (1.0 if row == y + 1 else", FTRL),
 }
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
-BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER}
+BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "sparse": COMPRESSED}
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 

@@ -58,16 +58,6 @@ def examples(problem, rng, count):
     return starts, *problem.bound(X, labels)
 
 
-def allowed(learner, i):
-    """The error that step i is charged with: half of what `rounding` and `_inexactness` have for two runs."""
-    p, inertia = learner.problem, float(learner.inertia(float(i)))
-    rounding = 16.0 * (learner.row_size + 8) * UNIT * (learner.longest_iterate + p.lipschitz / inertia)
-    if isinstance(learner, GIGA):
-        return rounding
-    root = 4.0 * (learner.row_size + 8) * UNIT * p.norm_bound * learner._largest
-    return rounding + root * math.sqrt(learner._stepped.loss.curvature / inertia)
-
-
 def moved(learner, x, i, v, y):
     """One compiled step."""
     code, x = learner.coded, x.copy()
@@ -93,7 +83,7 @@ def worst_share(learner, seed=5):
     for x, v, y in zip(*examples(learner.problem, rng, 8), strict=True):
         i = int(10.0 ** rng.uniform(0.0, 5.0)) + getattr(learner, "first_move", 0)
         found = moved(learner, x, i, v, y)
-        worst = max(worst, exact.distance(found, exact.step(learner, x, v, float(y), i)) / allowed(learner, i))
+        worst = max(worst, exact.distance(found, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
         assert learner.problem.domain.contains(found)
     return worst
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tacit import InvalidInput, L2Ball, Logistic, Privacy, Problem, Squared, core, every, pigd, pqftl
+from tacit import Box, InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, core, every, pigd, pqftl
 from tacit.problem.sources import ColumnRows, SparseRows, as_numbers, source_of
 
 pa = pytest.importorskip("pyarrow")
@@ -69,7 +69,7 @@ def test_the_same_examples(form):
 @pytest.mark.parametrize("values", [1, 30, 2**17])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_releases(form, values, compiled, monkeypatch):
-    """However many rows are made dense at a time."""
+    """However many rows go through at a time; compressed ones are added up in another order, on the same lattice."""
     monkeypatch.setattr(core, "_VALUES", values)
     private = replace(pigd(PROBLEM, BUDGET, ROWS, schedule=every(5), seed=1), compiled=compiled)
     same(private.run(private.start(), FORMS[form](X), Y)[1], private.run(private.start(), X, Y)[1])
@@ -89,12 +89,12 @@ def test_every_verb_takes_them(form):
 
 @pytest.mark.parametrize("form", ["csr", "table", "batch"])
 def test_only_a_block_is_made_dense(form, monkeypatch):
-    """No more rows at once than go through a pass."""
+    """No more rows at once than go through a pass; of sparse ones for learners without a loop over them."""
     kind, asked = SparseRows if form == "csr" else ColumnRows, []
     honest = kind.__getitem__
     monkeypatch.setattr(kind, "__getitem__", lambda self, block: asked.append(block) or honest(self, block))
     monkeypatch.setattr(core, "_VALUES", 20)
-    private = pigd(PROBLEM, BUDGET, ROWS, seed=1)
+    private = pigd(replace(PROBLEM, domain=Box(0.1, 0.5)), BUDGET, ROWS, seed=1)
     private.run(private.start(), FORMS[form](X), Y)
     assert [block.start for block in asked] == list(range(0, ROWS, 2))
     assert all(block.stop - block.start <= 2 for block in asked)
@@ -230,3 +230,17 @@ def test_a_source_that_gives_another_number_of_rows_is_refused():
     for compiled in (False, True):
         with pytest.raises(InvalidInput, match="were due"):
             problem.legal(np.zeros((3, 2)), np.zeros(4), 0, compiled)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)
+@pytest.mark.parametrize("rows", [0, 1, 10, ROWS])
+def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
+    """Those of all rows at once."""
+    made = replace(PROBLEM, loss=loss)
+    point, asked, honest = RNG.normal(size=made.size), [], SparseRows.__getitem__
+    whole = made.predict(point, X[:rows])
+    monkeypatch.setattr("tacit.problem.problem._VALUES", 20)
+    monkeypatch.setattr(SparseRows, "__getitem__", lambda self, block: asked.append(block) or honest(self, block))
+    np.testing.assert_allclose(made.predict(point, sp.csr_matrix(X[:rows])), whole, rtol=1e-14, atol=1e-14)
+    assert whole.shape == ((rows,) if made.outputs == 1 else (rows, 3))
+    assert len(asked) == max(1, -(-rows // 5))

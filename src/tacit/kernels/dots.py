@@ -50,6 +50,16 @@ def dots(V: Any, i: int, x: Any) -> tuple[float, float]:
 
 
 @summing
+def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
+    """The same for a vector v that is 0 but in these columns, and entries of `x` from the first on."""
+    squared, along = 0.0, 0.0
+    for p in range(len(columns)):
+        squared += v[p] * v[p]
+        along += v[p] * x[np.uint64(first) + np.uint64(columns[p])]
+    return squared, along
+
+
+@summing
 def shrunk_and_moved(x: Any, shrink: float, ahead: float, V: Any, i: int, out: Any) -> float:
     """Writes `shrink·x + ahead·v` for row i, and returns the square of its length."""
     squared = 0.0

@@ -1,6 +1,9 @@
 """Private follow-the-regularised-leader through a strategy: gradients at released points, so release after release.
 
 Slow twins: `tacit.learners.ftrl.FTRL` and `tacit.mechanisms.blt.BLTCoder` or `tacit.mechanisms.tree.TreeCoder`.
+
+Examples V are dense rows, or none of them and starts, columns and entries of compressed ones: four arrays, one type.
+Between releases a compressed example then costs what its entries cost.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import numpy as np
 from tacit.kernels import blt, tree
 from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled, inlined
-from tacit.kernels.dots import along
+from tacit.kernels.dots import along, dots_at
 from tacit.kernels.losses import slope
 from tacit.kernels.sets import project
 
@@ -48,7 +51,7 @@ def through_blt(
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
-    row, decoded, scores = np.empty(size), np.empty(size), np.empty(size // V.shape[1])
+    row, decoded, scores = np.empty(size), np.empty(size), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
@@ -93,7 +96,7 @@ def through_tree(
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
     loss, domain, steepest, most, lattice = learner
     count, size, done, place = len(rounds), len(point), 0, 0
-    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V.shape[1])
+    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
@@ -115,7 +118,7 @@ def through_tree(
 def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     """Adds the gradients at one point to `total`."""
     loss, _, steepest, most, lattice = learner
-    scores = np.empty(len(point) // V.shape[1])
+    scores = np.empty(len(point) // V[0].shape[1])
     for i in range(len(y)):
         _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
 
@@ -144,21 +147,33 @@ def _add_gradient(
     scores: Any,
     total: Any,
 ) -> None:
-    """Adds row i's gradient, its entries on their lattice, to `total`."""
-    d, per_lattice = V.shape[1], 1.0 / lattice
-    _slopes(loss, steepest, point, V, i, y, scores)
-    for row in range(len(scores)):
-        steep, first = scores[row], np.uint64(row * d)
-        for j in range(d):
-            entry = min(max(steep * V[i, j], -most), most)
-            total[first + np.uint64(j)] += np.rint(entry * per_lattice) * lattice
+    """Adds row i's gradient, its entries on their lattice, to `total`; entries that are 0 add nothing."""
+    dense, starts, columns, entries = V
+    d, per_lattice = dense.shape[1], 1.0 / lattice
+    if len(starts) > 0:
+        here, v = columns[starts[i] : starts[i + 1]], entries[starts[i] : starts[i + 1]]
+        for row in range(len(scores)):
+            scores[row] = dots_at(here, v, point, row * d)[1]
+        _slopes(loss, steepest, y, scores)
+        for row in range(len(scores)):
+            steep, first = scores[row], np.uint64(row * d)
+            for p in range(len(here)):
+                entry = min(max(steep * v[p], -most), most)
+                total[first + np.uint64(here[p])] += np.rint(entry * per_lattice) * lattice
+    else:
+        for row in range(len(scores)):
+            scores[row] = along(dense, i, point, row * d)
+        _slopes(loss, steepest, y, scores)
+        for row in range(len(scores)):
+            steep, first = scores[row], np.uint64(row * d)
+            for j in range(d):
+                entry = min(max(steep * dense[i, j], -most), most)
+                total[first + np.uint64(j)] += np.rint(entry * per_lattice) * lattice
 
 
 @compiled
-def _slopes(loss: Code, steepest: float, point: Any, V: Any, i: int, y: float, scores: Any) -> None:
-    """The slope in each score of row i, in place of the scores."""
-    for row in range(len(scores)):
-        scores[row] = along(V, i, point, row * V.shape[1])
+def _slopes(loss: Code, steepest: float, y: float, scores: Any) -> None:
+    """The slope in each score, in place of the scores."""
     if loss[0] == SOFTMAX:
         top, total = scores.max(), 0.0
         for row in range(len(scores)):

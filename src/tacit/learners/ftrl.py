@@ -16,6 +16,7 @@ from tacit.kernels.codes import Leader
 from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, lattice_of, rounded
 from tacit.passes import Block, LeadsInside, Pass
 from tacit.problem.codes import loss_code, set_code
+from tacit.problem.compressed import Rows, by_number
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import Values
 from tacit.release import Collected
@@ -121,9 +122,10 @@ class _Inside:
     calibrated: LeadsInside
     leader: Leader
     forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = True
 
     def __call__(
-        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
         from tacit.kernels.leader import gradients
 
@@ -137,5 +139,5 @@ class _Inside:
             block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
             secret, public = self.calibrated.lead(block, secret, public, k + 1, noise)
         if rest < len(y):
-            gradients(self.leader, point, total, X[rest:], y[rest:])
+            gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
         return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

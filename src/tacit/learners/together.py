@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tacit.contracts import Learner
 from tacit.kernels.codes import Code
 from tacit.passes import HidesEachAlone
 from tacit.problem.codes import loss_code, set_code
+from tacit.problem.compressed import CompressedRows, Rows
 from tacit.problem.problem import Problem
 from tacit.problem.sets import ConvexSet
 from tacit.release import Collected
@@ -28,15 +29,35 @@ class Coded:
     steepest: float
     centre: Array
 
-    def iterates(
-        self, x: Array, t: int, X: Array, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
-    ) -> Array:
-        """The iterates after these rounds, or their totals; changes `x`, and `total`, to those after all examples."""
-        from tacit.kernels import steps
+    @property
+    def compressed(self) -> bool:
+        """Whether there is a loop over compressed rows: the ridge must pull to 0, and the set contain it."""
+        return not self.centre.any()
 
+    def iterates(
+        self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
+    ) -> Array:
+        """The iterates after these rounds, or their totals; changes `x`, and `total`, to those after all examples.
+
+        Totals are of dense rows alone.
+        """
+        from tacit.kernels import sparse, steps
+
+        problem = (self.how, self.loss, self.domain, self.steepest)
+        if isinstance(X, CompressedRows):
+            return np.asarray(sparse.iterates(*problem, x, t, X.starts, X.columns, X.entries, y, rounds))
         total = np.empty(0) if total is None else total
-        problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
-        return np.asarray(steps.iterates(*problem, x, t, X, y, rounds, total, first))
+        return np.asarray(steps.iterates(*problem, self.centre, x, t, X, y, rounds, total, first))
+
+    def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *hidden: Any) -> None:
+        """Writes the iterates after these rounds, hidden, and the points of the set next to that; changes `x`."""
+        from tacit.kernels import sparse, steps
+
+        problem = (self.how, self.loss, self.domain, self.steepest)
+        if isinstance(X, CompressedRows):
+            sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *hidden)
+        else:
+            steps.releases(*problem, self.centre, x, t, X, y, rounds, *hidden)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +68,15 @@ class InOneLoop:
     calibrated: HidesEachAlone
     forgets: ClassVar[bool] = True
 
+    @property
+    def compressed(self) -> bool:
+        """If there are such steps."""
+        return self.coded.compressed
+
     def __call__(
-        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
         """The iterates hidden under noise on a lattice, and the points of the set next to that."""
-        from tacit.kernels import steps
-
         t, k, exact = at[:3]
         x, count, how = exact["x"].copy(), len(rounds), self.coded
         if not count:
@@ -61,8 +85,7 @@ class InOneLoop:
         noise = self.calibrated.noise_for(seed, k + 1, count)
         noisy, points, noise_sd = shown.room(count, len(x), len(x))
         noise_sd[:], step = self.calibrated.levels_of(k + 1, count)
-        problem, lattice = (how.how, how.loss, how.domain, how.steepest, how.centre), (step, self.calibrated.magnitude)
-        steps.releases(*problem, x, t, X, y, rounds, *lattice, noise, noisy, points)
+        how.release(x, t, X, y, rounds, step, self.calibrated.magnitude, noise, noisy, points)
         return at._replace(t=t + len(y), k=k + count, exact={"x": x}, point=points[-1].copy())
 
 

@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, one_of, positive, whole
+from tacit.kernels import codes
+from tacit.problem.compressed import CompressedRows
 from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint, longest_row
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.scores import ScoresLoss
 from tacit.problem.sets import ConvexSet
 from tacit.problem.sources import Source
 from tacit.problem.vector import VectorLoss
+
+_VALUES = 2**20  # entries of features that predictions make dense at once
 
 
 @dataclass(frozen=True)
@@ -181,14 +185,30 @@ class Problem:
         self, X: Array, y: Array, first: int = 0, compiled: bool = False, out: Array | None = None
     ) -> tuple[Array, Array]:
         """Numbers made legal; `first` is the number of the first row in complaints, `out` a place for compiled rows."""
-        if X.shape != (len(y), self.dimension):
-            raise InvalidInput(
-                f"{len(y)} rows of {self.dimension} features were due, and {X.shape} came. Check the source."
-            )
+        self._check_shape(X.shape, len(y))
         V, labels, bad = self._legal_compiled(X, y, out) if compiled else self._legal(X.copy(), y.copy())
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
         return V, labels
+
+    def legal_compressed(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
+        """The same, by compiled code alone, for rows that stay compressed; their columns are all different after it."""
+        from tacit.kernels import door
+
+        self._check_shape(X.shape, len(y))
+        arrays = door.bounded_compressed(*X.numbers(), self.width, y, *self._compiled_door)
+        starts, columns, entries, labels, bad = arrays
+        if bad.any() and self.on_bad == "raise":
+            row = int(np.argmax(bad))
+            one = slice(row, row + 1)
+            raise InvalidInput(complaint(0, X[one].dense(), y[one], self.loss, self.outputs, first + row))
+        return CompressedRows(starts, columns, entries, self.width), labels
+
+    def _check_shape(self, shape: tuple[int, ...], rows: int) -> None:
+        if shape != (rows, self.dimension):
+            raise InvalidInput(
+                f"{rows} rows of {self.dimension} features were due, and {shape} came. Check the source."
+            )
 
     def _legal(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """The definition: bounded rows, labels, and which rows are bad and have become examples without influence."""
@@ -202,14 +222,18 @@ class Problem:
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
 
     def _legal_compiled(self, X: Array, y: Array, out: Array | None) -> tuple[Array, Array, NDArray[np.bool_]]:
-        from tacit.kernels import codes, door
+        from tacit.kernels import door
 
         V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
+        labels, bad = door.bounded(X, y, *self._compiled_door, V)
+        return V, labels, bad
+
+    @property
+    def _compiled_door(self) -> tuple[float, float, int, float]:
+        """The longest features, the intercept, the kind of labels, and their bound or how many classes there are."""
         kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[self.loss.labels]
         most = float(self.outputs) if kind == codes.CLASS else self._label_bound
-        longest = longest_row(self.feature_bound, self.dimension)
-        labels, bad = door.bounded(X, y, longest, self.intercept, kind, most, V)
-        return V, labels, bad
+        return longest_row(self.feature_bound, self.dimension), self.intercept, kind, most
 
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
@@ -221,7 +245,11 @@ class Problem:
         array([0.4])
         """
         rows, nothing = as_rows(X, None, self.dimension)
-        V, point = self.legal(rows[:], nothing + 1.0)[0], np.asarray(point, dtype=np.float64)
+        point, most = np.asarray(point, dtype=np.float64), max(1, _VALUES // self.width)
+        blocks = [slice(start, start + most) for start in range(0, max(1, len(nothing)), most)]
+        return np.concatenate([self._scores(point, self.legal(rows[b], nothing[b] + 1.0)[0]) for b in blocks])
+
+    def _scores(self, point: Array, V: Array) -> Array:
         return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:

@@ -23,7 +23,7 @@ class Source(Protocol):
 
 
 class SparseRows:
-    """A sparse matrix of SciPy's, made dense a block at a time.
+    """A sparse matrix of SciPy's, made dense a block at a time where a learner needs that (`tacit.problem.compressed`).
 
     >>> from scipy.sparse import csr_matrix
     >>> SparseRows(csr_matrix([[0.0, 2.0], [1.0, 0.0]]))[1:2]
@@ -35,7 +35,10 @@ class SparseRows:
         self.shape = self.matrix.shape
 
     def __getitem__(self, block: slice) -> Array:
-        return as_numbers(self.matrix[block].toarray())
+        part = self.matrix[block]
+        if part.dtype.kind in "biuf":  # what is stored twice is added up, and small integers would wrap around
+            part = part.astype(np.float64)
+        return as_numbers(part.toarray())
 
 
 class ColumnRows:
