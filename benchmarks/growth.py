@@ -2,8 +2,8 @@
 
 Each stream runs in a process of its own, in chunks of 4,096 examples that are made as they come and not kept, nor are
 the releases. Time is of the processor, without making examples; opening a stream, which plans its noise, is shown
-apart. Memory is the process's peak. The fitted exponent is the slope of log time against log n; streams of up to a million
-examples are repeated, medians.
+apart. Memory is the process's peak. The fitted exponent is the slope of log time against log n; streams of up to a
+million examples are repeated, medians.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.audit.pairs import Pair
 from tacit.audit.played import Played, directions
-from tacit.audit.transcripts import opening, way_through, whitening
+from tacit.audit.transcripts import opening, released, way_through, whitening
 from tacit.core import Private
 
 _FIRST = 8  # seeds on which directions are measured; trials take others
@@ -52,7 +52,8 @@ class CommonNoise:
     def _rows(self, world: int, seeds: range) -> Array:
         """Whitened transcripts, one for each seed."""
         stream, rounds = self._streams[world], self.private.timetable.rounds
-        return self._whiten(np.array([self._way(self._opening, *stream, rounds, seed).noisy for seed in seeds]))
+        shown = (released(self._way, self._opening, *stream, rounds, seed)[1] for seed in seeds)
+        return self._whiten(np.array([releases.noisy for releases in shown]))
 
     def _project(self, rows: Array) -> Array:
         return np.asarray(np.einsum("ikj,kj->ik", rows, self._along))

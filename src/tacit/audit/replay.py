@@ -21,10 +21,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Played, directions
-from tacit.audit.transcripts import exact_rows, opening, way_through, whitening
+from tacit.audit.transcripts import exact_rows, opening, released, way_through, whitening
 from tacit.core import Private
-from tacit.passes import Passed
-from tacit.state import following
 
 
 class Replayed:
@@ -59,18 +57,17 @@ class Replayed:
 
     def trial(self, world: int, seed: int) -> tuple[Array, Array, Array, Array]:
         """Examples, noisy rows and points of one game."""
-        rounds, state = self.private.timetable.rounds, opening(self.private)
+        rounds, at = self.private.timetable.rounds, opening(self.private)
         V, y = (part.copy() for part in self._streams[world])
         if self.adversary is None:
-            passed = self._way(state, V, y, rounds, seed)
-            return V, y, passed.noisy, passed.points
+            _, shown = released(self._way, at, V, y, rounds, seed)
+            return V, y, shown.noisy, shown.points
         noisy, points = [], []
         for start, end in pairwise([0, *map(int, rounds)]):
-            self._choose(V, y, range(start, end), state.point)
-            passed = self._way(state, V[start:end], y[start:end], np.array([end]), seed)
-            state = following(state, t=end, k=state.k + 1, point=passed.points[-1].copy(), **_memories(passed))
-            noisy.append(passed.noisy[-1])
-            points.append(state.point)
+            self._choose(V, y, range(start, end), at.point)
+            at, shown = released(self._way, at, V[start:end], y[start:end], np.array([end]), seed)
+            noisy.append(shown.noisy[-1])
+            points.append(at.point)
         return V, y, np.array(noisy), np.array(points)
 
     def stream(self, world: int, V: Array, y: Array) -> tuple[Array, Array]:
@@ -98,7 +95,3 @@ def _along(rows: Array, moved: Array) -> tuple[Array, Array]:
     size = moved.shape[1]
     along, length = directions(moved, np.full(size, size**-0.5))
     return np.sum(rows * along, axis=1), length
-
-
-def _memories(passed: Passed) -> dict[str, dict[str, Array]]:
-    return {"exact": passed.exact, "secret": passed.secret, "public": passed.public}

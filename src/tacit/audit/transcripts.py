@@ -20,7 +20,8 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.core import Private
 from tacit.mechanisms.strategy import matrices
 from tacit.passes import LearnsTogether, Pass, Together, pass_through
-from tacit.state import SIMULATION, State, first_state
+from tacit.release import Collected, Releases
+from tacit.state import Standing
 
 _SILENT = 1e-12  # of the largest deviation, where none is stated: what moves there weighs as much as it should
 
@@ -39,10 +40,16 @@ def whitening(private: Private) -> Callable[[Array], Array]:
     return lambda rows: np.asarray(W @ rows)
 
 
-def opening(private: Private) -> State:
-    """The state of a simulation before any example; passes leave it as it is, so one serves all trials."""
-    exact, coders = private.learner.start(), private.calibrated.start()
-    return first_state("", SIMULATION, exact, coders, private.problem.first_point)
+def opening(private: Private) -> Standing:
+    """Where a stream stands before any example; passes leave that as it is, so one serves all trials."""
+    return Standing(0, 0, private.learner.start(), *private.calibrated.start(), private.problem.first_point)
+
+
+def released(way: Pass, at: Standing, V: Array, y: Array, rounds: Integers, seed: int) -> tuple[Standing, Releases]:
+    """Where a simulation stands after these examples, and its releases at these rounds."""
+    shown = Collected(rounds, at.k + 1)
+    at = way(at, V, y, rounds, seed, shown)
+    return at, shown.releases(simulated=True)
 
 
 def way_through(private: Private) -> Pass:
