@@ -92,10 +92,10 @@ def problem(loss: Any, domain: Any, **settings: Any) -> Problem:
 def _tail() -> dict[str, Any]:
     """Learners whose rows one example moves for ever."""
     made: dict[str, Any] = {}
-    for loss, phi in LOSSES.items():
+    for loss, phi in (LOSSES | SCORES).items():
         for domain, form in SETS.items():
             ridged = problem(phi, form, ridge=0.1)
-            if domain != "space" or loss != "squared":
+            if domain != "space" or loss not in ("squared", "one hot"):
                 made[f"igd, {loss}, {domain}"] = IGD(ridged)
                 if np.isfinite(ridged.smoothness):
                     made[f"giga, {loss}, {domain}"] = GIGA(ridged)
@@ -104,6 +104,7 @@ def _tail() -> dict[str, Any]:
                 made[f"fading, {loss}, {domain}"] = FadingIGD(problem(phi, form), strength=0.3)
     inner = {"igd": made["igd, hinge, ball"], "igd on simplex": made["igd, logistic, simplex"]}
     inner |= {"giga": made["giga, logistic, box"], "fading": made["fading, huber, ball"]}
+    inner |= {"igd on classes": made["igd, softmax, ball"], "giga on classes": made["giga, one hot, box"]}
     for name, learner in inner.items():
         for how in ("mean", "suffix", "last"):
             made[f"{how} of {name}"] = averaged(learner, how, horizon=ROWS)
@@ -129,7 +130,6 @@ def _by_definition() -> dict[str, tuple[Any, Any]]:
         "ftl": (FTL(problem(Squared(), SETS["ball"], ridge=0.1)), Gaussian()),
         "ftl by examples": (FTL(problem(Logistic(), SETS["box"], ridge=0.1)), Gaussian()),
         "mean of ftl": (averaged(FTL(problem(Squared(), SETS["ball"], ridge=0.1)), horizon=ROWS), Gaussian()),
-        "igd of classes": (IGD(problem(Softmax(3), SETS["ball"], ridge=0.1)), Gaussian()),
         "ewoo": (EWOO(problem(Hinge(), L2Ball(1.0)), net), Exponential()),
         "experts": (experts(DIMENSION), Exponential()),
     }

@@ -39,6 +39,9 @@ def test_all_kernels_are_there():
 BLT, TREE, QFTL = ("qftl, ball", "blt", "every"), ("total", "tree", "every"), ("qftl, ball", "blt", "every 7")
 ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
 GIGA, PRINTED, FADING, SUFFIX = CASES[2:6]
+BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, box", "gaussian", "every 7")
+SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
+CASES += [BALL, BOX, SPACE, HOT, ("printed giga, softmax, box", "gaussian", "every")]
 ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
@@ -88,10 +91,23 @@ LEADER = {
     "gradients that go on": ("= row[j]\n                total[j] = 0.0", "= row[j]", FTRL),
     "an epoch's total that forgets": ("epoch[j] += total[j]", "epoch[j] = total[j]", ANYTIME),
     "a past that is forgotten": ("past[j] + running[j]", "running[j]", ANYTIME),
-    "a class too far": ("/ total - (1.0 if row == y else", "/ total - (1.0 if row == y + 1 else", FTRL),
+}
+SCORES = {
+    "a class too far": ("if k == y else 0.0\n    return", "if k == y + 1 else 0.0\n    return", FTRL),
+    "probabilities that do not come to 1": ("s[k] = s[k] / total - (1.0", "s[k] = s[k] - (1.0", SPACE),
+    "a step that is not divided": ("(a - tau * s) / c", "a - tau * s", BALL),
+    "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
+    "Newton's method stops half-way": ("_NEAR = 2.0**-28", "_NEAR = 2.0**-8", SPACE),
+}
+CLASSES = {
+    "prox, then project": ("if not _ends_inside(domain, A, s, pull, v):", "if False:", BALL),
+    "prox, then cut": ("if not _ends_inside(domain, A, s, pull, v):", "if False:", BOX),
+    "a step that goes uphill": ("_move(x, s, -pull, v)", "_move(x, s, pull, v)", SPACE),
+    "no ridge": ("x[j] *= 1.0 - eta * strength", "pass", CASES[-1]),
+    "a multiplier half found": ("abs(room) <= 2.0**-51", "abs(room) <= 2.0**-9", BALL),
 }
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
-BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER}
+BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "scores": SCORES, "classes": CLASSES}
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 

@@ -15,6 +15,7 @@ from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled
 from tacit.kernels.dots import dot
 from tacit.kernels.losses import slope
+from tacit.kernels.scores import slopes
 from tacit.kernels.sets import project
 
 
@@ -146,19 +147,8 @@ def _add_gradient(
 
 @compiled
 def _slopes(loss: Code, steepest: float, point: Any, v: Any, y: float, scores: Any) -> None:
-    """The slope in each score, in place of the scores."""
-    d = len(v)
-    for row in range(len(scores)):
-        scores[row] = dot(point[row * d : (row + 1) * d], v)
-    if loss[0] == SOFTMAX:
-        top, total = scores.max(), 0.0
-        for row in range(len(scores)):
-            scores[row] = math.exp(scores[row] - top)
-            total += scores[row]
-        for row in range(len(scores)):
-            scores[row] = scores[row] / total - (1.0 if row == y else 0.0)
-    elif loss[0] == ONE_HOT:
-        for row in range(len(scores)):
-            scores[row] += 1.0 / len(scores) - (1.0 if row == y else 0.0)
+    """The slope in each score."""
+    if loss[0] == SOFTMAX or loss[0] == ONE_HOT:
+        slopes(loss[0], point, v, y, scores)
     else:
-        scores[0] = min(max(slope(loss[0], loss[1], loss[2], scores[0], y), -steepest), steepest)
+        scores[0] = min(max(slope(loss[0], loss[1], loss[2], dot(point, v), y), -steepest), steepest)

@@ -84,8 +84,8 @@ class IterateLearner:
         most: float,
         noise: Integers,
     ) -> tuple[Arrays, Array, Array] | None:
-        """Compiled, if loss and set are of the package."""
-        if (how := self.coded) is None:
+        """Compiled, if the set is of the package and the loss a scalar one of it."""
+        if (how := self.coded) is None or how.of_scores:
             return None
         x = exact["x"].copy()
         noisy, points = how.releases(x, t, X, y, rounds, step, most, noise)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Learner
-from tacit.kernels.codes import Code
+from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code
 from tacit.problem.codes import loss_code, set_code
 from tacit.problem.problem import Problem
 from tacit.problem.sets import ConvexSet
@@ -28,11 +28,17 @@ class Coded:
         self, x: Array, t: int, X: Array, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
     ) -> Array:
         """The iterates after these rounds, or their totals; changes `x`, and `total`, to those after all examples."""
-        from tacit.kernels import steps
+        from tacit.kernels import classes, steps
 
         total = np.empty(0) if total is None else total
         problem = (self.how, self.loss, self.domain, self.steepest, self.centre)
-        return np.asarray(steps.iterates(*problem, x, t, X, y, rounds, total, first))
+        loop = classes.iterates if self.of_scores else steps.iterates
+        return np.asarray(loop(*problem, x, t, X, y, rounds, total, first))
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether the loss is one of several scores; the loop that also hides iterates is for all others."""
+        return self.loss[0] in (SOFTMAX, ONE_HOT)
 
     def releases(
         self,
@@ -57,7 +63,7 @@ class Coded:
 def coded(how: Code, problem: Problem) -> Coded | None:
     """The steps by number, if loss and set have one."""
     loss, domain = loss_code(problem.loss), set_code(problem.domain)
-    if loss is None or domain is None or problem.outputs > 1:
+    if loss is None or domain is None:
         return None
     return Coded(how, loss, domain, problem.lipschitz / problem.norm_bound, problem.first_point)
 
