@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.streams import ROWS, private, rounding_of, stream
+from tacit import Exponential
 from tacit.mechanisms.strategy import matrices
 
 
@@ -32,6 +33,8 @@ def tolerances(one, defined):
     sixteen numbers for each encoded row, none larger than the encoded ones, by weights that come to `|B|`.
     """
     count = len(defined)
+    if isinstance(one.mechanism, Exponential):
+        return np.zeros(count), np.zeros(count)  # a number is the same or another
     if not hasattr(one.calibrated, "coder"):
         return np.zeros(count), one.calibrated.levels_of(1, count)[1]
     coder, calibrated = one.calibrated.coder, one.calibrated

@@ -123,19 +123,28 @@ def _entry() -> dict[str, Any]:
     return made
 
 
+def _range() -> dict[str, Any]:
+    """Learners that hand over the losses of candidates."""
+    made: dict[str, Any] = {"experts": experts(DIMENSION)}
+    for loss, phi in (LOSSES | SCORES).items():
+        net = np.random.default_rng(3).uniform(-0.4, 0.4, (17, problem(phi, SETS["space"]).size))
+        made[f"ewoo, {loss}"] = EWOO(problem(phi, L2Ball(3.0), ridge=0.1 if loss < "i" else 0.0), net)
+    mixed = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
+    return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
+
+
 def _by_definition() -> dict[str, tuple[Any, Any]]:
     """Learners and mechanisms that have no pass of their own."""
-    net = [[-0.2, 0.0, 0.1, 0.1], [0.3, 0.1, 0.0, 0.0], [0.0, 0.0, 0.0, -0.2]]
     return {
         "ftl": (FTL(problem(Squared(), SETS["ball"], ridge=0.1)), Gaussian()),
         "ftl by examples": (FTL(problem(Logistic(), SETS["box"], ridge=0.1)), Gaussian()),
         "mean of ftl": (averaged(FTL(problem(Squared(), SETS["ball"], ridge=0.1)), horizon=ROWS), Gaussian()),
-        "ewoo": (EWOO(problem(Hinge(), L2Ball(1.0)), net), Exponential()),
-        "experts": (experts(DIMENSION), Exponential()),
     }
 
 
-TAIL, ENTRY, BY_DEFINITION = _tail(), _entry(), _by_definition()
+TAIL, ENTRY, RANGE, BY_DEFINITION = _tail(), _entry(), _range(), _by_definition()
+ALL = TAIL | ENTRY | RANGE
+ALONE = {"gaussian": Gaussian(), "exponential": Exponential()}
 
 
 @cache
@@ -145,7 +154,7 @@ def private(learner: str, mechanism: str, schedule: str, compiled: bool = True) 
     if learner in BY_DEFINITION:
         who, how = BY_DEFINITION[learner]
     else:
-        who, how = (TAIL | ENTRY)[learner], Gaussian() if mechanism == "gaussian" else STRATEGIES[mechanism]
+        who, how = ALL[learner], (STRATEGIES | ALONE)[mechanism]
     return Private(who, how, when, BUDGET, horizon, seed=5, compiled=compiled)
 
 
@@ -174,6 +183,8 @@ def rounding_of(learner: Any, t: np.ndarray) -> np.ndarray:
         each = np.where(every_round >= learner.first, rounding_of(learner.learner, every_round), 0.0)
         own = 2.0 * t * 2.0**-53 * learner.learner.longest_iterate * np.sqrt(learner.row_size)
         return np.cumsum(each)[t.astype(int) - 1] / np.maximum(t - learner.first + 1.0, 1.0) + own
+    if isinstance(learner, EWOO):
+        return np.full_like(t, learner._step)
     if isinstance(learner, IGD):
         return learner.rounding(t) + learner._inexactness(t)
     return learner.rounding(t) if isinstance(learner, GIGA) else np.zeros_like(t)

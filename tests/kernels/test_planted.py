@@ -41,7 +41,9 @@ ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box"
 GIGA, PRINTED, FADING, SUFFIX = CASES[2:6]
 BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, box", "gaussian", "every 7")
 SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
-CASES += [BALL, BOX, SPACE, HOT, ("printed giga, softmax, box", "gaussian", "every")]
+EWOO, EXPERTS = ("ewoo, logistic", "exponential", "every"), ("experts", "exponential", "every")
+CANDIDATES = ("ewoo, softmax", "exponential", "every")
+CASES += [EWOO, EXPERTS, CANDIDATES, BALL, BOX, SPACE, HOT, ("printed giga, softmax, box", "gaussian", "every")]
 ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
@@ -106,8 +108,17 @@ CLASSES = {
     "no ridge": ("x[j] *= 1.0 - eta * strength", "pass", CASES[-1]),
     "a multiplier half found": ("abs(room) <= 2.0**-51", "abs(room) <= 2.0**-9", BALL),
 }
+WEIGHTS = {
+    "losses that are not counted from the least": ("(U[0, c] - least) / step", "U[0, c] / step", EWOO),
+    "losses rounded up": ("np.rint((U", "np.ceil((U", EWOO),
+    "losses without a bound": ("min(np.rint((U[0, c] - least) / step), most)", "np.rint(3.0 * U[0, c] / step)", EWOO),
+    "experts without a bound": ("U[0, c] = min(max(v[c], 0.0), loss[1])", "U[0, c] = v[c]", EXPERTS),
+    "scores of another class": ("top - u[int(y)]", "top - u[0]", CANDIDATES),
+    "totals that start anew": ("rows[done] = total", "rows[done] = total\n            total[:] = 0", EWOO),
+}
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
 BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "scores": SCORES, "classes": CLASSES}
+BY_MODULE["weights"] = WEIGHTS
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 
