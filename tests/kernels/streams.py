@@ -111,6 +111,19 @@ def _tail() -> dict[str, Any]:
     return made
 
 
+def _leaders() -> dict[str, Any]:
+    """Leaders of whole losses."""
+    made: dict[str, Any] = {}
+    for loss, phi in (LOSSES | SCORES).items():
+        for domain, form in SETS.items():
+            if domain in ("ball", "box") or loss in ("logistic", "hinge", "softmax"):
+                made[f"ftl, {loss}, {domain}"] = FTL(problem(phi, form, ridge=0.1))
+    made["ftrl on whole losses"] = FTL(problem(Logistic(), SETS["ball"]), extra_ridge=2.0)
+    made["mean of ftl"] = averaged(made["ftl, squared, ball"], horizon=ROWS)
+    made["suffix of ftl"] = averaged(made["ftl, huber, box"], "suffix", horizon=ROWS)
+    return made
+
+
 def _entry() -> dict[str, Any]:
     """Learners of whose rows one example moves one."""
     made: dict[str, Any] = {"total": private_sum(DIMENSION, 1.0, BUDGET, ROWS).learner}
@@ -133,16 +146,7 @@ def _range() -> dict[str, Any]:
     return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
 
 
-def _by_definition() -> dict[str, tuple[Any, Any]]:
-    """Learners and mechanisms that have no pass of their own."""
-    return {
-        "ftl": (FTL(problem(Squared(), SETS["ball"], ridge=0.1)), Gaussian()),
-        "ftl by examples": (FTL(problem(Logistic(), SETS["box"], ridge=0.1)), Gaussian()),
-        "mean of ftl": (averaged(FTL(problem(Squared(), SETS["ball"], ridge=0.1)), horizon=ROWS), Gaussian()),
-    }
-
-
-TAIL, ENTRY, RANGE, BY_DEFINITION = _tail(), _entry(), _range(), _by_definition()
+TAIL, ENTRY, RANGE = _tail() | _leaders(), _entry(), _range()
 ALL = TAIL | ENTRY | RANGE
 ALONE = {"gaussian": Gaussian(), "exponential": Exponential()}
 
@@ -151,10 +155,7 @@ ALONE = {"gaussian": Gaussian(), "exponential": Exponential()}
 def private(learner: str, mechanism: str, schedule: str, compiled: bool = True) -> Private:
     """One of them all, by name."""
     when, horizon = (SCHEDULES | ENDLESS)[schedule]
-    if learner in BY_DEFINITION:
-        who, how = BY_DEFINITION[learner]
-    else:
-        who, how = ALL[learner], (STRATEGIES | ALONE)[mechanism]
+    who, how = ALL[learner], (STRATEGIES | ALONE)[mechanism]
     return Private(who, how, when, BUDGET, horizon, seed=5, compiled=compiled)
 
 
@@ -185,6 +186,8 @@ def rounding_of(learner: Any, t: np.ndarray) -> np.ndarray:
         return np.cumsum(each)[t.astype(int) - 1] / np.maximum(t - learner.first + 1.0, 1.0) + own
     if isinstance(learner, EWOO):
         return np.full_like(t, learner._step)
+    if isinstance(learner, FTL):
+        return 2.0 * (learner._distance(t) + learner._slack(t))
     if isinstance(learner, IGD):
         return learner.rounding(t) + learner._inexactness(t)
     return learner.rounding(t) if isinstance(learner, GIGA) else np.zeros_like(t)

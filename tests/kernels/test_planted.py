@@ -42,6 +42,9 @@ GIGA, PRINTED, FADING, SUFFIX = CASES[2:6]
 BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, box", "gaussian", "every 7")
 SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
 EWOO, EXPERTS = ("ewoo, logistic", "exponential", "every"), ("experts", "exponential", "every")
+LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
+KINKED = ("ftl, hinge, space", "gaussian", "at")
+CASES += [LOGISTIC, SQUARED, KINKED, ("ftl, softmax, ball", "gaussian", "at")]
 CANDIDATES = ("ewoo, softmax", "exponential", "every")
 CASES += [EWOO, EXPERTS, CANDIDATES, BALL, BOX, SPACE, HOT, ("printed giga, softmax, box", "gaussian", "every")]
 ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
@@ -116,9 +119,18 @@ WEIGHTS = {
     "scores of another class": ("top - u[int(y)]", "top - u[0]", CANDIDATES),
     "totals that start anew": ("rows[done] = total", "rows[done] = total\n            total[:] = 0", EWOO),
 }
+FOLLOW = {
+    "an example too few": ("V[:n], y[:n], M", "V[: n - 1], y[: n - 1], M", LOGISTIC),
+    "sums without labels": ("u[j] += y[i] * v[j]", "u[j] += v[j]", SQUARED),
+}
+OBJECTIVE = {
+    "a gradient without its ridge": ("out[j] / len(y) + ridge * x[j]", "out[j] / len(y)", LOGISTIC),
+    "an average over half the width": ("u - width / 2.0, u + width / 2.0", "u - width / 4.0, u + width / 4.0", KINKED),
+}
+MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqrt(squared) > 1e6 * short", LOGISTIC)}
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
 BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "scores": SCORES, "classes": CLASSES}
-BY_MODULE["weights"] = WEIGHTS
+BY_MODULE |= {"weights": WEIGHTS, "follow": FOLLOW, "objective": OBJECTIVE, "minimise": MINIMISE}
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 
