@@ -11,7 +11,19 @@ import pytest
 import tacit.kernels
 
 ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt")
-ORDER += ("door", "quadratic", "steps", "scores", "classes", "weights", "objective", "minimise", "follow", "leader")
+ORDER += (
+    "door",
+    "quadratic",
+    "steps",
+    "scores",
+    "classes",
+    "weights",
+    "objective",
+    "minimise",
+    "follow",
+    "leader",
+    "root",
+)
 """Every kernel, after those it imports."""
 
 _NOT_COMPILED = "def compiled(function): return function\n\ndef summing(function): return function\n"

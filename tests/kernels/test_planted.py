@@ -43,8 +43,9 @@ BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, bo
 SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
 EWOO, EXPERTS = ("ewoo, logistic", "exponential", "every"), ("experts", "exponential", "every")
 LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
+THROUGH_ROOT = ("ftrl, hinge, ball", "root", "every 7")
 KINKED = ("ftl, hinge, space", "gaussian", "at")
-CASES += [LOGISTIC, SQUARED, KINKED, ("ftl, softmax, ball", "gaussian", "at")]
+CASES += [THROUGH_ROOT, LOGISTIC, SQUARED, KINKED, ("ftl, softmax, ball", "gaussian", "at")]
 CANDIDATES = ("ewoo, softmax", "exponential", "every")
 CASES += [EWOO, EXPERTS, CANDIDATES, BALL, BOX, SPACE, HOT, ("printed giga, softmax, box", "gaussian", "every")]
 ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
@@ -128,9 +129,14 @@ OBJECTIVE = {
     "an average over half the width": ("u - width / 2.0, u + width / 2.0", "u - width / 4.0, u + width / 4.0", KINKED),
 }
 MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqrt(squared) > 1e6 * short", LOGISTIC)}
+ROOT = {
+    "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
+    "a row that is not hidden": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
+    "gradients that go on for ever": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
+}
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
 BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "scores": SCORES, "classes": CLASSES}
-BY_MODULE |= {"weights": WEIGHTS, "follow": FOLLOW, "objective": OBJECTIVE, "minimise": MINIMISE}
+BY_MODULE |= {"weights": WEIGHTS, "follow": FOLLOW, "objective": OBJECTIVE, "minimise": MINIMISE, "root": ROOT}
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 

@@ -51,7 +51,7 @@ def through_blt(
     count, size, done = len(rounds), len(point), 0
     row, scores = np.empty(size), np.empty(size // V.shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             most_of_row, to_steps, from_steps = largest[done], inner / steps[done], steps[done] / inner
             for j in range(size):
@@ -67,7 +67,7 @@ def through_blt(
             for j in range(size):
                 running[j] += noisy[done, j]
                 noisy[done, j] = past[j] + running[j]
-            _decide(domain, noisy[done], strides[done], point)
+            decide(domain, noisy[done], strides[done], point)
             points[done] = point
             done += 1
 
@@ -97,7 +97,7 @@ def through_tree(
     count, size, done, place = len(rounds), len(point), 0, 0
     row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V.shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             step = steps[done]
             for j in range(size):
@@ -109,7 +109,7 @@ def through_tree(
                     encoded[h, j] += noise[place + h, j]
             place += len(encoded)
             noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
-            _decide(domain, noisy[done], strides[done], point)
+            decide(domain, noisy[done], strides[done], point)
             points[done] = point
             done += 1
 
@@ -120,11 +120,12 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     loss, _, steepest, most, lattice = learner
     scores = np.empty(len(point) // V.shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
+        add_gradient(loss, steepest, most, lattice, point, V[i], y[i], scores, total)
 
 
 @compiled
-def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
+def decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
+    """Moves the point to the leader of a noisy sum."""
     scale = -1.0 / stride
     for j in range(len(point)):
         point[j] = noisy[j] * scale
@@ -132,7 +133,7 @@ def _decide(domain: Code, noisy: Any, stride: float, point: Any) -> None:
 
 
 @compiled
-def _add_gradient(
+def add_gradient(
     loss: Code, steepest: float, most: float, lattice: float, point: Any, v: Any, y: float, scores: Any, total: Any
 ) -> None:
     """Adds a gradient, its entries on their lattice, to `total`."""
