@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
-from types import FunctionType
 
 import numpy as np
 import pytest
@@ -15,12 +14,13 @@ from kernels.streams import (
     ALL,
     BUDGET,
     ENDLESS,
-    ENTRY,
-    RANGE,
+    PAIRS,
+    PLAIN,
     ROWS,
     SCHEDULES,
     STRATEGIES,
     TAIL,
+    TOGETHER,
     private,
     problem,
     rounding_of,
@@ -36,32 +36,19 @@ from tacit import (
     QFTL,
     Anytime,
     BinaryTree,
-    Box,
     Exponential,
     Gaussian,
     Hinge,
     InvalidInput,
     L2Ball,
     Logistic,
-    OneHot,
     Private,
     Problem,
     ScalarLoss,
-    Softmax,
     Squared,
-    WholeSpace,
-    algorithms,
     averaged,
     core,
     every,
-    ewoo,
-    output_perturbation,
-    pftrl,
-    pgiga,
-    pigd,
-    pocp,
-    pol,
-    pqftl,
     private_sum,
 )
 from tacit.learners.ftrl import _Inside
@@ -70,12 +57,6 @@ from tacit.learners.total import Total
 from tacit.mechanisms.blt import BLTCoder
 from tacit.passes import Definition, Together, ours
 from zoo import Diagonal, LogCosh
-
-TOGETHER = [(learner, "gaussian") for learner in TAIL] + [(learner, "exponential") for learner in RANGE]
-TOGETHER += [(learner, strategy) for learner in ENTRY if "ftrl" not in learner for strategy in STRATEGIES]
-INSIDE = [(learner, strategy) for learner in ENTRY if "ftrl" in learner for strategy in STRATEGIES]
-PLAIN = [(learner, strategy) for learner, strategy in INSIDE if "simplex" in learner]
-PAIRS = TOGETHER + INSIDE
 
 
 def schedules_of(learner, mechanism):
@@ -116,62 +97,6 @@ def test_the_compiled_pass_was_meant(learner, mechanism):
     inner = getattr(ALL[learner], "learner", ALL[learner])
     if learner in TAIL and not isinstance(inner, FTL):
         assert (inner.coded is None) == ("simplex" in learner)
-
-
-VERBS = ("absorb", "hand_over", "decide", "encode", "decode")
-BY_THE_DEFINITION = [name for name in ALL if "simplex" in name and "qftl" not in name]
-"""Learners that step by the definition, since their set has no number; QFTL only projects on it, point by point."""
-
-
-@pytest.mark.parametrize(("learner", "mechanism"), PAIRS, ids=map(" by ".join, PAIRS))
-def test_no_python_for_an_example_or_a_release(learner, mechanism, monkeypatch):
-    """A pass over a pair of the package with a ball, a box or no set at all calls no verb of the definition."""
-    one = private(learner, mechanism, "every 7")
-    calibrated, inner = one.calibrated, getattr(one.learner, "learner", one.learner)
-    one.settings, inner.certificate, one._pass  # noqa: B018, asked for once
-    things = [one.learner, inner, calibrated, getattr(calibrated, "coder", calibrated)]
-    start, rows = one.start(), stream(one.problem)
-    for thing in things:
-        for verb in VERBS:
-            if hasattr(type(thing), verb):
-                monkeypatch.setattr(type(thing), verb, refuse)
-    if learner in BY_THE_DEFINITION:
-        with pytest.raises(AssertionError, match="by the definition"):
-            one.run(start, *rows)
-    else:
-        assert len(one.run(start, *rows)[1]) == 6
-
-
-RECIPES = {
-    "pocp": lambda p: pocp(FTL(p), BUDGET, ROWS),
-    "pigd": lambda p: pigd(p, BUDGET, ROWS),
-    "pgiga": lambda p: pgiga(p, BUDGET, ROWS),
-    "pol": lambda p: pol(p, BUDGET, ROWS),
-    "pftrl": lambda p: pftrl(p, BUDGET),
-    "pqftl": lambda p: pqftl(replace(p, loss=OneHot(3) if p.outputs > 1 else Squared(), label_bound=1.0), BUDGET, ROWS),
-    "ewoo": lambda p: ewoo(EWOO(p, 0.1 * np.eye(p.size)), BUDGET, ROWS),
-    "output_perturbation": lambda p: output_perturbation(replace(p, domain=WholeSpace()), BUDGET, ROWS),
-}
-
-
-@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=str)
-@pytest.mark.parametrize("domain", [L2Ball(0.4), Box(-0.2, 0.3)], ids=str)
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_recipes_go_by_compiled_passes(recipe, domain, loss):
-    """All that learn from examples with labels; `private_sum` is among the pairs above."""
-    one = RECIPES[recipe](problem(loss, domain, ridge=0.1))
-    assert type(one._pass) is not Definition
-
-
-def test_no_recipe_is_left_out():
-    """Those above are all there are, but for `private_sum`."""
-    functions = {name: made for name, made in vars(algorithms).items() if isinstance(made, FunctionType)}
-    own = {name for name, made in functions.items() if made.__module__ == algorithms.__name__ and name[0] != "_"}
-    assert own == set(RECIPES) | {"private_sum"}
-
-
-def refuse(*args, **kwargs):
-    raise AssertionError("this went by the definition")
 
 
 ONE_BY_ONE = ["ftl, hinge, simplex", "ftl, softmax, simplex", "igd, softmax, simplex", "igd, logistic, simplex"]

@@ -143,12 +143,20 @@ def _range() -> dict[str, Any]:
         net = np.random.default_rng(3).uniform(-0.4, 0.4, (17, problem(phi, SETS["space"]).size))
         made[f"ewoo, {loss}"] = EWOO(problem(phi, L2Ball(3.0), ridge=0.1 if loss < "i" else 0.0), net)
     mixed = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
+    made["ewoo on unit vectors"] = EWOO(problem(Huber(0.7), L2Ball(3.0), ridge=0.1), np.eye(DIMENSION + 1))
     return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
 
 
 TAIL, ENTRY, RANGE = _tail() | _leaders(), _entry(), _range()
 ALL = TAIL | ENTRY | RANGE
 ALONE = {"gaussian": Gaussian(), "exponential": Exponential()}
+
+TOGETHER = [(learner, "gaussian") for learner in TAIL] + [(learner, "exponential") for learner in RANGE]
+TOGETHER += [(learner, strategy) for learner in ENTRY if "ftrl" not in learner for strategy in STRATEGIES]
+INSIDE = [(learner, strategy) for learner in ENTRY if "ftrl" in learner for strategy in STRATEGIES]
+PLAIN = [(learner, strategy) for learner, strategy in INSIDE if "simplex" in learner]
+PAIRS = TOGETHER + INSIDE
+"""Every learner with every mechanism that takes it; those of PLAIN have no way but the definition."""
 
 
 @cache

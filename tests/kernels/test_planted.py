@@ -46,6 +46,7 @@ LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, 
 THROUGH_ROOT = ("ftrl, hinge, ball", "root", "every 7")
 KINKED = ("ftl, hinge, space", "gaussian", "at")
 CASES += [THROUGH_ROOT, LOGISTIC, SQUARED, KINKED, ("ftl, softmax, ball", "gaussian", "at")]
+UNITS = ("ewoo on unit vectors", "exponential", "every")
 CANDIDATES = ("ewoo, softmax", "exponential", "every")
 CASES += [EWOO, EXPERTS, CANDIDATES, BALL, BOX, SPACE, HOT, ("printed giga, softmax, box", "gaussian", "every")]
 ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
@@ -116,7 +117,8 @@ WEIGHTS = {
     "losses that are not counted from the least": ("(U[0, c] - least) / step", "U[0, c] / step", EWOO),
     "losses rounded up": ("np.rint((U", "np.ceil((U", EWOO),
     "losses without a bound": ("min(np.rint((U[0, c] - least) / step), most)", "np.rint(3.0 * U[0, c] / step)", EWOO),
-    "experts without a bound": ("U[0, c] = min(max(v[c], 0.0), loss[1])", "U[0, c] = v[c]", EXPERTS),
+    "experts without a bound": ("min(max(v[c], 0.0), loss[1]) if advice else v[c]", "v[c]", EXPERTS),
+    "every loss is an expert's": ("loss[1]) if advice else v[c]", "loss[1])", UNITS),
     "scores of another class": ("top - u[int(y)]", "top - u[0]", CANDIDATES),
     "totals that start anew": ("rows[done] = total", "rows[done] = total\n            total[:] = 0", EWOO),
 }

@@ -46,7 +46,7 @@ def _predictions(loss: Code, net: Any, v: Any, U: Any) -> None:
     d, advice = len(v), loss[0] == ADVICE
     if len(net) == 0:
         for c in range(d):
-            U[0, c] = min(max(v[c], 0.0), loss[1])
+            U[0, c] = min(max(v[c], 0.0), loss[1]) if advice else v[c]
         return
     for k in range(len(U)):
         u = U[k]
