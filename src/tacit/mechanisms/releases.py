@@ -55,7 +55,7 @@ class NoiseByRelease:
 def share(k: Any) -> Any:
     """The share `w_k` of release k in an endless stream's budget; of several releases, an array of them.
 
-    >>> round(sum(share(k) for k in range(1, 1001)), 6) == round(shares(1000), 6)
+    >>> bool(round(sum(share(k) for k in range(1, 1001)), 6) == round(shares(1000), 6))
     True
     """
     return 1.0 / _slow(k) - 1.0 / _slow(k + 1)

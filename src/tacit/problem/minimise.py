@@ -49,7 +49,7 @@ def search_limits(smoothness: Values, ridge: Values, tolerance: Values, farthest
     """How short a last step must be, and how many steps with momentum, or plain ones, suffice for that.
 
     >>> [float(limit) for limit in search_limits(2.0, 1.0, 1e-9, farthest=2.0)]
-    [1e-09, 66.0, 44.0]
+    [1e-09, 65.0, 44.0]
     """
     kappa = np.asarray(smoothness) / ridge
     digits = np.log(np.maximum(farthest / tolerance, 2.0))
