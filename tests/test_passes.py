@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from kernels.agree import assert_agree, assert_memories_agree
 from kernels.streams import (
+    ALL,
     BUDGET,
-    BY_DEFINITION,
     ENDLESS,
-    ENTRY,
+    PAIRS,
+    PLAIN,
     ROWS,
     SCHEDULES,
     STRATEGIES,
     TAIL,
+    TOGETHER,
     private,
     problem,
     rounding_of,
@@ -26,12 +28,15 @@ from kernels.streams import (
 )
 from tacit import (
     BLT,
+    EWOO,
+    FTL,
     FTRL,
     GIGA,
     IGD,
     QFTL,
     Anytime,
     BinaryTree,
+    Exponential,
     Gaussian,
     Hinge,
     InvalidInput,
@@ -53,16 +58,13 @@ from tacit.mechanisms.blt import BLTCoder
 from tacit.passes import Definition, Together, ours
 from zoo import Diagonal, LogCosh
 
-TOGETHER = [(learner, "gaussian") for learner in TAIL]
-TOGETHER += [(learner, strategy) for learner in ENTRY if "ftrl" not in learner for strategy in STRATEGIES]
-INSIDE = [(learner, strategy) for learner in ENTRY if "ftrl" in learner for strategy in STRATEGIES]
-PLAIN = [(learner, strategy) for learner, strategy in INSIDE if strategy == "root" or "simplex" in learner]
-PAIRS = TOGETHER + INSIDE
-
 
 def schedules_of(learner, mechanism):
     """Strategies but one need a horizon, and so do means."""
-    return [*SCHEDULES, *(ENDLESS if mechanism in ("gaussian", "anytime") and " of " not in learner else ())]
+    return [
+        *SCHEDULES,
+        *(ENDLESS if mechanism in ("gaussian", "exponential", "anytime") and " of " not in learner else ()),
+    ]
 
 
 @pytest.mark.parametrize(("learner", "mechanism"), PAIRS, ids=map(" by ".join, PAIRS))
@@ -72,10 +74,10 @@ def test_compiled_is_the_definition(learner, mechanism):
         assert_agree(learner, mechanism, schedule)
 
 
-@pytest.mark.parametrize("learner", [name for name in TAIL | ENTRY if "ftrl" not in name])
+@pytest.mark.parametrize("learner", [name for name in ALL if "ftrl" not in name])
 def test_rows_of_a_learner_at_once(learner):
     """Many rows at once are those handed over one by one, up to what its certificate allows for rounding."""
-    made = (TAIL | ENTRY)[learner]
+    made = ALL[learner]
     for rounds in (np.arange(1, ROWS + 1), np.array([1, 2, 3, 20]), np.array([ROWS]), np.array([], dtype=np.int64)):
         V, y = made.problem.legal(*stream(made.problem, seed=len(rounds)), 0, True)
         ending, rows = one_by_one(made, made.start(), 0, V, y, rounds)
@@ -94,12 +96,13 @@ def test_the_compiled_pass_was_meant(learner, mechanism):
         expected = InOneLoop
     assert type(private(learner, mechanism, "every")._pass) is expected
     assert type(private(learner, mechanism, "every", compiled=False)._pass) is Definition
-    inner = getattr((TAIL | ENTRY)[learner], "learner", (TAIL | ENTRY)[learner])
-    if learner in TAIL:
+    inner = getattr(ALL[learner], "learner", ALL[learner])
+    if learner in TAIL and not isinstance(inner, FTL):
         assert (inner.coded is None) == ("simplex" in learner)
 
 
-ONE_BY_ONE = [*BY_DEFINITION, "igd, logistic, simplex", "mean of igd on simplex", "ftrl, hinge, simplex"]
+ONE_BY_ONE = ["ftl, hinge, simplex", "ftl, softmax, simplex", "igd, softmax, simplex", "igd, logistic, simplex"]
+ONE_BY_ONE += ["mean of igd on simplex", "ftrl, hinge, simplex"]
 
 
 @pytest.mark.parametrize("learner", ONE_BY_ONE)
@@ -133,7 +136,10 @@ def same_state(one, other):
 # How a stream is cut.
 
 CUT = ["igd, hinge, ball", "giga, squared, box", "printed giga, logistic, space", "fading, absolute, ball"]
-CUT = [(learner, "gaussian") for learner in (*CUT, "suffix of igd", "igd, logistic, simplex", *BY_DEFINITION)]
+CUT = [(learner, "gaussian") for learner in (*CUT, "suffix of igd", "igd, logistic, simplex", "mean of ftl")]
+CUT += [(f"ftl, {loss}, ball", "gaussian") for loss in ("squared", "hinge", "softmax")]
+CUT += [(learner, "gaussian") for learner in ("igd, softmax, box", "giga, one hot, ball", "suffix of igd on classes")]
+CUT += [(learner, "exponential") for learner in ("ewoo, logistic", "ewoo, softmax", "experts")]
 CUT += [(learner, s) for learner in ("total", "qftl, box", "qftl, one hot, ball", "qftl, simplex") for s in STRATEGIES]
 CUT += [(f"ftrl, {loss}, ball", s) for loss in ("hinge", "logistic", "softmax", "one hot") for s in STRATEGIES]
 
@@ -189,6 +195,8 @@ def test_blocks_are_blocks(monkeypatch):
 
 RESUMED = [("ftrl, softmax, box", strategy, "every 7") for strategy in STRATEGIES]
 RESUMED += [("qftl, ball", "blt", "every"), ("qftl, ball", "tree", "geometric"), ("total", "anytime", "every, endless")]
+RESUMED += [("ftl, squared, box", "gaussian", "every 7"), ("ftl, logistic, ball", "gaussian", "geometric")]
+RESUMED += [("fading, softmax, ball", "gaussian", "geometric"), ("ewoo, hinge", "exponential", "every, endless")]
 RESUMED += [("suffix of igd", "gaussian", "every 7"), ("fading, hinge, ball", "gaussian", "every, endless")]
 
 
@@ -283,6 +291,20 @@ class Weary(QFTL):
         return super().absorb(exact, t, X, 0.0 * y, point)
 
 
+class Biased(EWOO):
+    """Forgets the features."""
+
+    def absorb(self, exact, t, X, y, point):
+        return super().absorb(exact, t, 0.0 * X, y, point)
+
+
+class Deaf(FTL):
+    """Hears every label as 1."""
+
+    def absorb(self, exact, t, X, y, point):
+        return super().absorb(exact, t, X, 0.0 * y + 1.0, point)
+
+
 @dataclass(frozen=True)
 class Wrapped:
     """A learner around another one, of which it shows nothing that it does not change."""
@@ -305,6 +327,11 @@ OWN = {
     "loss of ftrl": (FTRL(replace(FREE, loss=MyLogistic())), BinaryTree(), Definition),
     "set of ftrl": (FTRL(replace(FREE, domain=Diagonal(0.4))), Anytime(), Definition),
     "set of qftl": (QFTL(problem(Squared(), MyBall(0.4))), BinaryTree(), Together),
+    "loss of ftl": (FTL(replace(RIDGED, loss=MyLogistic())), Gaussian(), Together),
+    "set of ftl": (FTL(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Together),
+    "absorb of ftl": (Deaf(RIDGED), Gaussian(), Definition),
+    "loss of ewoo": (EWOO(replace(RIDGED, loss=MyLogistic()), 0.4 * np.eye(4)), Exponential(), Together),
+    "absorb of ewoo": (Biased(RIDGED, 0.4 * np.eye(4)), Exponential(), Definition),
     "absorb": (Lazy(RIDGED), Gaussian(), Definition),
     "decide": (Shy(RIDGED), Gaussian(), Definition),
     "inertia": (Late(RIDGED), Gaussian(), Definition),

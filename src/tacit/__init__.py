@@ -66,7 +66,7 @@ _HOME = {
     "averaged": "learners.averaged",
     "every": "schedule",
     "ewoo": "algorithms",
-    "experts": "learners.weights",
+    "experts": "learners.experts",
     "geometric": "schedule",
     "grid": "problem.nets",
     "output_perturbation": "algorithms",

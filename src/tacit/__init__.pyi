@@ -21,6 +21,7 @@ from tacit.errors import StateConflict as StateConflict
 from tacit.errors import TacitError as TacitError
 from tacit.errors import Unprovable as Unprovable
 from tacit.learners.averaged import averaged as averaged
+from tacit.learners.experts import experts as experts
 from tacit.learners.fading import FadingIGD as FadingIGD
 from tacit.learners.ftrl import FTRL as FTRL
 from tacit.learners.giga import GIGA as GIGA
@@ -28,7 +29,6 @@ from tacit.learners.igd import IGD as IGD
 from tacit.learners.leader import FTL as FTL
 from tacit.learners.qftl import QFTL as QFTL
 from tacit.learners.weights import EWOO as EWOO
-from tacit.learners.weights import experts as experts
 from tacit.mechanisms.anytime import Anytime as Anytime
 from tacit.mechanisms.blt import BLT as BLT
 from tacit.mechanisms.exponential import Exponential as Exponential

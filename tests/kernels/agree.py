@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.streams import ROWS, private, rounding_of, stream
 from kernels.untidy import holed, untidy
+from tacit import FTL, Exponential
 from tacit.mechanisms.strategy import matrices
 
 
@@ -28,9 +29,12 @@ def assert_passes_agree(slow, fast, X, rows, y):
     rounding, lattice = tolerances(slow, defined)
     apart = np.abs(releases.noisy - defined.noisy)
     assert (apart <= (rounding + lattice)[:, None]).all()
-    # An error e flips an integer that lies within e of the middle between two: one in 1e5 or fewer.
-    assert np.count_nonzero((apart > rounding[:, None]).any(axis=0)) <= 1
-    np.testing.assert_allclose(releases.points, defined.points, rtol=0.0, atol=1e-9)
+    # An error e flips an integer that lies within e of the middle between two: one in 1e5 or fewer. Two searches for a
+    # leader may both be right, and farther apart.
+    searched = isinstance(getattr(slow.learner, "learner", slow.learner), FTL)
+    assert searched or np.count_nonzero((apart > rounding[:, None]).any(axis=0)) <= 1
+    off = np.sqrt(slow.learner.row_size) * np.max(lattice, initial=0.0) if searched else 1e-9
+    np.testing.assert_allclose(releases.points, defined.points, rtol=0.0, atol=off)
     assert_states_agree(ending, end, rounding_of(slow.learner, [ROWS])[0], np.max(rounding + lattice))
 
 
@@ -41,6 +45,8 @@ def tolerances(one, defined):
     sixteen numbers for each encoded row, none larger than the encoded ones, by weights that come to `|B|`.
     """
     count = len(defined)
+    if isinstance(one.mechanism, Exponential):
+        return np.zeros(count), np.zeros(count)  # a number is the same or another
     if not hasattr(one.calibrated, "coder"):
         return np.zeros(count), one.calibrated.levels_of(1, count)[1]
     coder, calibrated = one.calibrated.coder, one.calibrated

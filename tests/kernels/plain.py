@@ -11,7 +11,20 @@ import pytest
 import tacit.kernels
 
 ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt")
-ORDER += ("door", "quadratic", "steps", "sparse", "leader")
+ORDER += (
+    "door",
+    "quadratic",
+    "steps",
+    "sparse",
+    "scores",
+    "classes",
+    "weights",
+    "objective",
+    "minimise",
+    "follow",
+    "leader",
+    "root",
+)
 """Every kernel, after those it imports."""
 
 _NOT_COMPILED = "def compiled(function): return function\n\nsumming = inlined = compiled\n"

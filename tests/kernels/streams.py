@@ -92,10 +92,10 @@ def problem(loss: Any, domain: Any, **settings: Any) -> Problem:
 def _tail() -> dict[str, Any]:
     """Learners whose rows one example moves for ever."""
     made: dict[str, Any] = {}
-    for loss, phi in LOSSES.items():
+    for loss, phi in (LOSSES | SCORES).items():
         for domain, form in SETS.items():
             ridged = problem(phi, form, ridge=0.1)
-            if domain != "space" or loss != "squared":
+            if domain != "space" or loss not in ("squared", "one hot"):
                 made[f"igd, {loss}, {domain}"] = IGD(ridged)
                 if np.isfinite(ridged.smoothness):
                     made[f"giga, {loss}, {domain}"] = GIGA(ridged)
@@ -104,9 +104,23 @@ def _tail() -> dict[str, Any]:
                 made[f"fading, {loss}, {domain}"] = FadingIGD(problem(phi, form), strength=0.3)
     inner = {"igd": made["igd, hinge, ball"], "igd on simplex": made["igd, logistic, simplex"]}
     inner |= {"giga": made["giga, logistic, box"], "fading": made["fading, huber, ball"]}
+    inner |= {"igd on classes": made["igd, softmax, ball"], "giga on classes": made["giga, one hot, box"]}
     for name, learner in inner.items():
         for how in ("mean", "suffix", "last"):
             made[f"{how} of {name}"] = averaged(learner, how, horizon=ROWS)
+    return made
+
+
+def _leaders() -> dict[str, Any]:
+    """Leaders of whole losses."""
+    made: dict[str, Any] = {}
+    for loss, phi in (LOSSES | SCORES).items():
+        for domain, form in SETS.items():
+            if domain in ("ball", "box") or loss in ("logistic", "hinge", "softmax"):
+                made[f"ftl, {loss}, {domain}"] = FTL(problem(phi, form, ridge=0.1))
+    made["ftrl on whole losses"] = FTL(problem(Logistic(), SETS["ball"]), extra_ridge=2.0)
+    made["mean of ftl"] = averaged(made["ftl, squared, ball"], horizon=ROWS)
+    made["suffix of ftl"] = averaged(made["ftl, huber, box"], "suffix", horizon=ROWS)
     return made
 
 
@@ -122,30 +136,34 @@ def _entry() -> dict[str, Any]:
     return made
 
 
-def _by_definition() -> dict[str, tuple[Any, Any]]:
-    """Learners and mechanisms that have no pass of their own."""
-    net = [[-0.2, 0.0, 0.1, 0.1], [0.3, 0.1, 0.0, 0.0], [0.0, 0.0, 0.0, -0.2]]
-    return {
-        "ftl": (FTL(problem(Squared(), SETS["ball"], ridge=0.1)), Gaussian()),
-        "ftl by examples": (FTL(problem(Logistic(), SETS["box"], ridge=0.1)), Gaussian()),
-        "mean of ftl": (averaged(FTL(problem(Squared(), SETS["ball"], ridge=0.1)), horizon=ROWS), Gaussian()),
-        "igd of classes": (IGD(problem(Softmax(3), SETS["ball"], ridge=0.1)), Gaussian()),
-        "ewoo": (EWOO(problem(Hinge(), L2Ball(1.0)), net), Exponential()),
-        "experts": (experts(DIMENSION), Exponential()),
-    }
+def _range() -> dict[str, Any]:
+    """Learners that hand over the losses of candidates."""
+    made: dict[str, Any] = {"experts": experts(DIMENSION)}
+    for loss, phi in (LOSSES | SCORES).items():
+        net = np.random.default_rng(3).uniform(-0.4, 0.4, (17, problem(phi, SETS["space"]).size))
+        made[f"ewoo, {loss}"] = EWOO(problem(phi, L2Ball(3.0), ridge=0.1 if loss < "i" else 0.0), net)
+    mixed = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
+    made["ewoo on unit vectors"] = EWOO(problem(Huber(0.7), L2Ball(3.0), ridge=0.1), np.eye(DIMENSION + 1))
+    return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
 
 
-TAIL, ENTRY, BY_DEFINITION = _tail(), _entry(), _by_definition()
+TAIL, ENTRY, RANGE = _tail() | _leaders(), _entry(), _range()
+ALL = TAIL | ENTRY | RANGE
+ALONE = {"gaussian": Gaussian(), "exponential": Exponential()}
+
+TOGETHER = [(learner, "gaussian") for learner in TAIL] + [(learner, "exponential") for learner in RANGE]
+TOGETHER += [(learner, strategy) for learner in ENTRY if "ftrl" not in learner for strategy in STRATEGIES]
+INSIDE = [(learner, strategy) for learner in ENTRY if "ftrl" in learner for strategy in STRATEGIES]
+PLAIN = [(learner, strategy) for learner, strategy in INSIDE if "simplex" in learner]
+PAIRS = TOGETHER + INSIDE
+"""Every learner with every mechanism that takes it; those of PLAIN have no way but the definition."""
 
 
 @cache
 def private(learner: str, mechanism: str, schedule: str, compiled: bool = True) -> Private:
     """One of them all, by name."""
     when, horizon = (SCHEDULES | ENDLESS)[schedule]
-    if learner in BY_DEFINITION:
-        who, how = BY_DEFINITION[learner]
-    else:
-        who, how = (TAIL | ENTRY)[learner], Gaussian() if mechanism == "gaussian" else STRATEGIES[mechanism]
+    who, how = ALL[learner], (STRATEGIES | ALONE)[mechanism]
     return Private(who, how, when, BUDGET, horizon, seed=5, compiled=compiled)
 
 
@@ -174,6 +192,10 @@ def rounding_of(learner: Any, t: np.ndarray) -> np.ndarray:
         each = np.where(every_round >= learner.first, rounding_of(learner.learner, every_round), 0.0)
         own = 2.0 * t * 2.0**-53 * learner.learner.longest_iterate * np.sqrt(learner.row_size)
         return np.cumsum(each)[t.astype(int) - 1] / np.maximum(t - learner.first + 1.0, 1.0) + own
+    if isinstance(learner, EWOO):
+        return np.full_like(t, learner._step)
+    if isinstance(learner, FTL):
+        return 2.0 * (learner._distance(t) + learner._slack(t))
     if isinstance(learner, IGD):
         return learner.rounding(t) + learner._inexactness(t)
     return learner.rounding(t) if isinstance(learner, GIGA) else np.zeros_like(t)

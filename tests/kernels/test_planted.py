@@ -7,28 +7,48 @@ import pytest
 from kernels.agree import assert_agree
 from kernels.plain import ORDER, plain_kernels, sources
 
-IGD = ("igd, hinge, ball", "gaussian", "every 7")
+IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
+GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")
+FADING, SUFFIX = ("fading, hinge, ball", "gaussian", "at"), ("suffix of giga", "gaussian", "every")
+BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, box", "gaussian", "every 7")
+SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
+PRINTED_CLASSES = ("printed giga, softmax, box", "gaussian", "every")
+BLT, TREE, QFTL = ("qftl, ball", "blt", "every"), ("total", "tree", "every"), ("qftl, ball", "blt", "every 7")
+ONE_BUFFER, LEADER_BUFFER = (
+    ("qftl, ball", "blt, one buffer", "every"),
+    ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
+)
+ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
+THROUGH_ROOT, KINKED = ("ftrl, hinge, ball", "root", "every 7"), ("ftl, hinge, space", "gaussian", "at")
+LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
+EWOO, EXPERTS = ("ewoo, logistic", "exponential", "every"), ("experts", "exponential", "every")
+UNITS, CANDIDATES = ("ewoo on unit vectors", "exponential", "every"), ("ewoo, softmax", "exponential", "every")
+SPARSE, SPARSE_BALL = (*IGD, "compressed"), ("igd, logistic, ball", "gaussian", "every 7", "compressed")
+SPARSE_BOX, SPARSE_PRINTED = ("igd, logistic, box", "gaussian", "every 7", "compressed"), (*PRINTED, "compressed")
+SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
+SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
 CASES = [
     IGD,
-    ("igd, logistic, space", "gaussian", "every"),
-    ("giga, squared, box", "gaussian", "every 7"),
-    ("printed giga, logistic, ball", "gaussian", "every"),
-    ("fading, hinge, ball", "gaussian", "at"),
-    ("suffix of giga", "gaussian", "every"),
-    ("total", "tree", "every 7"),
-    ("qftl, ball", "blt", "every"),
-    ("qftl, one hot, box", "plain tree", "geometric"),
-    ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
-    ("ftrl, softmax, box", "anytime", "every"),
-    ("ftrl, one hot, ball", "tree", "every"),
-    ("igd, hinge, ball", "gaussian", "every 7", "compressed"),
-    ("igd, logistic, ball", "gaussian", "every 7", "compressed"),
-    ("igd, logistic, box", "gaussian", "every 7", "compressed"),
-    ("printed giga, logistic, ball", "gaussian", "every", "compressed"),
-    ("fading, hinge, ball", "gaussian", "at", "compressed"),
-    ("giga, squared, box", "gaussian", "every 7", "compressed"),
-    ("ftrl, softmax, ball", "blt", "every 7", "compressed"),
+    ABSOLUTE,
+    GIGA,
+    PRINTED,
+    FADING,
+    SUFFIX,
+    BALL,
+    BOX,
+    SPACE,
+    HOT,
+    PRINTED_CLASSES,
+    BLT,
+    TREE,
+    QFTL,
+    ONE_BUFFER,
 ]
+CASES += [LEADER_BUFFER, ANYTIME, FTRL, THROUGH_ROOT, KINKED, LOGISTIC, SQUARED, EWOO, EXPERTS, UNITS, CANDIDATES]
+CASES += [SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL]
+CASES += [("igd, logistic, space", "gaussian", "every"), ("qftl, one hot, box", "plain tree", "geometric")]
+CASES += [("ftrl, softmax, box", "anytime", "every"), ("ftrl, one hot, ball", "tree", "every")]
+CASES += [("ftl, softmax, ball", "gaussian", "at")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
@@ -45,11 +65,6 @@ def test_all_kernels_are_there():
 
 CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
 UNCUT = "labels[i] = y[i]"
-BLT, TREE, QFTL = ("qftl, ball", "blt", "every"), ("total", "tree", "every"), ("qftl, ball", "blt", "every 7")
-ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
-GIGA, PRINTED, FADING, SUFFIX = CASES[2:6]
-ONE_BUFFER, ABSOLUTE = ("qftl, ball", "blt, one buffer", "every"), ("igd, absolute, ball", "gaussian", "every")
-SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL = CASES[-7:]
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
     "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),
@@ -99,7 +114,7 @@ STEPS = {
     "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
 }
 LOSSES = {
-    "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", CASES[9]),
+    "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", LEADER_BUFFER),
     "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
@@ -126,10 +141,48 @@ LEADER = {
         SPARSE_FTRL,
     ),
     "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
-    "a class too far": ("/ total - (1.0 if row == y else", "/ total - (1.0 if row == y + 1 else", FTRL),
+}
+SCORES = {
+    "a class too far": ("if k == y else 0.0\n    return", "if k == y + 1 else 0.0\n    return", FTRL),
+    "probabilities that do not come to 1": ("s[k] = s[k] / total - (1.0", "s[k] = s[k] - (1.0", SPACE),
+    "a step that is not divided": ("(a - tau * s) / c", "a - tau * s", BALL),
+    "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
+    "Newton's method stops half-way": ("_NEAR = 2.0**-28", "_NEAR = 2.0**-8", SPACE),
+}
+CLASSES = {
+    "prox, then project": ("if not _ends_inside(domain, A, s, pull, v):", "if False:", BALL),
+    "prox, then cut": ("if not _ends_inside(domain, A, s, pull, v):", "if False:", BOX),
+    "a step that goes uphill": ("_move(x, s, -pull, v)", "_move(x, s, pull, v)", SPACE),
+    "no ridge": ("x[j] *= 1.0 - eta * strength", "pass", PRINTED_CLASSES),
+    "a multiplier half found": ("abs(room) <= 2.0**-51", "abs(room) <= 2.0**-9", BALL),
+}
+WEIGHTS = {
+    "losses that are not counted from the least": ("(U[0, c] - least) / step", "U[0, c] / step", EWOO),
+    "losses rounded up": ("np.rint((U", "np.ceil((U", EWOO),
+    "losses without a bound": ("min(np.rint((U[0, c] - least) / step), most)", "np.rint(3.0 * U[0, c] / step)", EWOO),
+    "experts without a bound": ("min(max(v[c], 0.0), loss[1]) if advice else v[c]", "v[c]", EXPERTS),
+    "every loss is an expert's": ("loss[1]) if advice else v[c]", "loss[1])", UNITS),
+    "scores of another class": ("top - u[int(y)]", "top - u[0]", CANDIDATES),
+    "totals that start anew": ("rows[done] = total", "rows[done] = total\n            total[:] = 0", EWOO),
+}
+FOLLOW = {
+    "an example too few": ("V[:n], y[:n], M", "V[: n - 1], y[: n - 1], M", LOGISTIC),
+    "sums without labels": ("u[j] += y[i] * v[j]", "u[j] += v[j]", SQUARED),
+}
+OBJECTIVE = {
+    "a gradient without its ridge": ("out[j] / len(y) + ridge * x[j]", "out[j] / len(y)", LOGISTIC),
+    "an average over half the width": ("u - width / 2.0, u + width / 2.0", "u - width / 4.0, u + width / 4.0", KINKED),
+}
+MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqrt(squared) > 1e6 * short", LOGISTIC)}
+ROOT = {
+    "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
+    "a row that is not hidden": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
+    "gradients that go on for ever": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
 }
 BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
-BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "sparse": COMPRESSED}
+BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "scores": SCORES, "classes": CLASSES}
+BY_MODULE |= {"weights": WEIGHTS, "follow": FOLLOW, "objective": OBJECTIVE, "minimise": MINIMISE, "root": ROOT}
+BY_MODULE |= {"sparse": COMPRESSED}
 FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
 
 

@@ -36,7 +36,8 @@ from tacit import (
     every,
 )
 from tacit.learners import weights
-from tacit.learners.weights import EWOO, experts
+from tacit.learners.experts import experts
+from tacit.learners.weights import EWOO
 from tacit.mechanisms.exponential import Exponential
 from tacit.mechanisms.sampling import GUMBEL_STEP
 from tacit.problem.nets import grid

@@ -32,7 +32,7 @@ from tacit import (
 from tacit.accounting.concentrated import rho_of
 from tacit.accounting.cost import FREE, Cost
 from tacit.contracts import Certificate
-from tacit.learners.weights import experts
+from tacit.learners.experts import experts
 from tacit.mechanisms.exponential import ROUNDING, Exponential, bounded_range
 from tacit.mechanisms.sampling import GUMBEL_ERROR, GUMBEL_STEP
 from tacit.schedule import Timetable

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tacit import (
     GIGA,
     IGD,
+    Exponential,
     Gaussian,
     Hinge,
     InvalidInput,
@@ -20,11 +21,13 @@ from tacit import (
     Linear,
     Logistic,
     Privacy,
+    Private,
     Problem,
     Unprovable,
     WholeSpace,
     at,
     every,
+    experts,
     geometric,
     pgiga,
     pigd,
@@ -341,3 +344,19 @@ def test_kinked_losses_are_hidden_too():
     """A hinge over a long horizon keeps its budget, rounding errors included."""
     private = pigd(Problem(Hinge(), L2Ball(1.0), 5, ridge=0.01), BUDGET, 20_000)
     assert math.fsum(costs(private, range(1, 20_001))) <= BUDGET.mu**2
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "exponential"])
+@pytest.mark.parametrize("schedule", [every(1), every(7), geometric(1.3)], ids=str)
+def test_levels_of_an_endless_stream_at_once_are_those_one_by_one(mechanism, schedule):
+    """Bit for bit, wherever the list is cut."""
+    if mechanism == "gaussian":
+        learner = IGD(Problem(Logistic(), L2Ball(1.0), 3, ridge=0.1))
+        calibrated = Private(learner, Gaussian(), schedule, Privacy(1.0, 1e-6), seed=1).calibrated
+        at_once, single = calibrated.levels_of, calibrated.levels
+    else:
+        calibrated = Private(experts(4), Exponential(), schedule, Privacy(1.0, 1e-6), seed=1).calibrated
+        at_once, single = calibrated.rates_of, calibrated.rate
+    for k, count in ((1, 50), (3, 1), (40, 13)):
+        found = np.atleast_2d(at_once(k, count)).T
+        np.testing.assert_array_equal(found, [np.atleast_1d(single(k + j)) for j in range(count)])

@@ -20,9 +20,9 @@ from tacit.audit.pairs import Adversary, Example, Pair
 from tacit.contracts import Calibration
 from tacit.core import Private
 from tacit.errors import InvalidInput, one_of
+from tacit.learners.experts import experts
 from tacit.learners.leader import FTL
 from tacit.learners.qftl import QFTL
-from tacit.learners.weights import experts
 from tacit.mechanisms.tree import BinaryTree
 from tacit.problem.losses import Linear, Squared
 from tacit.problem.problem import Problem

@@ -11,6 +11,9 @@ SQUARED, LOGISTIC, HINGE, QUANTILE, ABSOLUTE, HUBER, LINEAR = range(7)
 SOFTMAX, ONE_HOT = 7, 8
 """Losses of several scores."""
 
+ADVICE = 9
+"""What experts lose, with the most it can be."""
+
 REAL, SIGN, CLASS, NONE = range(4)
 """Labels: any number, -1 or +1, one of several classes, or none."""
 

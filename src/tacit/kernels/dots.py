@@ -91,9 +91,18 @@ def after_step(anchor: Any, moved: float, V: Any, i: int) -> tuple[float, float]
 
 
 @summing
-def after_step_in_box(anchor: Any, moved: float, V: Any, i: int, low: float, high: float) -> float:
-    """`w·v` for `anchor - moved·v` cut to a box, and row i."""
+def after_step_in_box(anchor: Any, moved: float, v: Any, low: float, high: float) -> float:
+    """`w·v` for `anchor - moved·v` cut to a box."""
     along = 0.0
     for j in range(len(anchor)):
-        along += min(max(anchor[j] - moved * V[i, j], low), high) * V[i, j]
+        along += min(max(anchor[j] - moved * v[j], low), high) * v[j]
     return along
+
+
+@summing
+def steepness_in_box(anchor: Any, moved: float, v: Any, low: float, high: float) -> float:
+    """How fast `w·v` falls as `moved` rises, w as above: the squares of v where nothing is cut."""
+    squared = 0.0
+    for j in range(len(v)):
+        squared += v[j] * v[j] if low < anchor[j] - moved * v[j] < high else 0.0
+    return squared

@@ -18,6 +18,7 @@ from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled, inlined
 from tacit.kernels.dots import along, dots_at
 from tacit.kernels.losses import slope
+from tacit.kernels.scores import softmax, target
 from tacit.kernels.sets import project
 
 
@@ -53,7 +54,7 @@ def through_blt(
     count, size, done = len(rounds), len(point), 0
     row, decoded, scores = np.empty(size), np.empty(size), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             most_of_row, to_steps, from_steps = largest[done], inner / steps[done], steps[done] / inner
             for j in range(size):
@@ -69,7 +70,7 @@ def through_blt(
             for j in range(size):
                 running[j] += decoded[j]
                 noisy[done, j] = past[j] + running[j]
-            _decide(domain, noisy, done, strides[done], point, points)
+            decide(domain, noisy, done, strides[done], point, points)
             done += 1
 
 
@@ -98,7 +99,7 @@ def through_tree(
     count, size, done, place = len(rounds), len(point), 0, 0
     row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
             step = steps[done]
             for j in range(size):
@@ -110,7 +111,7 @@ def through_tree(
                     encoded[h, j] += noise[place + h, j]
             place += len(encoded)
             noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
-            _decide(domain, noisy, done, strides[done], point, points)
+            decide(domain, noisy, done, strides[done], point, points)
             done += 1
 
 
@@ -120,11 +121,11 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
     loss, _, steepest, most, lattice = learner
     scores = np.empty(len(point) // V[0].shape[1])
     for i in range(len(y)):
-        _add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
 
 
 @inlined
-def _decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
+def decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
     """The point of row k, in place of the last one, and into row k."""
     scale = -1.0 / stride
     for j in range(len(point)):
@@ -135,7 +136,7 @@ def _decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points:
 
 
 @inlined
-def _add_gradient(
+def add_gradient(
     loss: Code,
     steepest: float,
     most: float,
@@ -175,14 +176,9 @@ def _add_gradient(
 def _slopes(loss: Code, steepest: float, y: float, scores: Any) -> None:
     """The slope in each score, in place of the scores."""
     if loss[0] == SOFTMAX:
-        top, total = scores.max(), 0.0
-        for row in range(len(scores)):
-            scores[row] = math.exp(scores[row] - top)
-            total += scores[row]
-        for row in range(len(scores)):
-            scores[row] = scores[row] / total - (1.0 if row == y else 0.0)
-    elif loss[0] == ONE_HOT:
-        for row in range(len(scores)):
-            scores[row] += 1.0 / len(scores) - (1.0 if row == y else 0.0)
+        softmax(scores)
+    if loss[0] == SOFTMAX or loss[0] == ONE_HOT:
+        for k in range(len(scores)):
+            scores[k] -= target(loss[0], k, y, len(scores))
     else:
         scores[0] = min(max(slope(loss[0], loss[1], loss[2], scores[0], y), -steepest), steepest)

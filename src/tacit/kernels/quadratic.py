@@ -51,14 +51,14 @@ def points(noisy: Any, d: int, weight: float, ridges: Any, domain: Code) -> tupl
     out, solved, L = np.zeros((count, outputs * d)), np.ones(count, dtype=np.bool_), np.empty((d, d))
     for k in range(count):
         _unpack(noisy[k], ridges[k], L)
-        solved[k] = _factor(L)
+        solved[k] = factor(L)
         if solved[k]:
             for column in range(outputs):
                 x = out[k, column * d : (column + 1) * d]
                 first = d * (d + 1) // 2 + column * d
                 for j in range(d):
                     x[j] = noisy[k, first + j] / weight
-                _solve(L, x)
+                solve(L, x)
             project(domain[0], domain[1], domain[2], out[k])
     return out, solved
 
@@ -75,7 +75,7 @@ def _unpack(row: Any, ridge: float, L: Any) -> None:
 
 
 @compiled
-def _factor(L: Any) -> bool:
+def factor(L: Any) -> bool:
     """Cholesky's factor in place of a lower triangle; False if it has none."""
     for a in range(L.shape[0]):
         for b in range(a):
@@ -88,7 +88,7 @@ def _factor(L: Any) -> bool:
 
 
 @compiled
-def _solve(L: Any, x: Any) -> None:
+def solve(L: Any, x: Any) -> None:
     """`(L Lᵀ)⁻¹x` in place of x."""
     d = L.shape[0]
     for a in range(d):

@@ -161,7 +161,7 @@ def _excess(loss: Code, domain: Code, anchor: Any, V: Any, i: int, y: float, pul
         if squared > domain[2] * domain[2]:
             u *= domain[2] / math.sqrt(squared)
     else:
-        u = after_step_in_box(anchor, pull * s, V, i, domain[1], domain[2])
+        u = after_step_in_box(anchor, pull * s, V[i], domain[1], domain[2])
     return s - slope(loss[0], loss[1], loss[2], u, y)
 
 

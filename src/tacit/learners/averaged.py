@@ -14,7 +14,6 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import one_of, whole
 from tacit.learners.iterate import IterateLearner
-from tacit.learners.together import one_by_one
 from tacit.problem.problem import Problem
 
 How = Literal["mean", "last", "suffix"]
@@ -88,14 +87,23 @@ class Averaged:
         return self.learner.decide(t, noisy, noise_sd)
 
     def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Compiled, if the learner is; else one by one."""
+        """Compiled, if the learner is; without steps by number, from all of the learner's rows."""
         if (how := self.learner.coded) is None:
-            return one_by_one(self, exact, t, X, y, rounds)
+            return self._from_rows(exact, t, X, y, rounds)
         x, total = exact["x"].copy(), exact["sum"].copy()
         totals = how.iterates(x, t, X, y, rounds, total, self.first)
         count = (rounds - self.first + 1)[:, None]
         rows = np.where(count > 0, totals / np.maximum(count, 1), self.problem.first_point)
         return {"x": x, "sum": total}, rows
+
+    def _from_rows(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        inner = {name: array for name, array in exact.items() if name != "sum"}
+        before = max(t, self.first - 1)
+        inner, rows = self.learner.hand_over_all(inner, t, X, y, np.arange(before + 1, t + len(y) + 1))
+        sums = np.cumsum(np.concatenate([exact["sum"][None], rows]), axis=0)
+        count = (rounds - self.first + 1)[:, None]
+        means = sums[np.maximum(rounds - before, 0)] / np.maximum(count, 1)
+        return {**inner, "sum": sums[-1]}, np.where(count > 0, means, self.problem.first_point)
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """The points of the domain nearest to the noisy means."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tacit.errors import Unprovable
 from tacit.kernels import codes
 from tacit.learners.implicit import implicit_step
 from tacit.learners.iterate import MOVED_BY, UNIT, IterateLearner
+from tacit.learners.scores import steps_by_slopes
 from tacit.learners.together import Coded, coded
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, Smoothed, Values
@@ -115,7 +117,7 @@ class IGD(IterateLearner):
         return self.within_the_set(moved + self.rounding(t) + self._inexactness(t))
 
     def _tolerance(self, i: int) -> float:
-        """How near the solver must come at step i, for losses without a scalar form."""
+        """How near the solver must come at step i, for losses that go by one."""
         moved = self.problem.gradient_diameter / self.inertia(float(i))
         return float(2.0**-20 * moved / (i + 1.0) + 2.0**-44 * self.longest_iterate)
 
@@ -123,15 +125,17 @@ class IGD(IterateLearner):
         """What inexact steps up to t add between two runs: `2·Σ_i D_i/D_t·error_i`, bounded by `D_i ≤ D_t`.
 
         With a solver, `error_i` is its tolerance, and the gradient's rounding error where its steps stall: that of a
-        number of at most `B + G/D_1`, times the smoothness of the data term over `D_i`. With a scalar root where the
-        set is felt, it is `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`, `u = 4·(size + 8)·2⁻⁵³`.
+        number of at most `B + G/D_1`, times the smoothness of the data term over `D_i`. With slopes of several scores,
+        and with a scalar root where the set is felt, it is `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`,
+        `u = 4·(size + 8)·2⁻⁵³`.
         """
-        loss, p, inertia = self._stepped.loss, self.problem, self.inertia(t)
-        if not isinstance(loss, ScalarLoss):
+        loss: Any = self._stepped.loss
+        p, inertia = self.problem, self.inertia(t)
+        if not (isinstance(loss, ScalarLoss) or steps_by_slopes(p)):
             solved = 2.0**-19 * p.gradient_diameter / inertia * (1.0 + np.log(t + 1.0))
             stalled = 32.0 * (self.row_size + 8) * UNIT * t * (p.smoothness - p.ridge) / inertia
             return np.asarray(solved + (2.0**-43 * t + stalled) * self._largest, dtype=np.float64)
-        if isinstance(p.domain, WholeSpace):
+        if isinstance(loss, ScalarLoss) and isinstance(p.domain, WholeSpace):
             return np.zeros_like(t)
         unit = 4.0 * (self.row_size + 8) * UNIT * p.norm_bound
         error = unit * self._largest

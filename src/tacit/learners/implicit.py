@@ -14,6 +14,8 @@ at most `e·sqrt((eta/c)·curvature)`. At a kink, where there is no curvature to
 `sqrt((eta/c)·2b·e)`: a square root of rounding, where a kink meets the boundary of the set. That is why IGD rounds
 kinks off before it comes here.
 
+**Losses of several scores** of the package, where the set is a ball, a box or the whole space: `tacit.learners.scores`.
+
 **Other losses** must be smooth. Projected gradient steps on a function that is 1-strongly convex and M-smooth
 contract by `q = (M - 1)/(M + 1)`, so a step of length `r` ends within `r·q/(1 - q)` of the minimiser: iterate until
 that is small enough.
@@ -28,6 +30,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from tacit.arrays import Array
+from tacit.learners.scores import prox_by_slopes, steps_by_slopes
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss
 from tacit.problem.vector import VectorLoss
@@ -36,7 +39,7 @@ _LAST_BITS = 4.0 * 2.0**-52
 
 
 def implicit_step(problem: Problem, x: Array, v: Array, y: float, eta: float, tolerance: float) -> Array:
-    """One implicit step from `x` on the bounded example (v, y); `tolerance` is for losses without a scalar form."""
+    """One implicit step from `x` on the bounded example (v, y); `tolerance` is for losses that go by a solver."""
     c = 1.0 + eta * problem.ridge
     return prox_in_set(problem, x / c, v, y, eta / c, tolerance)
 
@@ -45,6 +48,8 @@ def prox_in_set(problem: Problem, anchor: Array, v: Array, y: float, pull: float
     """`argmin_{x in C} ½‖x - anchor‖² + pull·loss(x)`, the data term alone."""
     if isinstance(problem.loss, ScalarLoss):
         return _scalar_prox(problem, problem.loss, anchor, v, y, pull)
+    if steps_by_slopes(problem):
+        return prox_by_slopes(problem, anchor, v, y, pull)
     return _smooth_prox(problem, problem.loss, anchor, v, y, pull, tolerance)
 
 

@@ -75,9 +75,11 @@ class IterateLearner:
         return {"x": x}, how.iterates(x, t, X, y, rounds)
 
     def pass_through(self, calibrated: Calibrated) -> Pass | None:
-        """Compiled from examples to points, if loss and set are of the package and each row is hidden by itself."""
+        """Compiled from examples to points, for a scalar loss and a set of the package, if each row is hidden alone."""
         coded = self.coded
-        return InOneLoop(coded, calibrated) if coded is not None and isinstance(calibrated, HidesEachAlone) else None
+        if coded is None or coded.of_scores or not isinstance(calibrated, HidesEachAlone):
+            return None
+        return InOneLoop(coded, calibrated)
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """The points of the domain nearest to the noisy iterates."""

@@ -8,16 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.arrays import Array, Arrays
+from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable
 from tacit.learners.iterate import MOVED_BY, IterateLearner
+from tacit.learners.together import one_by_one
+from tacit.problem.codes import loss_code, set_code
 from tacit.problem.losses import Squared
-from tacit.problem.minimise import minimiser, quadratic_minimiser, rounding_slack
+from tacit.problem.minimise import minimiser, quadratic_minimiser, rounding_slack, search_limits
 from tacit.problem.objective import Objective, Quadratic, mean_loss, mean_smoothness
 from tacit.problem.scalar import ScalarLoss, Values
 
-_NEAR = 2.0**-12  # how near the solver comes, as a share of the sensitivity
+_NEAR = 2.0**-30  # how near the solver comes, as a share of the sensitivity
 _STIFFEST = 1e12  # of the smoothness over the ridge
 _FINE = 2.0**-16  # kinks are rounded off over this share of the range of predictions
 
@@ -32,7 +34,7 @@ class FTL(IterateLearner):
     Gd-Lipschitz on C. Adding the two strong-convexity inequalities at the minimisers x, x' gives
     `D·‖x - x'‖² ≤ (l - l')(x') - (l - l')(x) ≤ Gd·‖x - x'‖`. ∎
 
-    Nothing accumulates: each leader is computed anew, to within a 4096th of S(t) of the leader of the losses as they
+    Nothing accumulates: each leader is computed anew, to within a billionth of S(t) of the leader of the losses as they
     are minimised, and what rounding errors allow (`tacit.problem.minimise`); twice that is part of the certificate.
     Squared loss is kept as its sufficient statistics, `Σ v vᵀ` and `Σ y v`. For every other loss the examples
     themselves are stored. A kinked loss is minimised averaged over a 65536th of the range of predictions: no gradient
@@ -123,6 +125,33 @@ class FTL(IterateLearner):
         tolerance = float(self._distance(np.asarray(float(t))))
         x = minimiser(objective, self.problem.domain, start, tolerance, 2.0 * self.longest_iterate)
         return (exact if self._by_sums else exact | {"x": x}), x
+
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Compiled, if loss and set are of the package: a search of its own, as near to the leader as the definition's.
+
+        Both lie within what the certificate allows of the leader; and far within a lattice step of each other, unless
+        rounding errors allow no more (a kinked loss, after thousands of examples).
+        """
+        loss, domain = loss_code(self.problem.loss), set_code(self.problem.domain)
+        if loss is None or domain is None:
+            return one_by_one(self, exact, t, X, y, rounds)
+        from tacit.kernels import follow
+
+        limits = self._limits(rounds.astype(np.float64))
+        if self._by_sums:
+            M, u, first = exact["M"].copy(), exact["u"].copy(), self.problem.first_point
+            rows = follow.leaders_of_sums(loss, domain, M, u, t, X, y, first, rounds, limits)
+            return {"M": M, "u": u}, np.asarray(rows)
+        V, y, x = np.concatenate([exact["V"], X]), np.concatenate([exact["y"], y]), exact["x"].copy()
+        rows = follow.leaders(loss, domain, V, y, x, rounds, self._width, limits)
+        return {"V": V, "y": y, "x": x}, np.asarray(rows)
+
+    def _limits(self, t: Array) -> Array:
+        """For each release the ridge, what ends the search, and smoothness, the loss averaged over growing widths."""
+        ridge, widths = self.inertia(t) / t, self._width * 4.0 ** np.arange(8)
+        smoothness = [mean_smoothness(self.problem, ridge, width) for width in widths]
+        ends = search_limits(smoothness[0], ridge, self._distance(t), 2.0 * self.longest_iterate)
+        return np.stack([ridge, *ends, *smoothness], axis=1)
 
     def _objective(self, exact: Arrays, t: int) -> tuple[Objective, Array]:
         """What the leader minimises, and a first guess: the last leader or, for squared loss, the answer."""

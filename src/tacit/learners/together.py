@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Learner
-from tacit.kernels.codes import Code
+from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code
 from tacit.passes import HidesEachAlone
 from tacit.problem.codes import loss_code, set_code
 from tacit.problem.compressed import CompressedRows, Rows
@@ -31,8 +31,8 @@ class Coded:
 
     @property
     def compressed(self) -> bool:
-        """Whether there is a loop over compressed rows: the ridge must pull to 0, and the set contain it."""
-        return not self.centre.any()
+        """Whether there is a loop over compressed rows: of scalar losses, if the ridge pulls to a 0 in the set."""
+        return not (self.centre.any() or self.of_scores)
 
     def iterates(
         self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
@@ -41,13 +41,19 @@ class Coded:
 
         Totals are of dense rows alone.
         """
-        from tacit.kernels import sparse, steps
+        from tacit.kernels import classes, sparse, steps
 
         problem = (self.how, self.loss, self.domain, self.steepest)
         if isinstance(X, CompressedRows):
             return np.asarray(sparse.iterates(*problem, x, t, X.starts, X.columns, X.entries, y, rounds))
         total = np.empty(0) if total is None else total
-        return np.asarray(steps.iterates(*problem, self.centre, x, t, X, y, rounds, total, first))
+        loop = classes.iterates if self.of_scores else steps.iterates
+        return np.asarray(loop(*problem, self.centre, x, t, X, y, rounds, total, first))
+
+    @property
+    def of_scores(self) -> bool:
+        """Whether the loss is one of several scores; the loop that also hides iterates is for all others."""
+        return self.loss[0] in (SOFTMAX, ONE_HOT)
 
     def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *hidden: Any) -> None:
         """Writes the iterates after these rounds, hidden, and the points of the set next to that; changes `x`."""
@@ -92,7 +98,7 @@ class InOneLoop:
 def coded(how: Code, problem: Problem) -> Coded | None:
     """The steps by number, if loss and set have one."""
     loss, domain = loss_code(problem.loss), set_code(problem.domain)
-    if loss is None or domain is None or problem.outputs > 1:
+    if loss is None or domain is None:
         return None
     return Coded(how, loss, domain, problem.lipschitz / problem.norm_bound, problem.first_point)
 

@@ -10,19 +10,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
-from tacit.errors import Unprovable, expect, whole
+from tacit.errors import Unprovable, expect
+from tacit.learners.together import one_by_one
+from tacit.problem.codes import value_code
 from tacit.problem.losses import Absolute, Hinge, Huber, Linear, Logistic, Quantile, Squared
 from tacit.problem.nets import candidates, distance_bound
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, check_slopes
-from tacit.problem.sets import Simplex
-from tacit.problem.unlabelled import Advice
 
 _ACCURATE = (
     Squared,
@@ -129,6 +129,20 @@ class EWOO:
         winner = int(noisy[0]) if len(noisy) == 1 else int(np.argmin(noisy))
         return np.array(self._net[winner])
 
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Compiled, if the loss is of the package; a loss is then off by a step at most, and hardly ever."""
+        if (code := value_code(self.problem.loss)) is None:
+            return one_by_one(self, exact, t, X, y, rounds)
+        from tacit.kernels.weights import totals
+
+        losses, outputs = exact["losses"].copy(), self.problem.outputs
+        sums = totals(code, self._columns, outputs, X, y, t, rounds, self._step, float(self._most_steps), losses)
+        return {"losses": losses}, np.asarray((sums + rounds[:, None] * self._ridge) * self._step, dtype=np.float64)
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The candidates whose numbers were released."""
+        return np.array(self._net[noisy[:, 0].astype(np.int64)])
+
     @cached_property
     def certificate(self) -> Certificate:
         """`min(2W, Gd·D)` under replace, W under zero-out, and the share of rounding errors."""
@@ -169,6 +183,12 @@ class EWOO:
     @cached_property
     def _net(self) -> Array:
         return fixed(np.array(self.points, dtype=np.float64))
+
+    @cached_property
+    def _columns(self) -> Array:
+        """Candidates as columns, for compiled code; none of them if they are the unit vectors."""
+        units = np.array_equal(self._net, np.eye(self.row_size))
+        return np.ascontiguousarray(self._net.T[: 0 if units and self.problem.outputs == 1 else None])
 
     @cached_property
     def _radius(self) -> float:
@@ -236,38 +256,6 @@ class EWOO:
     def _ridge(self) -> Integers:
         """The ridge's part in whole steps."""
         return fixed(np.rint(self._ridge_term / self._step).astype(np.int64))
-
-
-def experts(
-    count: int,
-    loss_bound: float = 1.0,
-    *,
-    neighbours: Literal["replace", "zero-out"] = "replace",
-    on_bad: Literal["raise", "zero"] = "raise",
-) -> EWOO:
-    """Private experts: an example is the list of what each of `count` experts loses, between 0 and `loss_bound`.
-
-    The certificate is `2·loss_bound` under replace and `loss_bound` under zero-out,
-    however many experts there are. A released point is 1 at the expert to follow.
-
-    Parameters
-    ----------
-    count : int
-        How many experts, 2 or more.
-    loss_bound : float
-        Largest loss of an expert; larger ones are cut, and so are negative ones.
-    neighbours, on_bad
-        As in `tacit.Problem`.
-
-    Examples
-    --------
-    >>> experts(10).certificate, experts(1000, neighbours="zero-out").certificate
-    (range/tail, 2, range/tail, 1)
-    """
-    count, loss = whole("count", count, least=2), Advice(loss_bound)
-    longest = loss.loss_bound * math.sqrt(count) * ROUNDED_UP
-    problem = Problem(loss, Simplex(), count, longest, neighbours=neighbours, on_bad=on_bad)
-    return EWOO(problem, np.eye(count))
 
 
 def _largest_at_zero(problem: Problem) -> float:

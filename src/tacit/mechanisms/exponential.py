@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,7 @@ from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, Unprovable
 from tacit.mechanisms.releases import NoiseByRelease, share, shares
 from tacit.mechanisms.sampling import GUMBEL_STEP, Bits, lattice_gumbel
+from tacit.passes import HiddenRows
 from tacit.schedule import Timetable
 
 ROUNDING = 7.0 * GUMBEL_STEP
@@ -63,6 +65,7 @@ _FARTHEST = 4096.0
 _SAFE = 1.0 - 1e-9  # costs are planned this far inside the budget, more than their rounding errors
 _UP = 1.0 + 2.0**-48
 _LARGEST_EPSILON = 2000.0
+_NEVER = 2**62  # a round that never comes
 _SANE = 2.0**500  # certificates between 1/this and this
 
 
@@ -109,6 +112,10 @@ class _Race(NoiseByRelease):
 
     def rate(self, k: int) -> float:
         """`lam` of release k; 0 where nothing is certified."""
+        return float(self.rates_of(k, 1)[0])
+
+    def rates_of(self, k: int, count: int) -> Array:
+        """Those of as many releases from k on."""
         raise NotImplementedError
 
     def noise_sd(self, k: int) -> float:
@@ -118,11 +125,15 @@ class _Race(NoiseByRelease):
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
         """Scores, the best of them 0; whatever a learner hands over, finite or not, becomes legal ones."""
-        rate = self.rate(k)
+        return secret, self._encoded(row[None], np.array([self.rate(k)]))[0]
+
+    def _encoded(self, rows: Array, rates: Array) -> Integers:
+        """Such scores for many releases at once, a row each."""
         with np.errstate(invalid="ignore", over="ignore"):
-            behind = np.nan_to_num(row - np.min(row))
-        scores = np.rint(np.minimum(behind, _FARTHEST / rate) * (rate / GUMBEL_STEP))
-        return secret, -scores.astype(np.int64)
+            behind = np.nan_to_num(rows - np.min(rows, axis=1, keepdims=True))
+        rates = rates[:, None]
+        scores = np.rint(np.minimum(behind, _FARTHEST / rates) * (rates / GUMBEL_STEP))
+        return np.asarray(-scores.astype(np.int64))
 
     def draw(self, releases: range, bits: Bits) -> Integers:
         """Gumbel noise, the same for every rate."""
@@ -131,6 +142,16 @@ class _Race(NoiseByRelease):
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """The number of the winner alone: the noisy scores are not for publication."""
         return public, np.array([np.argmax(noisy)], dtype=np.float64), self.noise_sd(k)
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.noise(seed, k, count)
+
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
+        """As `encode` and `decode`, all releases at once."""
+        rates = self.rates_of(k, len(rows))
+        winners = np.argmax(self._encoded(rows, rates) + noise, axis=1)[:, None]
+        return HiddenRows(secret, public, winners.astype(np.float64), _DEVIATION / rates)
 
 
 class _Finite(_Race):
@@ -146,8 +167,8 @@ class _Finite(_Race):
             )
         self.rates = fixed((self.eta - ROUNDING) / certified * (1.0 - 2.0**-50))
 
-    def rate(self, k: int) -> float:
-        return float(self.rates[k - 1])
+    def rates_of(self, k: int, count: int) -> Array:
+        return self.rates[k - 1 : k - 1 + count]
 
     def cost(self, k: int | None) -> Cost:
         """`eta` or `eta²/8`, times k: equal costs are counted, not added up."""
@@ -165,15 +186,16 @@ class _Endless(_Race):
         first = np.array([timetable.due(1) or 1])
         _finite(certificate.at(first), first)  # refuses at once what cannot be hidden
 
-    def eta(self, k: int) -> float:
-        """What release k may cost: `sqrt(8·rho·w_k)`."""
-        return math.sqrt(8.0 * self.rho * share(k)) * _SAFE
+    def eta(self, k: Any) -> Any:
+        """What release k may cost: `sqrt(8·rho·w_k)`; of several releases, an array."""
+        return np.sqrt(8.0 * self.rho * share(k)) * _SAFE
 
-    def rate(self, k: int) -> float:
-        certified = max(float(self.certificate.at([self.timetable.due(k) or 1])[0]), 1.0 / _SANE)
-        if not certified <= _SANE or self.eta(k) < 2.0 * ROUNDING:
-            return 0.0
-        return (self.eta(k) - ROUNDING) / certified * (1.0 - 2.0**-50)
+    def rates_of(self, k: int, count: int) -> Array:
+        rounds, eta = self.timetable.following(k - 1, _NEVER, count), self.eta(np.arange(k, k + count))
+        rounds = np.append(rounds, np.ones(count - len(rounds), dtype=np.int64))  # after the last, as in round 1
+        certified = np.maximum(self.certificate.at(rounds), 1.0 / _SANE)
+        covered = (certified <= _SANE) & (eta >= 2.0 * ROUNDING)
+        return np.where(covered, (eta - ROUNDING) / np.where(covered, certified, 1.0) * (1.0 - 2.0**-50), 0.0)
 
     def cost(self, k: int | None) -> Cost:
         """`rho·(1 - 1/l(k+1))`, the sum of the first k shares."""
@@ -181,12 +203,12 @@ class _Endless(_Race):
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
         """As always, until a round that the certificate does not cover, or a share that rounding would use up."""
-        for release in range(k, k + count):
-            if self.rate(release) == 0.0:
-                raise BudgetExhausted(
-                    f"release {release}, in round {self.timetable.due(release)}, lies beyond what the certificate and "
-                    "the budget cover. Start a new stream, with a budget of its own."
-                )
+        if (refused := self.rates_of(k, count) == 0.0).any():
+            release = k + int(np.argmax(refused))
+            raise BudgetExhausted(
+                f"release {release}, in round {self.timetable.due(release)}, lies beyond what the certificate and "
+                "the budget cover. Start a new stream, with a budget of its own."
+            )
         return super().noise(seed, k, count)
 
 

@@ -7,7 +7,7 @@ the shares as computed telescope as the formula does.
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 
@@ -52,10 +52,10 @@ class NoiseByRelease:
         return self._kept[2]
 
 
-def share(k: int) -> float:
-    """The share `w_k` of release k in an endless stream's budget.
+def share(k: Any) -> Any:
+    """The share `w_k` of release k in an endless stream's budget; of several releases, an array of them.
 
-    >>> round(sum(share(k) for k in range(1, 1001)), 6) == round(shares(1000), 6)
+    >>> bool(round(sum(share(k) for k in range(1, 1001)), 6) == round(shares(1000), 6))
     True
     """
     return 1.0 / _slow(k) - 1.0 / _slow(k + 1)
@@ -63,8 +63,8 @@ def share(k: int) -> float:
 
 def shares(k: int | None) -> float:
     """The share of the first k releases together; None for all there can ever be."""
-    return 1.0 if k is None else 1.0 - 1.0 / _slow(k + 1)
+    return 1.0 if k is None else float(1.0 - 1.0 / _slow(k + 1))
 
 
-def _slow(k: int) -> float:
-    return 1.0 + math.log(k)
+def _slow(k: Any) -> Any:
+    return 1.0 + np.log(k)

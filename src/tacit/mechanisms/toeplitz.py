@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arrays import Array, Arrays, fixed
+from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
+from tacit.passes import Block
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,31 @@ class RootCoder(OneRowEach):
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         memory, total = self._apply(public, noisy[0], k)
         return memory, total[0]
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        return self._apply_all(secret, rows, k)
+
+    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        return self._apply_all(public, noisy, k)
+
+    def lead(
+        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
+    ) -> tuple[Arrays, Arrays]:
+        """Compiled."""
+        from tacit.kernels.root import through_root
+
+        shape = len(block.rounds), len(block.point)
+        exact, hidden = (np.concatenate([memory["rows"], np.empty(shape)]) for memory in (secret, public))
+        through_root(*block.numbers, noise, steps, largest, self.coefficients, exact, hidden, k)
+        return {"rows": exact}, {"rows": hidden}
+
+    def _apply_all(self, memory: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        from tacit.kernels.root import apply_all
+
+        every = np.concatenate([memory["rows"], rows])
+        return {"rows": every}, np.asarray(apply_all(self.coefficients, every, k))
 
     def _apply(self, memory: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
         """Row k of the matrix times all rows so far."""

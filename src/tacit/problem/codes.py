@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.kernels import codes
 from tacit.kernels.codes import Code
-from tacit.problem import losses, scores, sets
+from tacit.problem import losses, scores, sets, unlabelled
 from tacit.problem.scalar import Smoothed
 
 _LOSSES: dict[type, int] = {
@@ -34,6 +34,17 @@ def loss_code(loss: Any) -> Code | None:
     number = _LOSSES.get(type(loss))
     parameter = float(getattr(loss, "level", getattr(loss, "width", 0.0)))
     return None if number is None else (number, parameter, width)
+
+
+def value_code(loss: Any) -> Code | None:
+    """The same, for code that looks at a loss's values: experts' losses have a number too, envelopes have none.
+
+    >>> value_code(unlabelled.Advice(2.0))
+    (9, 2.0, 0.0)
+    """
+    if type(loss) is unlabelled.Advice:
+        return codes.ADVICE, loss.loss_bound, 0.0
+    return None if type(loss) is Smoothed else loss_code(loss)
 
 
 def set_code(domain: Any) -> Code | None:

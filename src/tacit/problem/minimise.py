@@ -40,12 +40,21 @@ def minimiser(objective: Objective, domain: ConvexSet, start: Array, tolerance: 
     >>> minimiser(parabola, L2Ball(1.0), np.zeros(2), 1e-9, farthest=2.0)
     array([0.6, 0.8])
     """
-    kappa = objective.smoothness / objective.ridge
-    short = tolerance / max(kappa - 1.0, 1e-9)
-    digits = math.log(max(farthest / tolerance, 2.0))
-    enough = math.ceil(2.0 * math.sqrt(kappa) * (digits + math.log(kappa + 1.0))) + 1
-    x, done = descend(objective, domain, start, short, enough)
-    return x if done else _plain(objective, domain, domain.project(start), short, math.ceil(kappa * digits) + 1)
+    short, enough, plain = map(float, search_limits(objective.smoothness, objective.ridge, tolerance, farthest))
+    x, done = descend(objective, domain, start, short, int(enough))
+    return x if done else _plain(objective, domain, domain.project(start), short, int(plain))
+
+
+def search_limits(smoothness: Values, ridge: Values, tolerance: Values, farthest: float) -> tuple[Array, Array, Array]:
+    """How short a last step must be, and how many steps with momentum, or plain ones, suffice for that.
+
+    >>> [float(limit) for limit in search_limits(2.0, 1.0, 1e-9, farthest=2.0)]
+    [1e-09, 65.0, 44.0]
+    """
+    kappa = np.asarray(smoothness) / ridge
+    digits = np.log(np.maximum(farthest / tolerance, 2.0))
+    momentum = np.ceil(2.0 * np.sqrt(kappa) * (digits + np.log(kappa + 1.0))) + 1.0
+    return tolerance / np.maximum(kappa - 1.0, 1e-9), momentum, np.ceil(kappa * digits) + 1.0
 
 
 def descend(objective: Objective, domain: ConvexSet, start: Array, short: float, count: int) -> tuple[Array, bool]:

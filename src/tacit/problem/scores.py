@@ -58,6 +58,11 @@ class ScoresLoss(ABC):
         """The loss of the point `x` on one example."""
         return float(self.losses(self.scores(x, v[None]), np.array([y]))[0])
 
+    def values(self, points: Array, v: Array, y: float) -> Array:
+        """The loss of each of these points on one example."""
+        U = points.reshape(len(points), self.classes, -1) @ v
+        return self.losses(U, np.full(len(U), y))
+
     def gradient(self, x: Array, v: Array, y: float) -> Array:
         """`slope(u, y) vᵀ`, row by row."""
         return np.outer(self.slopes(self.scores(x, v[None]), np.array([y]))[0], v).ravel()
