@@ -34,8 +34,10 @@ growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a mi
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py
 
-bench: $(VENV)/.peers ## noise beside NumPy and OpenDP, strategies beside jax-privacy (half an hour)
+bench: $(VENV)/.peers ## noise, passes and strategies beside their peers, and growth with the stream (an hour)
 	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/passes.py
+	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/running_sums.py
 
 test: checks ## every check, then the tests (slow ones left out)
