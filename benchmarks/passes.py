@@ -5,8 +5,8 @@ times are of the processor, an example, medians of the repetitions. Streams come
 releases are kept beyond a chunk, as no peer keeps its models. tacit's noise is secret, on a lattice, from AES
 (`tacit.mechanisms.sampling`).
 
-For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_):
-fresh pages cost a microsecond each on a virtual machine, several a release. `--plain-memory` leaves that as it is.
+For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_),
+as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` leaves that as it is.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import L2Ball, Logistic, Privacy, Problem, every, geometric, pigd
-from tacit.release import Release, Releases
+from tacit.release import Collected, Release, Releases
 
 COUNT = 6
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
@@ -201,3 +201,18 @@ def test_none_yet(rows):
         assert [release.k for release in total] == [1, 2, 3]
         np.testing.assert_array_equal(total.points, more.points)
         np.testing.assert_array_equal(total.noisy, more.noisy)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("forgotten", ["a release", "noisy", "points", "noise_sd"])
+def test_memory_that_nothing_was_written_to_is_never_shown(forgotten):
+    """A pass that takes room for releases and leaves some of it as it was, or takes too little."""
+    shown = Collected(np.array([1, 2, 3]), 1)
+    shown.add(np.ones((1, 2)), np.ones((1, 2)), np.ones(1))
+    places = dict(
+        zip(("noisy", "points", "noise_sd"), shown.room(1 if forgotten == "a release" else 2, 2, 2), strict=True)
+    )
+    for name, place in places.items():
+        place[: 1 if name == forgotten else 2] = 1.0
+    with pytest.raises(RuntimeError, match="not all of 3 releases"):
+        shown.releases(simulated=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -131,12 +132,15 @@ class Collected:
             self.arrays = np.empty((total, width)), np.empty((total, size)), np.empty(total)
         here = slice(self.done, self.done + count)
         self.done += count
-        noisy, points, noise_sd = self.arrays
-        return noisy[here], points[here], noise_sd[here]
+        noisy, points, noise_sd = (array[here] for array in self.arrays)
+        for unwritten in (noisy[:, :1], points[:, :1], noise_sd):
+            unwritten[:] = math.nan
+        return noisy, points, noise_sd
 
     def releases(self, simulated: bool) -> Releases:
         """All of them; never memory that no release was written to."""
-        if self.done != len(self.rounds):
-            raise RuntimeError(f"{self.done} of {len(self.rounds)} releases were made: a pass of tacit is wrong.")
         noisy, points, noise_sd = self.arrays
+        missing = (np.isnan(part).any() for part in (noisy[:, :1], points[:, :1], noise_sd))
+        if self.done != len(self.rounds) or any(missing):
+            raise RuntimeError(f"not all of {len(self.rounds)} releases were made: a pass of tacit is wrong.")
         return Releases(self.rounds, self.first, noisy, points, noise_sd, simulated)
