@@ -480,3 +480,18 @@ def test_predictions_bound_new_rows_as_in_learning():
     point = np.array([0.1, 0.2, 0.3, 0.4])
     V, _ = PROBLEM.bound(X, Y)
     np.testing.assert_allclose(PROBLEM.predict(point, X), V @ point)
+
+
+@pytest.mark.privacy
+def test_a_fit_that_is_refused_reserves_nothing():
+    """A bad row, then the same data mended: the ledger has room for it."""
+    ledger, private = Ledger(BUDGET), pigd(PROBLEM, BUDGET, HORIZON)
+    spoilt = X.copy()
+    spoilt[7, 0] = np.nan
+    with pytest.raises(InvalidInput, match="row 7"):
+        private.fit(spoilt, Y, ledger)
+    assert ledger.reserved.mu == 0.0
+    assert private.fit(X, Y, ledger).t == HORIZON
+    assert ledger.spent == ledger.reserved == private.guarantee.delivered
+    with pytest.raises(BudgetExhausted):
+        private.fit(X, Y, ledger)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import L2Ball, Logistic, Privacy, Problem, every, geometric, pigd
+from tacit import L2Ball, Ledger, Logistic, Privacy, Problem, every, geometric, pftrl, pigd
 from tacit.release import Collected, Release, Releases
 
 COUNT = 6
@@ -204,15 +204,29 @@ def test_none_yet(rows):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("forgotten", ["a release", "noisy", "points", "noise_sd"])
-def test_memory_that_nothing_was_written_to_is_never_shown(forgotten):
-    """A pass that takes room for releases and leaves some of it as it was, or takes too little."""
+@pytest.mark.parametrize(("taken", "written"), [(1, 1), (2, 1), (2, 0)])
+def test_memory_that_nothing_was_written_to_is_never_shown(taken, written):
+    """A pass that takes room for too few releases, or leaves some of it as it was."""
     shown = Collected(np.array([1, 2, 3]), 1)
     shown.add(np.ones((1, 2)), np.ones((1, 2)), np.ones(1))
-    places = dict(
-        zip(("noisy", "points", "noise_sd"), shown.room(1 if forgotten == "a release" else 2, 2, 2), strict=True)
-    )
-    for name, place in places.items():
-        place[: 1 if name == forgotten else 2] = 1.0
+    for place in shown.room(taken, 2, 2):
+        place[:written] = 1.0
+    shown.written(written)
     with pytest.raises(RuntimeError, match="not all of 3 releases"):
         shown.releases(simulated=False)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("recipe", [pigd, pftrl])
+def test_a_loop_that_misses_a_release_shows_nothing(recipe):
+    """Rounds that a compiled loop never comes to: nothing is shown, and nothing spent."""
+    ledger, private = Ledger(), recipe(PROBLEM, BUDGET, len(Y))
+    honest, state = private._pass, private.start(ledger)
+
+    def late(at, X, y, rounds, seed, shown):
+        return honest(at, X, y, rounds[::-1].copy(), seed, shown)
+
+    vars(private)["_pass"] = type("Late", (), {"forgets": True, "compressed": False, "__call__": staticmethod(late)})()
+    with pytest.raises(RuntimeError, match="releases"):
+        private.run(state, X, Y)
+    assert ledger.spent.mu == 0.0

@@ -114,6 +114,11 @@ class Private:
 
         An interruption, or a refused row, leaves `state` as it was: nothing is spent before there are releases to show.
         """
+        at, releases = self._learn(state, X, y)
+        return self._commit(state, at), releases
+
+    def _learn(self, state: State, X: Any, y: Any) -> tuple[Standing, Releases]:
+        """Where the stream stands after these rows, and its releases; nothing is spent yet."""
         X, y = self.problem.read(X, y)
         self._check(state, len(y))
         last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
@@ -131,7 +136,7 @@ class Private:
                 end = min(end, rows.end_of_block(start, self._most_entries))
                 bounded = self.problem.legal_compressed(rows[start:end], y[start:end], start)
             at = self._pass(at, *bounded, rounds[rounds <= state.t + end], self.seed, shown)
-        return self._commit(state, at), shown.releases(state.simulated)
+        return at, shown.releases(state.simulated)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
         """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
@@ -145,7 +150,10 @@ class Private:
                 f"fit() got {rows} examples, and this was planned for others: it publishes first at round "
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
-        return self.run(self.start(ledger), X, y)[1][-1]
+        state = self._first_state()
+        at, releases = self._learn(state, X, y)  # a refused row, and nothing is reserved
+        self._commit(self._open(state, Ledger() if ledger is None else ledger), at)
+        return releases[-1]
 
     @property
     def problem(self) -> Problem:
@@ -197,10 +205,12 @@ class Private:
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
+        return self._open(self._first_state(), Ledger() if ledger is None else ledger)
+
+    def _first_state(self) -> State:
         lineage = SIMULATION if self.seed is not None else new_name()
         exact, coders = self.learner.start(), self.calibrated.start()
-        state = first_state(self.settings, lineage, exact, coders, self.problem.first_point)
-        return self._open(state, Ledger() if ledger is None else ledger)
+        return first_state(self.settings, lineage, exact, coders, self.problem.first_point)
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
         """Go on from a dumped state; an old snapshot of a stream that this process or `ledger` knows is refused."""

@@ -130,6 +130,11 @@ class Block(NamedTuple):
         """All of it for compiled code."""
         return *self[:4], by_number(self.X), *self[5:]
 
+    def check(self, written: int) -> None:
+        """Refuse to go on if not all releases were written: their places would show whatever memory held before."""
+        if written != len(self.rounds):
+            raise RuntimeError(f"{written} of {len(self.rounds)} releases were made: a pass of tacit is wrong.")
+
     def part(self, start: int, end: int) -> Block:
         """Releases `start` to `end` of it, and the examples up to the last of them."""
         first = int(self.rounds[start - 1]) - self.t if start else 0

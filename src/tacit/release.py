@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -113,7 +112,7 @@ class Collected:
     """Releases of a call, as they come: in arrays of their final size, which large pages of memory serve best."""
 
     def __init__(self, rounds: Integers, first: int) -> None:
-        self.rounds, self.first, self.done = rounds, first, 0
+        self.rounds, self.first, self.done, self.written_to = rounds, first, 0, 0
         self.arrays = np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 
     def add(self, noisy: Array, points: Array, noise_sd: Array) -> None:
@@ -124,6 +123,7 @@ class Collected:
             places = self.room(len(noise_sd), noisy.shape[1], points.shape[1])
             for place, part in zip(places, (noisy, points, noise_sd), strict=True):
                 place[:] = part
+        self.written(len(noise_sd))
 
     def room(self, count: int, width: int, size: int) -> tuple[Array, Array, Array]:
         """Places for the next `count` noisy rows, of `width` entries, points, of `size`, and deviations."""
@@ -132,15 +132,16 @@ class Collected:
             self.arrays = np.empty((total, width)), np.empty((total, size)), np.empty(total)
         here = slice(self.done, self.done + count)
         self.done += count
-        noisy, points, noise_sd = (array[here] for array in self.arrays)
-        for unwritten in (noisy[:, :1], points[:, :1], noise_sd):
-            unwritten[:] = math.nan
-        return noisy, points, noise_sd
+        noisy, points, noise_sd = self.arrays
+        return noisy[here], points[here], noise_sd[here]
+
+    def written(self, count: int) -> None:
+        """Say how many releases were written to the places given last."""
+        self.written_to += count
 
     def releases(self, simulated: bool) -> Releases:
         """All of them; never memory that no release was written to."""
         noisy, points, noise_sd = self.arrays
-        missing = (np.isnan(part).any() for part in (noisy[:, :1], points[:, :1], noise_sd))
-        if self.done != len(self.rounds) or any(missing):
+        if not self.written_to == self.done == len(self.rounds):
             raise RuntimeError(f"not all of {len(self.rounds)} releases were made: a pass of tacit is wrong.")
         return Releases(self.rounds, self.first, noisy, points, noise_sd, simulated)

@@ -26,6 +26,11 @@ def compiled(function: Any) -> Any:
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract"})(function))
 
 
+def strict(function: Any) -> Any:
+    """A loop of which nothing is relaxed."""
+    return _stamped(numba.njit(**_OPTIONS)(function))
+
+
 def inlined(function: Any) -> Any:
     """A loop that is written out in place of every call of it, for what a hot loop calls with many arguments."""
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract"}, inline="always")(function))

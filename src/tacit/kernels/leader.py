@@ -43,7 +43,7 @@ def through_blt(
     inner: float,
     past: Any,
     epoch: Any,
-) -> None:
+) -> int:
     """Writes noisy sums and points of these rounds.
 
     `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
@@ -72,6 +72,7 @@ def through_blt(
                 noisy[done, j] = past[j] + running[j]
             decide(domain, noisy, done, strides[done], point, points)
             done += 1
+    return done
 
 
 @compiled
@@ -93,7 +94,7 @@ def through_tree(
     waiting: Any,
     nodes: Any,
     weights: Any,
-) -> None:
+) -> int:
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
     loss, domain, steepest, most, lattice = learner
     count, size, done, place = len(rounds), len(point), 0, 0
@@ -113,6 +114,7 @@ def through_tree(
             noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
             decide(domain, noisy, done, strides[done], point, points)
             done += 1
+    return done
 
 
 @compiled

@@ -53,7 +53,7 @@ def through_root(
     exact: Any,
     hidden: Any,
     k: int,
-) -> None:
+) -> int:
     """Writes noisy sums and points of these rounds, from release k on, and the rows themselves into the memories."""
     loss, domain, steepest, most, lattice = learner
     done, scores, encoded = 0, np.empty(len(point) // V[0].shape[1]), np.empty(len(point))
@@ -70,3 +70,4 @@ def through_root(
             apply(coefficients, hidden, release, noisy[done])
             decide(domain, noisy, done, strides[done], point, points)
             done += 1
+    return done

@@ -100,8 +100,8 @@ def releases(
     noise: Any,
     noisy: Any,
     points: Any,
-) -> None:
-    """Writes the same iterates on their lattice, with noise, and the points of the set next to them."""
+) -> int:
+    """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
     start, work = 0, np.empty((2, len(x) + 2))
     for k in range(len(rounds)):
         end = rounds[k] - t
@@ -110,6 +110,7 @@ def releases(
         project_row(domain[0], domain[1], domain[2], noisy, k, points)
         start = end
     _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, len(y), work)
+    return len(rounds)
 
 
 @compiled

@@ -70,8 +70,8 @@ def releases(
     noise: Any,
     noisy: Any,
     points: Any,
-) -> None:
-    """Writes the same iterates on their lattice, with noise, and the points of the set next to them."""
+) -> int:
+    """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
     count, done, work = len(rounds), 0, np.empty(len(x))
     for i in range(len(y)):
         step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre, work)
@@ -79,6 +79,7 @@ def releases(
             hide(x, steps[done], magnitude, noise, noisy, done)
             project_row(domain[0], domain[1], domain[2], noisy, done, points)
             done += 1
+    return done
 
 
 @inlined

@@ -138,6 +138,7 @@ class _Inside:
             strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
             block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
             secret, public = self.calibrated.lead(block, secret, public, k + 1, noise)
+            shown.written(count)
         if rest < len(y):
             gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
         return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

@@ -55,15 +55,17 @@ class Coded:
         """Whether the loss is one of several scores; the loop that also hides iterates is for all others."""
         return self.loss[0] in (SOFTMAX, ONE_HOT)
 
-    def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *hidden: Any) -> None:
-        """Writes the iterates after these rounds, hidden, and the points of the set next to that; changes `x`."""
+    def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *hidden: Any) -> int:
+        """Writes the iterates after these rounds, hidden, and the points of the set next to that: how many.
+
+        Changes `x` to the iterate after all examples.
+        """
         from tacit.kernels import sparse, steps
 
         problem = (self.how, self.loss, self.domain, self.steepest)
         if isinstance(X, CompressedRows):
-            sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *hidden)
-        else:
-            steps.releases(*problem, self.centre, x, t, X, y, rounds, *hidden)
+            return int(sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *hidden))
+        return int(steps.releases(*problem, self.centre, x, t, X, y, rounds, *hidden))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +93,8 @@ class InOneLoop:
         noise = self.calibrated.noise_for(seed, k + 1, count)
         noisy, points, noise_sd = shown.room(count, len(x), len(x))
         noise_sd[:], step = self.calibrated.levels_of(k + 1, count)
-        how.release(x, t, X, y, rounds, step, self.calibrated.magnitude, noise, noisy, points)
+        written = how.release(x, t, X, y, rounds, step, self.calibrated.magnitude, noise, noisy, points)
+        shown.written(written)
         return at._replace(t=t + len(y), k=k + count, exact={"x": x}, point=points[-1].copy())
 
 

@@ -164,7 +164,7 @@ class BLTCoder(OneRowEach):
         running, zero = public["sum"].copy(), np.zeros(len(block.point))
         past, epoch = zero if past is None else past, zero.copy() if epoch is None else epoch
         sides = (th, om, encoder), (ph, inverse, decoder)
-        through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch)
+        block.check(through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch))
         return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 

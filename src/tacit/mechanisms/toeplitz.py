@@ -95,7 +95,7 @@ class RootCoder(OneRowEach):
 
         shape = len(block.rounds), len(block.point)
         exact, hidden = (np.concatenate([memory["rows"], np.empty(shape)]) for memory in (secret, public))
-        through_root(*block.numbers, noise, steps, largest, self.coefficients, exact, hidden, k)
+        block.check(through_root(*block.numbers, noise, steps, largest, self.coefficients, exact, hidden, k))
         return {"rows": exact}, {"rows": hidden}
 
     def _apply_all(self, memory: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:

@@ -144,7 +144,7 @@ class TreeCoder(Dense):
         from tacit.kernels.leader import through_tree
 
         waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
-        through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights)
+        block.check(through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights))
         return {"nodes": waiting}, {"nodes": nodes}
 
     @property

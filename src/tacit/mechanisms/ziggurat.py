@@ -63,10 +63,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from tacit.kernels.compiling import strict
 from tacit.mechanisms.rectangles import LAYERS, POINT, Words, tables
 from tacit.mechanisms.sampling import REACH, Bits
 
@@ -125,7 +126,7 @@ def _upper_half(context: Any, a: Any, b: Any) -> Any:
 _high: Any = intrinsic(_upper_half)
 
 
-@njit(cache=True, nogil=True)
+@strict
 def look(
     drawn: NDArray[np.int64],
     start: int,
@@ -161,7 +162,7 @@ def look(
     return left[:count]
 
 
-@njit(cache=True, nogil=True)
+@strict
 def _recall(
     seen: Words,
     first: int,
@@ -184,7 +185,7 @@ def _recall(
         done = until
 
 
-@njit(cache=True, nogil=True)
+@strict
 def finish(
     drawn: NDArray[np.int64],
     start: int,
@@ -217,7 +218,7 @@ def finish(
     return done, used
 
 
-@njit(cache=True, nogil=True)
+@strict
 def _at_length(
     word: np.uint64, words: Words, at: np.uint64, m: np.uint64, shift: np.uint64, whole: Words, real: NDArray[Any]
 ) -> tuple[np.uint64, np.uint64]:
@@ -249,7 +250,7 @@ def _at_length(
     return (k if k << shift <= np.uint64(REACH) * (m >> np.uint64(4)) else _NOTHING), at
 
 
-@njit(cache=True, nogil=True)
+@strict
 def _zeros(word: np.uint64, following: np.uint64) -> np.uint64:
     """How many zeros two words have before their first one, from the lowest bit on."""
     zeros = _ZERO
