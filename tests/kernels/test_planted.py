@@ -131,7 +131,7 @@ QUADRATIC = {
 LEADER = {
     "noise of one release for all": ("noise[done, j]", "noise[0, j]", FTRL),
     "encoded rows are rounded down": ("row[j] * to_steps + 0.5", "row[j] * to_steps", FTRL),
-    "gradients that go on": ("= row[j]\n                total[j] = 0.0", "= row[j]", FTRL),
+    "gradients that go on": ("+= row[j]\n                total[j] = 0.0", "+= row[j]", FTRL),
     "an epoch's total that forgets": ("epoch[j] += total[j]", "epoch[j] = total[j]", ANYTIME),
     "a past that is forgotten": ("past[j] + running[j]", "running[j]", ANYTIME),
     "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),

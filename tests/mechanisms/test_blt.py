@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from mechanisms.strategies import dense
 from tacit import BLT, InvalidInput
-from tacit.mechanisms import blt
 from tacit.mechanisms.blt import BLTCoder, fitted
+from tacit.mechanisms.closed_forms import mean_squares
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 
@@ -116,7 +116,7 @@ def test_closed_forms(n):
         b[k] = 1.0 - c[1 : k + 1] @ b[:k][::-1]
     sums = np.cumsum(b * b)
     assert BLTCoder(n, tuple(th), tuple(ph)).error(np.arange(1, n + 1)) ** 2 == pytest.approx(sums, rel=1e-9)
-    assert float(blt._mean_squares(th, ph, n)) == pytest.approx(np.mean(sums), rel=1e-9)
+    assert float(mean_squares(th, ph, n)) == pytest.approx(np.mean(sums), rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [5, 1000])
@@ -173,3 +173,13 @@ def test_refusals(wrong, match):
     """Each names what is allowed."""
     with pytest.raises(InvalidInput, match=match):
         BLT(**wrong)
+
+
+@pytest.mark.parametrize("buffers", [1, 4])
+def test_errors_in_a_row_are_errors(buffers):
+    """Added up by compiled code, from any row on: the closed form, and the same bits however they are asked for."""
+    coder = BLT(buffers).coder(50_000)
+    whole = coder.errors(1, 50_000)
+    np.testing.assert_allclose(whole, coder.error(np.arange(1, 50_001)), rtol=2.0**-40)
+    for k, count in ((1, 1), (8192, 2), (8193, 1), (3000, 15_000), (50_000, 1)):
+        np.testing.assert_array_equal(coder.errors(k, count), whole[k - 1 : k - 1 + count])

@@ -40,6 +40,20 @@ def decode(noisy: Any, decays: Any, weights: Any, buffers: Any, total: Any) -> A
 
 
 @compiled
+def squared_errors(before: float, constant: float, weights: Any, decays: Any, powers: Any, count: int) -> Any:
+    """`before + Σ b_l²` for one to `count` more terms `b_l = constant + Σ weights_i·powers_i`; changes `powers`."""
+    out, total = np.empty(count), before
+    for k in range(count):
+        term = constant
+        for i in range(len(powers)):
+            term += weights[i] * powers[i]
+            powers[i] *= decays[i]
+        total += term * term
+        out[k] = total
+    return out
+
+
+@compiled
 def move(row: Any, decays: Any, weights: Any, buffers: Any, out: Any) -> None:
     """One step of a strategy: adds `Σ weights_i·buffers_i` to `out`, and moves the buffers on; four at a time."""
     size, count = row.shape[0], decays.shape[0]

@@ -47,12 +47,13 @@ def through_blt(
     """Writes noisy sums and points of these rounds.
 
     `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
-    multiplied by `inner`, and `past` is added to sums: for a strategy that is part of another. Changed are `point`,
-    `total` (gradients since the last release), the buffers, `running` (the decoder's sum) and `epoch` (all rows).
+    multiplied by `inner`, and `past` is added to sums, for a strategy that is part of another; else it is empty. What
+    changes is `point`, `total` (gradients since the last release), buffers, `running` (the decoder's sum) and `epoch` (all
+    rows, if it is not empty).
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
-    row, decoded, scores = np.empty(size), np.empty(size), np.empty(size // V[0].shape[1])
+    row, scores = np.empty(size), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
@@ -60,15 +61,17 @@ def through_blt(
             for j in range(size):
                 total[j] = min(max(total[j], -most_of_row), most_of_row)
                 row[j] = total[j]
+            for j in range(len(epoch)):
                 epoch[j] += total[j]
             blt.move(total, encoder[0], encoder[1], encoder[2], row)
             for j in range(size):
                 row[j] = (math.floor(row[j] * to_steps + 0.5) + noise[done, j]) * from_steps
-                decoded[j] = row[j]
+                running[j] += row[j]
                 total[j] = 0.0
-            blt.move(row, decoder[0], decoder[1], decoder[2], decoded)
+            blt.move(row, decoder[0], decoder[1], decoder[2], running)
             for j in range(size):
-                running[j] += decoded[j]
+                noisy[done, j] = running[j]
+            for j in range(len(past)):
                 noisy[done, j] = past[j] + running[j]
             decide(domain, noisy, done, strides[done], point, points)
             done += 1

@@ -30,11 +30,14 @@ from scipy.optimize import minimize
 
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.errors import InvalidInput, one_of, whole
+from tacit.mechanisms.closed_forms import coefficients, mean_squares, prefix_squares, series, squares, weights
 from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
 from tacit.passes import Block
 
 Aim = Literal["max", "mean"]
+
+_BLOCK = 2**13  # errors that are added up together
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class BLTCoder(OneRowEach):
 
     def __post_init__(self) -> None:
         th, ph = np.array(self.decays), np.array(self.inverse_decays)
-        object.__setattr__(self, "_arrays", tuple(map(fixed, (th, ph, _weights(th, ph), _weights(ph, th)))))
+        object.__setattr__(self, "_arrays", tuple(map(fixed, (th, ph, weights(th, ph), weights(ph, th)))))
 
     @property
     def whole(self) -> bool:
@@ -89,12 +92,12 @@ class BLTCoder(OneRowEach):
     @property
     def column(self) -> float:
         th, _, om, _ = self._arrays
-        return math.sqrt(1.0 + float(_squares(om, th, self.n - 1.0))) * (1.0 + 1e-12 + self.n * 2.0**-51)
+        return math.sqrt(1.0 + float(squares(om, th, self.n - 1.0))) * (1.0 + 1e-12 + self.n * 2.0**-51)
 
     @property
     def reach(self) -> float:
         th, _, om, _ = self._arrays
-        return float(1.0 + np.sum(om * _series(th, self.n - 1.0)))
+        return float(1.0 + np.sum(om * series(th, self.n - 1.0)))
 
     @property
     def blur(self) -> float:
@@ -103,12 +106,18 @@ class BLTCoder(OneRowEach):
         To that comes the sum of m + 1 terms, with m + 2 units of each.
         """
         th, _, om, _ = self._arrays
-        kept = _series(th, float(self.n))
+        kept = series(th, float(self.n))
         return 2.0**-53 * float(np.sum(om * (4.0 * kept**2 + (len(om) + 4.0) * kept)) + len(om) + 4.0)
 
     def error(self, k: ArrayLike) -> Array:
         th, ph = self._arrays[:2]
-        return np.sqrt(_prefix_squares(th, ph, np.asarray(k, dtype=np.float64)))
+        return np.sqrt(prefix_squares(th, ph, np.asarray(k, dtype=np.float64)))
+
+    def errors(self, k: int, count: int) -> Array:
+        """`error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are kept."""
+        first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
+        rows = np.concatenate([_errors_of(self, block) for block in range(first, last + 1)])
+        return rows[k - 1 - first * _BLOCK :][:count]
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
         m = len(self.decays)
@@ -161,11 +170,22 @@ class BLTCoder(OneRowEach):
 
         th, ph, om, inverse = self._arrays
         encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
-        running, zero = public["sum"].copy(), np.zeros(len(block.point))
-        past, epoch = zero if past is None else past, zero.copy() if epoch is None else epoch
+        running, none = public["sum"].copy(), np.empty(0)
+        past, epoch = none if past is None else past, none if epoch is None else epoch
         sides = (th, om, encoder), (ph, inverse, decoder)
         block.check(through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch))
         return {"buffers": encoder}, {"buffers": decoder, "sum": running}
+
+
+@lru_cache(maxsize=64)
+def _errors_of(coder: BLTCoder, block: int) -> Array:
+    """Of a block of rows: the closed form for its first, then term by term."""
+    from tacit.kernels import blt
+
+    (th, ph), first = coder._arrays[:2], block * _BLOCK
+    b, be = coefficients(th, ph)
+    before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
+    return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
 
 
 @lru_cache(maxsize=256)
@@ -224,65 +244,7 @@ def _objective(th: Array, ph: Array, n: int, aim: Aim) -> Array:
     """The logarithm of the squared error at mu = 1; large where decays coincide."""
     apart = np.diff(np.stack([th, ph], axis=-1).reshape(*th.shape[:-1], -1), axis=-1)
     with np.errstate(all="ignore"):
-        column = 1.0 + _squares(_weights(th, ph), th, n - 1.0)
-        error = _prefix_squares(th, ph, np.asarray(float(n))) if aim == "max" else _mean_squares(th, ph, n)
+        column = 1.0 + squares(weights(th, ph), th, n - 1.0)
+        error = prefix_squares(th, ph, np.asarray(float(n))) if aim == "max" else mean_squares(th, ph, n)
         found = np.log(column * error)
     return np.where((apart < -1e-15).all(axis=-1) & np.isfinite(found), found, 1e3)
-
-
-def _weights(th: Array, ph: Array) -> Array:
-    """`om_i = Π_j (th_i - th'_j)/Π_{j≠i} (th_i - th_j)`, along the last axis."""
-    above = np.prod(th[..., :, None] - ph[..., None, :], axis=-1)
-    apart = th[..., :, None] - th[..., None, :] + np.eye(th.shape[-1])
-    return np.asarray(above / np.prod(apart, axis=-1))
-
-
-def _series(r: Array, n: ArrayLike) -> Array:
-    """`1 + r + … + r^(n-1)`."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.expm1(np.asarray(n) * np.log(r)) / (r - 1.0))
-
-
-def _below_one(logs: Array) -> Array:
-    """`exp(logs) - 1` of negative logarithms, to 2⁻⁴³ of it: `expm1`, a slow function, where that takes it."""
-    found = np.exp(logs) - 1.0
-    near = logs > -(2.0**-10)
-    found[near] = np.expm1(logs[near])
-    return np.asarray(found)
-
-
-def _pairs(x: Array) -> Array:
-    return np.asarray(x[..., :, None] * x[..., None, :])
-
-
-def _squares(weights: Array, decays: Array, n: float) -> Array:
-    """`Σ_{k<n} (Σ_i weights_i·decays_i^k)²`."""
-    return np.sum(_pairs(weights) * _series(_pairs(decays), n), axis=(-2, -1)) if n > 0 else np.zeros(decays.shape[:-1])
-
-
-def _coefficients(th: Array, ph: Array) -> tuple[Array, Array]:
-    """`b` and `be_i` of `b_k = b + Σ be_i·th'_i^k`."""
-    return np.prod((1.0 - th) / (1.0 - ph), axis=-1), -_weights(ph, th) / (1.0 - ph)
-
-
-def _prefix_squares(th: Array, ph: Array, k: Array) -> Array:
-    """`Σ_{l<k} b_l²`, for one strategy and many k, or for many strategies and one k."""
-    b, be = _coefficients(th, ph)
-    with np.errstate(divide="ignore"):
-        gone = _below_one(k[..., None] * np.log(ph))  # e_i = th'_i^k - 1; of products of two: e_i + e_j + e_i·e_j
-    single, weights = be / (ph - 1.0), _pairs(be) / (_pairs(ph) - 1.0)
-    rows = np.einsum("...i,...ij->...j", gone, weights)  # not BLAS, which rounds by how many there are
-    rows = rows * (gone + 2.0) + 2.0 * b[..., None] * single * gone
-    return np.asarray(b * b * k + np.einsum("...i->...", rows))
-
-
-def _mean_squares(th: Array, ph: Array, n: int) -> Array:
-    """The mean over k = 1..n of `Σ_{l<k} b_l²`, that is `Σ_{l<n} b_l²·(n - l)/n`."""
-    b, be = _coefficients(th, ph)
-
-    def falling(r: Array) -> Array:
-        """`Σ_{l<n} r^l·(n - l)/n`."""
-        return np.asarray((1.0 - r * _series(r, float(n)) / n) / (1.0 - r))
-
-    double = np.sum(_pairs(be) * falling(_pairs(ph)), axis=(-2, -1))
-    return np.asarray(b * b * (n + 1.0) / 2.0 + 2.0 * b * np.sum(be * falling(ph), axis=-1) + double)

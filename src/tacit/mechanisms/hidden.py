@@ -16,7 +16,7 @@ from tacit.errors import BudgetExhausted, InvalidInput
 from tacit.mechanisms.lattice import checked, ideal_mu, lattice_step, on_lattice, settle
 from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
-from tacit.mechanisms.strategy import Coder, LeadingCoder
+from tacit.mechanisms.strategy import Coder, CountsErrors, LeadingCoder
 from tacit.passes import Block, HiddenRows
 from tacit.schedule import Every, Timetable
 
@@ -102,6 +102,8 @@ class HiddenSums(NoiseByRelease):
 
     def noise_sds(self, k: int, count: int) -> Array:
         """Deviations of as many sums from the k-th on."""
+        if isinstance(self.coder, CountsErrors):
+            return self.sd * self.coder.errors(k, count)
         return self.sd * self.coder.error(np.arange(k, k + count))
 
     @property

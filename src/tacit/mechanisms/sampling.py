@@ -44,7 +44,7 @@ GUMBEL_STEP = 2.0**-32
 GUMBEL_ERROR = 0.51
 """Each integer of `lattice_gumbel` lies within this many units of an ideal Gumbel variable."""
 
-_ZEROS = bytes(2**16)  # what is encrypted, in pieces
+_ZEROS = bytes(2**18)  # what is encrypted, in pieces
 
 
 class Bits(Protocol):

@@ -72,6 +72,14 @@ class Coder(Protocol):
 
 
 @runtime_checkable
+class CountsErrors(Protocol):
+    """A coder with a faster way to errors of rows that follow each other."""
+
+    def errors(self, k: int, count: int) -> Array:
+        """`error` of as many rows from the k-th on, up to rounding; a row's own does not depend on the cut."""
+
+
+@runtime_checkable
 class LeadingCoder(Protocol):
     """A coder with a compiled loop that takes a learner with feedback inside."""
 
