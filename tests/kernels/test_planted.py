@@ -188,8 +188,8 @@ FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for f
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault, monkeypatch):
-    """Each of them alone."""
+    """Each of them alone; where releases are missing, by the stream itself."""
     module, old, new, case = FAULTS[fault]
     plain_kernels(monkeypatch, module, old, new)
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, RuntimeError)):
         assert_agree(*case)

@@ -47,9 +47,9 @@ def through_blt(
     """Writes noisy sums and points of these rounds.
 
     `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
-    multiplied by `inner`, and `past` is added to sums, for a strategy that is part of another; else it is empty. What
-    changes is `point`, `total` (gradients since the last release), buffers, `running` (the decoder's sum) and `epoch` (all
-    rows, if it is not empty).
+    multiplied by `inner`, and `past` is added to sums, for a strategy that is part of another; else it is empty.
+    Changed are `point`, `total` (gradients since the last release), the buffers, `running` (the decoder's sum) and
+    `epoch` (all rows, if it is not empty).
     """
     loss, domain, steepest, most, lattice = learner
     count, size, done = len(rounds), len(point), 0
