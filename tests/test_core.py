@@ -118,6 +118,20 @@ def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled)
         np.testing.assert_allclose(release.point, PROBLEM.domain.project(release.noisy), rtol=few_units, atol=0.0)
 
 
+@pytest.mark.privacy
+@both_passes
+def test_every_release_gets_the_noise_that_was_drawn_for_it(compiled):
+    """All of it, to the last lattice step: that is what a run with noise releases beside one without."""
+    private = passing(pigd(PROBLEM, BUDGET, HORIZON, seed=1), compiled)
+    silent = silenced(passing(pigd(PROBLEM, BUDGET, HORIZON, seed=1), compiled))
+    noisy, exact = (p.run(p.start(), X, Y)[1].noisy for p in (private, silent))
+    _, step = private.calibrated.levels_of(1, HORIZON)
+    drawn = private.calibrated.noise(1, 1, HORIZON)
+    assert drawn.any(axis=1).all()
+    np.testing.assert_array_equal((noisy - exact) / step[:, None], drawn)
+
+
+@pytest.mark.privacy
 @both_passes
 def test_noise_is_really_there(compiled):
     """The planted fault of the test above: with noise, the rows are not the exact iterates."""

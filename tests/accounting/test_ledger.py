@@ -54,6 +54,7 @@ def contents(ledger):
     return ledger.reserved, ledger.spent, repr(ledger)
 
 
+@pytest.mark.privacy
 def test_two_halves_fit_and_no_more():
     """Reservations add up to the budget; one more, however small, is refused."""
     ledger = Ledger(BUDGET)
@@ -82,6 +83,7 @@ def test_without_a_budget_everything_fits():
     assert ledger.reserved.mu_squared == 300.0
 
 
+@pytest.mark.privacy
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(1, 100)), min_size=1, max_size=6))
 def test_costs_add_over_lineages(costs):
@@ -106,6 +108,7 @@ def test_opening_reserves_and_spends_nothing():
     assert ledger.spent.mu_squared == 0.25
 
 
+@pytest.mark.privacy
 @pytest.mark.parametrize("again", [0, 1, 3, -1, 99])
 def test_a_generation_is_accepted_once(again):
     """A used generation, an older one, or one that never was: refused, and nothing is recorded."""
@@ -186,6 +189,7 @@ def test_a_known_lineage_goes_on_where_it_stands():
     ledger.commit("stream", at(5), at(6), HALF)
 
 
+@pytest.mark.privacy
 @pytest.mark.parametrize("generation", [0, 4, 6])
 def test_a_known_lineage_goes_on_nowhere_else(generation):
     """Opening a lineage at any other generation, an old snapshot's for one, is refused, and changes nothing."""
@@ -209,6 +213,7 @@ def test_generations_may_skip():
     assert ledger.spent.mu_squared == 0.6
 
 
+@pytest.mark.privacy
 @pytest.mark.parametrize("following", [0, -1])
 def test_generations_never_go_back(following):
     """A commit that would leave its generation usable is refused, and nothing is recorded."""
@@ -220,6 +225,7 @@ def test_generations_never_go_back(following):
     assert contents(ledger) == before
 
 
+@pytest.mark.privacy
 def test_spent_never_falls():
     """A commit of less than the lineage had spent before is refused, and nothing is recorded."""
     ledger = Ledger()
@@ -231,6 +237,7 @@ def test_spent_never_falls():
     ledger.commit("stream", at(1), at(2), gaussian(0.5))
 
 
+@pytest.mark.privacy
 def test_spent_stays_within_what_was_reserved():
     """A lineage that would spend past its reservation is refused, and nothing is recorded."""
     ledger = Ledger(BUDGET)
@@ -256,6 +263,7 @@ def test_a_charge_is_spent_at_once():
     assert contents(ledger) == before
 
 
+@pytest.mark.privacy
 def test_a_charge_is_of_the_relation_of_its_ledger():
     """The first one settles it; by default it is replacement."""
     ledger = Ledger()
@@ -286,6 +294,7 @@ def test_racing_charges_keep_the_budget(eager_threads):
         assert ledger.spent == ledger.reserved == total([HALF, HALF])
 
 
+@pytest.mark.privacy
 def test_one_relation_for_all_models_of_a_stream():
     """Costs against different neighbours do not add: mixing them is refused, and changes nothing."""
     ledger = Ledger(BUDGET)
@@ -335,6 +344,7 @@ print(os.read(inside, 20).decode(), books.guard_of("stream") is ledger)
 """
 
 
+@pytest.mark.privacy
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_has_no_ledger():
     """After a fork the child finds no ledger for its parent's streams, and the parent keeps its own."""

@@ -98,6 +98,7 @@ def test_bounds_of_low_precision():
     assert exact_square(V[0]) <= Fraction(float(bound)) ** 2
 
 
+@pytest.mark.privacy
 @settings(max_examples=50)
 @given(st.floats(-1e308, 1e308), st.floats(1e-6, 1e6))
 def test_labels_are_cut(label, bound):
@@ -314,6 +315,7 @@ def test_constants_of_a_known_problem():
     assert Problem(Squared(), WholeSpace(), 3, label_bound=1.0).gradient_diameter == math.inf
 
 
+@pytest.mark.privacy
 @pytest.mark.parametrize("name", LOSSES)
 def test_zero_out_needs_one_gradient(name):
     """One gradient being 0, the diameter is the longest gradient: at most that of replacing, at least half of it."""
@@ -324,6 +326,7 @@ def test_zero_out_needs_one_gradient(name):
     assert zero_out.gradient_diameter <= replace.gradient_diameter * (1.0 + 1e-7)
 
 
+@pytest.mark.privacy
 def test_the_intercept_enters_every_constant():
     """With an intercept c every formula has `sqrt(R² + c²)` in place of R."""
     with_intercept = Problem(Logistic(), L2Ball(1.0), 2, feature_bound=3.0, intercept=4.0)

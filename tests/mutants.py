@@ -1,0 +1,176 @@
+"""Ways to break the package's privacy by one line, and how its own tests are run on a copy that is broken so."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "tacit"
+
+SELECTED = (
+    "accounting/test_ledger.py",
+    "mechanisms/test_tree.py",
+    "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
+    "mechanisms/test_sampling.py::test_secret_bits_never_repeat",
+    "problem/test_problem.py",
+    "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
+    "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
+    "mechanisms/test_gaussian.py",
+    "mechanisms/test_secrecy.py::test_children_and_parents_have_no_noise_in_common",
+    "mechanisms/test_secrecy.py::test_a_key_is_drawn_for_each_call_and_stored_nowhere",
+    "test_core.py",
+    "mechanisms/test_whitebox.py::test_other_shapes_cost_the_same",
+)
+"""Where privacy is tested within a minute, what needs no compiled code first: of these, the tests marked `privacy`."""
+
+PYTEST = "import sys, pytest, tacit; print(tacit.__file__, flush=True); sys.exit(pytest.main(sys.argv[1:]))"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: what stands once in a file of the package, and what stands there instead."""
+
+    name: str
+    file: str
+    text: str
+    instead: str
+
+    def planted(self, source: str) -> str:
+        """The source with the fault in it."""
+        if (found := source.count(self.text)) != 1:
+            raise LookupError(
+                f"{self.name!r} replaces a text that should occur once in {self.file}, and occurs {found} times: "
+                f"{self.text!r}. Let the mutant in tests/mutants.py say what stands there now."
+            )
+        return source.replace(self.text, self.instead)
+
+
+MUTANTS = (
+    Mutant(
+        "sensitivity halved",
+        "learners/igd.py",
+        "moved = self.problem.gradient_diameter / self.inertia(t)",
+        "moved = 0.5 * self.problem.gradient_diameter / self.inertia(t)",
+    ),
+    Mutant(
+        "noise on one release skipped: not drawn",
+        "mechanisms/lattice.py",
+        "lattice_normal((sd / step)[:, None],",
+        "lattice_normal((sd / step * (np.array(releases) != 2))[:, None],",
+    ),
+    Mutant(
+        "noise on one release skipped: not added, in compiled code",
+        "kernels/lattice.py",
+        "(_to_step(row[j], per_step, largest) + noise[k, j]) * step",
+        "(_to_step(row[j], per_step, largest) + (noise[k, j] if k != 1 else 0)) * step",
+    ),
+    Mutant(
+        "same noise twice: one row for two releases",
+        "mechanisms/releases.py",
+        "return self.draw(range(k, k + count), secret_bits())",
+        "return self.draw(range(k, k + count), secret_bits())[np.arange(count) // 2 * 2]",
+    ),
+    Mutant(
+        "same noise twice: one key for two calls",
+        "mechanisms/sampling.py",
+        'def secret_bits() -> Bits:\n    """A source of 64-bit words that nobody can predict."""\n'
+        "    return _counter_mode(os.urandom(32))",
+        "def secret_bits(key: bytes = os.urandom(32)) -> Bits:\n    return _counter_mode(key)",
+    ),
+    Mutant(
+        "clipping off",
+        "problem/door.py",
+        "return bound * (1.0 - max(1e-12, dimension * 2.0**-51))",
+        "return bound * 1e9",
+    ),
+    Mutant(
+        "level count off by one",
+        "mechanisms/tree.py",
+        "return math.sqrt(self.levels) *",
+        "return math.sqrt(max(1, self.levels - 1)) *",
+    ),
+    Mutant(
+        "wrong neighbour relation",
+        "problem/problem.py",
+        'if self.neighbours == "zero-out":',
+        'if self.neighbours in ("replace", "zero-out"):',
+    ),
+    Mutant(
+        "intercept outside the bound",
+        "problem/problem.py",
+        "math.hypot(self.feature_bound, self.intercept)",
+        "self.feature_bound",
+    ),
+    Mutant(
+        "lattice too coarse",
+        "mechanisms/levels.py",
+        "return Level(moved, sd, step)",
+        "return Level(moved, sd, 2.0 * step)",
+    ),
+    Mutant(
+        "seed fixed",
+        "mechanisms/sampling.py",
+        "_counter_mode(os.urandom(32))",
+        "_counter_mode(bytes(32))",
+    ),
+    Mutant(
+        "budget not charged",
+        "accounting/ledger.py",
+        "line.live, line.spent = following, spent",
+        "line.live = following",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of the tests ended: pytest's exit code, which package it saw, seconds of a core, what it printed."""
+
+    code: int
+    package: Path
+    seconds: float
+    printed: str
+
+    @property
+    def caught_by(self) -> str | None:
+        """The test that failed; None if none did, and if there was no testing, or an error around a test."""
+        failed = re.search(r"^FAILED (\S+::.+?)(?: - .*)?$", self.printed, re.MULTILINE)
+        return failed[1] if self.code == 1 and failed else None
+
+
+def copied(to: Path, mutant: Mutant | None = None) -> Path:
+    """A copy of the package, without anything compiled, and with a fault in it."""
+    package = Path(shutil.copytree(PACKAGE, to / "tacit", ignore=shutil.ignore_patterns("__pycache__")))
+    if mutant is not None:
+        file = package / mutant.file
+        file.write_text(mutant.planted(file.read_text(encoding="utf-8")), encoding="utf-8")
+    return package
+
+
+def outcome_of(package: Path, limit: float = 300.0) -> Outcome:
+    """Run the selected tests on a copy, up to the first that fails; code is compiled for it alone."""
+    own = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(package.parent / "compiled")}
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    options = ["-m", "privacy and not slow", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-c", PYTEST, *options, *(f"tests/{selected}" for selected in SELECTED)]
+    before = os.times()
+    run = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=outside | own,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=limit,
+        check=False,
+    )
+    after = os.times()
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    first, _, printed = run.stdout.partition("\n")
+    return Outcome(run.returncode, Path(first).parent, seconds, printed + run.stderr)
