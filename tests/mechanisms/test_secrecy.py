@@ -17,6 +17,7 @@ import pytest
 from kernels.streams import private, stream
 from mechanisms.draws import repeats
 from tacit import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
+from tacit.learners.together import Coded
 from tacit.mechanisms import releases, sampling
 from tacit.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
 
@@ -169,7 +170,7 @@ def test_sources_are_forgotten(monkeypatch):
 
 # Ahead of the data.
 
-VERBS = ("absorb", "hand_over", "hand_over_all", "release_all", "encode", "hide_all", "lead")
+VERBS = ("absorb", "hand_over", "hand_over_all", "release", "encode", "hide_all", "lead")
 STREAMS = [
     ("igd, hinge, ball", "gaussian", "every"),
     ("giga, squared, box", "gaussian", "every 7"),
@@ -199,8 +200,8 @@ def watch(one: Private, monkeypatch) -> list[object]:
         return lambda *args, **kwargs: (events.append(name), verb(*args, **kwargs))[1]
 
     monkeypatch.setattr(releases, "secret_bits", asked)
-    monkeypatch.setattr(Private, "_advance", noted("block", Private._advance))
-    for owner in {type(one.learner), type(one.calibrated)}:
+    monkeypatch.setattr(Problem, "legal", noted("block", Problem.legal))
+    for owner in {type(one.learner), type(one.calibrated), Coded}:
         for name in VERBS:
             if hasattr(owner, name):
                 monkeypatch.setattr(owner, name, noted("examples", getattr(owner, name)))
