@@ -36,7 +36,8 @@ from tacit import (
 )
 from tacit.problem.sources import SparseRows
 
-COMPRESSED = [(name, "gaussian") for name in TAIL if " of " not in name and "simplex" not in name]
+DENSE = (" of ", "simplex", "ftl", "whole losses", "softmax", "one hot")
+COMPRESSED = [(name, "gaussian") for name in TAIL if not any(part in name for part in DENSE)]
 COMPRESSED += [
     (name, strategy)
     for name in ENTRY

@@ -140,8 +140,9 @@ class EWOO:
         return {"losses": losses}, np.asarray((sums + rounds[:, None] * self._ridge) * self._step, dtype=np.float64)
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The candidates whose numbers were released."""
-        return np.array(self._net[noisy[:, 0].astype(np.int64)])
+        """The candidates whose numbers were released, or the best of each row of losses."""
+        winners = noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)
+        return np.array(self._net[winners])
 
     @cached_property
     def certificate(self) -> Certificate:
