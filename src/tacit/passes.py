@@ -2,8 +2,8 @@
 
 `Definition` is one release at a time, by the verbs of the two protocols: what every other pass is measured against.
 `Together` takes the releases of a block at once, for a learner that does not look at released points and has the verbs
-for it. A learner that does look brings a pass of its own. All of them draw the noise of a block before they look at
-its examples, and release the same, up to rounding errors, which certificates pay for.
+for it. A learner may bring a pass of its own, and one that does look has no other. All of them draw the noise of a
+block before they look at its examples, and release the same, up to rounding errors, which certificates pay for.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Collected:
     """Releases of a call, as they come: in arrays of their final size, which large pages of memory serve best."""
 
     def __init__(self, rounds: Integers, first: int) -> None:
-        self.rounds, self.first, self.done, self.written_to = rounds, first, 0, 0
+        self.rounds, self.first, self.done, self.made = rounds, first, 0, 0
         self.arrays = np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
 
     def add(self, noisy: Array, points: Array, noise_sd: Array) -> None:
@@ -137,11 +137,11 @@ class Collected:
 
     def written(self, count: int) -> None:
         """Say how many releases were written to the places given last."""
-        self.written_to += count
+        self.made += count
 
     def releases(self, simulated: bool) -> Releases:
         """All of them; never memory that no release was written to."""
         noisy, points, noise_sd = self.arrays
-        if not self.written_to == self.done == len(self.rounds):
+        if not self.made == self.done == len(self.rounds):
             raise RuntimeError(f"not all of {len(self.rounds)} releases were made: a pass of tacit is wrong.")
         return Releases(self.rounds, self.first, noisy, points, noise_sd, simulated)

@@ -8,12 +8,13 @@ from typing import get_args
 import pytest
 from typer.testing import CliRunner
 
-from tacit import InvalidInput, Privacy
+from tacit import InvalidInput, Privacy, audit_cli
 from tacit.accounting.exact import mu_of
 from tacit.audit import audit, tight_pair, tight_private
 from tacit.audit.problems import Algorithm
 from tacit.audit.verdict import claimed_mu_of, game_of
 from tacit.cli import app
+from tacit.contracts import Calibration
 
 pytestmark = pytest.mark.privacy
 
@@ -51,7 +52,7 @@ def test_exact_noise_holds(algorithm):
 @pytest.mark.parametrize("algorithm", [name for name in get_args(Algorithm) if name != "ewoo"])
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 def test_the_tight_pair_is_tight(algorithm, neighbours):
-    """No example of the stream moves its transcript by less than 99.9 % of what is claimed, or by more."""
+    """The first example that counts moves the transcript by 99.9 % of what is claimed or more, and not beyond."""
     private = tight_private(algorithm, BUDGET, 50, neighbours=neighbours)
     assert 0.999 < game_of(private, tight_pair(private)).apart / claimed_mu_of(private) <= 1.0
 
@@ -101,6 +102,12 @@ def test_a_refutation_for_people():
     done = run("pigd", "--ridge", ".01", "--calibration", "paper-printed", "--rounds", "8", "--trials", "200")
     assert done.exit_code == 1
     assert "REFUTED: the two worlds are told apart" in done.stdout
+
+
+def test_the_command_takes_what_the_library_does():
+    """The command names algorithms and calibrations itself, so that others start at once."""
+    assert get_args(audit_cli.Name) == get_args(Algorithm)
+    assert get_args(audit_cli.Calibrations) == get_args(Calibration)
 
 
 def test_usage():

@@ -261,7 +261,7 @@ def test_the_fault_is_caught(name):
 
 
 def test_the_wrapping_is_not_what_is_caught():
-    """Wrapped without a fault, learners keep their contract, but that they do not compare equal."""
+    """Wrapped without a fault, learners keep their contract."""
     for learner in (IGD(DISC), TOTAL, FTRL(DISC), experts(3), LEARNERS["qftl"]):
         assert broken(Wrapped(learner)) == set()
 
@@ -321,7 +321,7 @@ def test_a_budget_that_is_not_kept_is_caught(monkeypatch):
 
 def test_the_message_says_what_to_do():
     """What broke, by how much, for which pair, and the remedy."""
-    with pytest.raises(ContractBroken, match=r"uses|moves the row by 1\.0\d+ of what is certified.*a larger bound"):
+    with pytest.raises(ContractBroken, match=r"moves the row by 1\.0\d+ of what is certified.*a larger bound"):
         check_learner(Short(IGD(DISC)))
 
 

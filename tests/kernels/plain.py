@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import tacit.kernels
-import tacit.mechanisms.ziggurat  # noqa: F401: the sampler stays compiled
+import tacit.mechanisms.ziggurat  # so that it stays compiled
 
 ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt")
 ORDER += (

@@ -72,16 +72,6 @@ def anchored(learner, x, i):
     return [a * i / (i + 1) for a in x], 1 / (mpmath.mpf(learner.problem.ridge) * (i + 1))
 
 
-def allowed(learner, i):
-    """The error that step i is charged with: half of what `rounding` and `_inexactness` have for two runs."""
-    p, inertia = learner.problem, float(learner.inertia(float(i)))
-    rounding = 16.0 * (learner.row_size + 8) * UNIT * (learner.longest_iterate + p.lipschitz / inertia)
-    if isinstance(learner, GIGA):
-        return rounding
-    unit = 4.0 * (learner.row_size + 8) * UNIT * p.norm_bound
-    return rounding + unit * learner._largest * math.sqrt(p.loss.curvature / inertia)
-
-
 def steps(learner, seed, count=8):
     """Iterates near the border or in it, examples that are long or short, early and late."""
     rng, p = np.random.default_rng(seed), learner.problem
@@ -110,8 +100,9 @@ def worst_share(learner, taken, seed=3):
     for x, v, y, i in steps(learner, seed):
         found = taken(learner, x, v, y, i)
         with mpmath.workdps(exact.DIGITS):
-            off = error(learner, found, *anchored(learner, x, i)[:1], v, y, anchored(learner, x, i)[1])
-        worst = max(worst, off / allowed(learner, i))
+            anchor, pull = anchored(learner, x, i)
+            off = error(learner, found, anchor, v, y, pull)
+        worst = max(worst, off / exact.allowed(learner, i))
         assert learner.problem.domain.contains(found)
     return worst
 
@@ -146,7 +137,7 @@ def test_brackets_are_the_last_resort(domain, monkeypatch):
     learner = made("igd", "softmax 2", domain, 0.2)
     for x, v, y, i in steps(learner, 1, 1 if "ball" in domain else 3):
         apart = compiled(learner, x, v, y, i) - defined(learner, x, v, y, i)
-        assert np.linalg.norm(apart) <= allowed(learner, i)
+        assert np.linalg.norm(apart) <= exact.allowed(learner, i)
 
 
 @pytest.mark.parametrize("domain", SETS)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mechanisms.strategies import EPOCHS, STRATEGIES, dense
+from mechanisms.strategies import EPOCHS, LOWER_BOUND, STRATEGIES, dense
 from tacit import Anytime, InvalidInput
 from tacit.mechanisms.strategy import matrices
 
@@ -16,10 +16,11 @@ TABLE = {2**10: 5.1, 2**14: 6.1, 2**17: 6.8, 2**20: 7.4}
 
 @pytest.mark.parametrize("n", TABLE)
 def test_largest_errors(n):
-    """At mu = 1, no larger than in theory.md, §3, and less than twice the least possible."""
+    """At mu = 1, no larger than stated here, nor much less, and less than twice the least possible."""
     largest = float(np.max(Anytime().errors(n)))
     assert largest <= TABLE[n]
     assert largest > 0.9 * TABLE[n]
+    assert largest < 2.0 * LOWER_BOUND[n]
 
 
 @pytest.mark.parametrize("name", EPOCHS)

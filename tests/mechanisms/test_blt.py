@@ -30,7 +30,7 @@ def coefficients(coder: BLTCoder, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n", TABLE)
 def test_largest_errors(n):
-    """Four buffers, at mu = 1, within half a percent of theory.md, §3."""
+    """Four buffers, at mu = 1, within half a percent of docs/running_sums.md."""
     coder = BLT().coder(n)
     assert coder.column * float(coder.error(n)) == pytest.approx(TABLE[n], rel=5e-3)
 

@@ -196,7 +196,7 @@ def test_generous_budgets_can_be_planned(epsilon, horizon):
     ("epsilon", "delivered", "true"), [(0.01, 0.034, False), (0.1, 0.118, False), (1.0, 0.40, True), (10.0, 1.4, True)]
 )
 def test_the_papers_tree_is_charged_for_what_it_is(epsilon, delivered, true):
-    """With epsilon where epsilon² belongs it is refused below, wasteful above (theory.md, row 13)."""
+    """With epsilon where epsilon² belongs it is refused below, wasteful above (docs/errata.md, E13)."""
     plan = {"strategy": BinaryTree(refined=False), "calibration": "paper-printed"}
     private = private_sum(1, 1.0, Privacy(epsilon, 1e-6), 100_000, allow_broken=True, **plan)
     assert private.guarantee.epsilon == pytest.approx(delivered, rel=0.02)

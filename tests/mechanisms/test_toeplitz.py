@@ -16,7 +16,7 @@ TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.82, 2**20: 5.48}
 
 @pytest.mark.parametrize("n", TABLE)
 def test_largest_errors(n):
-    """At mu = 1 within half a percent of theory.md, §3, and of `(ln n + 3.350)/pi`."""
+    """At mu = 1 within half a percent of docs/running_sums.md, and of `(ln n + 3.350)/pi`."""
     largest = float(np.max(SquareRoot().errors(n)))
     assert largest == pytest.approx(TABLE[n], rel=5e-3)
     assert largest == pytest.approx((math.log(n) + 3.350) / math.pi, rel=1e-3)

@@ -47,6 +47,10 @@ class Audit:
 
     That is one that refutes the claim, if any does; else the one whose worlds lie farthest apart, which was played in
     full.
+
+    >>> report = audit("private_sum", Privacy(1.0, 1e-6), rounds=5, trials=500)
+    >>> report.verdict, len(report.games)
+    ('holds', 7)
     """
 
     algorithm: Algorithm
@@ -66,12 +70,7 @@ class Audit:
         return self.worst.finding.verdict
 
     def as_data(self) -> dict[str, Any]:
-        """For machines.
-
-        >>> report = audit("private_sum", Privacy(1.0, 1e-6), rounds=5, trials=500)
-        >>> report.as_data()["verdict"]
-        'holds'
-        """
+        """For machines."""
         found = self.worst.finding
         return {
             "algorithm": self.algorithm,

@@ -53,7 +53,7 @@ def directions(moved: Array, still: Array | None = None) -> tuple[Array, Array]:
     return along, length
 
 
-class Game(Protocol):
+class TwoWorlds(Protocol):
     """A pair of streams that can be played any number of times."""
 
     @property

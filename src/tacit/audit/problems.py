@@ -49,7 +49,7 @@ def tight_private(
     """
     one_of("algorithm", algorithm, get_args(Algorithm))
     if calibration != "exact" and algorithm in ("pftrl", "ewoo"):
-        raise InvalidInput(f"the paper states no constants for {algorithm}. Use --calibration exact.")
+        raise InvalidInput(f"the paper states no constants for {algorithm}. Use calibration='exact'.")
     paper: dict[str, Any] = {"calibration": calibration, "allow_broken": True}
     line = Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     ball = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)

@@ -9,11 +9,11 @@ from scipy.special import fdtri, ndtri
 
 from tacit.arrays import Array
 from tacit.audit.interval import spread_interval
-from tacit.audit.played import Game, Played
+from tacit.audit.played import Played, TwoWorlds
 from tacit.audit.spread import Statistic
 
 
-def unlike_seeded(game: Game, found: Statistic, played: Played, trials: int, error: float) -> list[str]:
+def unlike_seeded(game: TwoWorlds, found: Statistic, played: Played, trials: int, error: float) -> list[str]:
     """What secret noise does otherwise, but for a false alarm of probability `error`.
 
     Deviations are compared by the F-law, in both worlds, of the statistic and over all releases: four tests with an

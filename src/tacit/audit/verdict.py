@@ -13,7 +13,7 @@ from tacit.arrays import Array
 from tacit.audit.common_noise import CommonNoise
 from tacit.audit.interval import Interval, mean_interval, spread_interval
 from tacit.audit.pairs import Adversary, Pair
-from tacit.audit.played import Game, Played
+from tacit.audit.played import Played, TwoWorlds
 from tacit.audit.replay import Replayed
 from tacit.audit.secret import unlike_seeded
 from tacit.audit.shape import not_normal
@@ -53,6 +53,12 @@ class Finding:
         What refutes the claim; none if it holds.
     statistic : tuple of ndarray
         The statistic in both worlds, trial by trial.
+
+    Examples
+    --------
+    >>> worlds, complaint = (np.zeros(1), np.ones(1)), "the noise is at most 0.5 of what is stated"
+    >>> Finding(Privacy(1.0, 1e-6), 0.24, 0.5, (0.4, 0.6), 0.25, 0.5, 0.5, 100, (complaint,), worlds).verdict
+    'refuted'
     """
 
     claimed: Privacy
@@ -128,7 +134,7 @@ def tell_apart(
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), statistic)
 
 
-def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) -> Game:
+def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) -> TwoWorlds:
     """On common noise where that is enough; else along what was released."""
     fixed = adversary is None and _blind(private)
     return CommonNoise(private, pair) if fixed else Replayed(private, pair, adversary)

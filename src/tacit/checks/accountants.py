@@ -26,7 +26,11 @@ _COSTS = (
 
 @runtime_checkable
 class Accountant(Protocol):
-    """Adds up what releases cost, and reads it as (epsilon, delta)."""
+    """Adds up what releases cost, and reads it as (epsilon, delta).
+
+    >>> round(Exact().epsilon(Exact().total([gaussian(0.02), gaussian(0.03)]), delta=1e-6), 3)
+    0.941
+    """
 
     def total(self, costs: Iterable[Cost]) -> Cost:
         """All costs together, adaptively too."""

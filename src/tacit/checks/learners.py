@@ -8,15 +8,13 @@ import numpy as np
 
 from tacit.arrays import Arrays
 from tacit.checks.streams import copied, generator, same
-from tacit.checks.suite import demand, skip
+from tacit.checks.suite import COPY, demand, skip
 from tacit.checks.trial import Trial
 from tacit.learners.together import one_by_one
 from tacit.passes import LearnsTogether
 
 ROUNDING = 1e-6
 """Two ways of computing a row may differ by this share of what one example moves it by."""
-
-_COPY = "Copy what you change: verbs are given values, and return new ones."
 
 
 def absorb_and_hand_over_are_pure(trial: Trial) -> None:
@@ -28,16 +26,16 @@ def absorb_and_hand_over_are_pure(trial: Trial) -> None:
     n, start, point = len(y), learner.start(), learner.problem.first_point.copy()
     before = copied({"V": V, "y": y, "point": point})
     exact, _ = learner.hand_over(learner.absorb(start, 0, V, y, point), n)
-    demand(same(start, learner.start()), "absorb changed the state that start() gave", _COPY)
+    demand(same(start, learner.start()), "absorb changed the state that start() gave", COPY)
     kept = copied(exact)
     once, twice = (learner.absorb(exact, n, V, y, point) for _ in range(2))
     demand(same(once, twice), "absorb gives another state when it is called again", "Draw nothing, and remember less.")
     kept_once, ends = copied(once), [learner.hand_over(once, 2 * n) for _ in range(2)]
     alike = same(ends[0][0], ends[1][0]) and np.array_equal(ends[0][1], ends[1][1])
     demand(alike, "hand_over gives another row or state when it is called again", "Draw nothing, and remember less.")
-    demand(same(once, kept_once), "hand_over changed the state that it was given", _COPY)
-    demand(same(exact, kept), "absorb changed the state that it was given", _COPY)
-    demand(same({"V": V, "y": y, "point": point}, before), "absorb changed its examples or the released point", _COPY)
+    demand(same(once, kept_once), "hand_over changed the state that it was given", COPY)
+    demand(same(exact, kept), "absorb changed the state that it was given", COPY)
+    demand(same({"V": V, "y": y, "point": point}, before), "absorb changed its examples or the released point", COPY)
 
 
 def decide_is_pure(trial: Trial) -> None:
@@ -47,7 +45,7 @@ def decide_is_pure(trial: Trial) -> None:
     noisy = np.full(size, 1.0)
     first = learner.decide(trial.rows, noisy, 0.1)
     kept = first.copy()
-    demand(np.array_equal(noisy, np.ones(size)), "decide changed the noisy row", _COPY)
+    demand(np.array_equal(noisy, np.ones(size)), "decide changed the noisy row", COPY)
     first += 99.0
     again = learner.decide(trial.rows, np.full(size, 1.0), 0.1)
     demand(np.array_equal(again, kept), "decide gives another point for the same row", "Return a new array each time.")

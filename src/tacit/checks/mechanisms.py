@@ -10,13 +10,8 @@ from tacit.accounting.cost import FREE
 from tacit.arrays import Arrays
 from tacit.checks.hiding import BUDGET, Hiding
 from tacit.checks.streams import copied, same
-from tacit.checks.suite import demand, skip
+from tacit.checks.suite import COPY, OF_THE_NOISE, demand, skip
 from tacit.passes import HidesTogether
-
-_OF_THE_NOISE = 1e-5
-"""Rounding errors and lattice steps may move a row by this share of its noise."""
-
-_COPY = "Copy what you change: verbs are given values, and return new ones."
 
 
 def encode_and_decode_keep_the_protocol(hiding: Hiding) -> None:
@@ -51,7 +46,7 @@ def encode_and_decode_are_pure(hiding: Hiding) -> None:
         demand(alike, f"release {k} is another when it is asked for again", "Keep all memory in the two memories.")
         clean = same(secret, before[0]) and same(public, before[1])
         clean = clean and np.array_equal(given, row) and np.array_equal(noisy, pairs[0][1])
-        demand(clean, f"release {k} wrote into what it was given", _COPY)
+        demand(clean, f"release {k} wrote into what it was given", COPY)
         named = pairs[0][0].keys() == secret.keys() and decoded[0][0].keys() == public.keys()
         demand(named, "a memory changes its names", "Keep those of start().")
         secret, public = pairs[0][0], decoded[0][0]
@@ -101,7 +96,7 @@ def without_noise_rows_come_back(hiding: Hiding) -> None:
         off = np.max(np.abs(shown - expected), axis=1)
     k = int(np.argmax(off / sd))
     fault = f"without noise, release {k + 1} is off by {off[k]:.3g}, and the noise would be {sd[k]:.3g}"
-    demand(off[k] <= _OF_THE_NOISE * sd[k], fault, "See what encode or decode forgets.")
+    demand(off[k] <= OF_THE_NOISE * sd[k], fault, "See what encode or decode forgets.")
 
 
 def rows_are_hidden_together_as_one_by_one(hiding: Hiding) -> None:
@@ -115,7 +110,7 @@ def rows_are_hidden_together_as_one_by_one(hiding: Hiding) -> None:
     slow = hiding.decoded([a + b for a, b in zip(hiding.encoded(hiding.rows), hiding.noise(5), strict=True)])
     off = float(np.max(np.abs(fast.noisy - slow) / fast.noise_sd[:, None]))
     remedy = "Make hide_all do what encode and decode do, or leave it out."
-    demand(off <= _OF_THE_NOISE, f"hide_all is off by {off:.3g} of the noise", remedy)
+    demand(off <= OF_THE_NOISE, f"hide_all is off by {off:.3g} of the noise", remedy)
     stated = [hiding.calibrated.noise_sd(k) for k in range(1, hiding.releases + 1)]
     demand(np.allclose(fast.noise_sd, stated, rtol=1e-9), "hide_all states other deviations than noise_sd", remedy)
 

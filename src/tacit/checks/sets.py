@@ -111,13 +111,13 @@ def projections_never_expand(case: Around) -> None:
 
 
 def members_are_left_alone(case: Around) -> None:
-    """Points that `contains` accepts are their own projections, up to rounding, and `contains` can say no."""
+    """Points that `contains` accepts are their own projections, up to rounding, and it accepts those that stay."""
     for x, near, scale in zip(case.points, case.projected, case.scale, strict=True):
         off, inside = float(np.linalg.norm(near - x)), case.domain.contains(x)
         if inside:
             demand(off <= 1e-6 * scale, f"{x} is in the set and projects {off:.3g} away", "Leave members alone.")
-        elif off == 0.0:
-            demand(False, f"{x} is its own projection and not in the set", "Let contains allow for rounding.")
+        else:
+            demand(off > 0.0, f"{x} is its own projection and not in the set", "Let contains allow for rounding.")
 
 
 def projecting_changes_no_argument(case: Around) -> None:

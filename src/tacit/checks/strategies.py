@@ -9,13 +9,12 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.checks.streams import copied, generator, same
-from tacit.checks.suite import demand
+from tacit.checks.suite import COPY, demand
 from tacit.mechanisms.strategy import Coder, matrices
 from tacit.mechanisms.sums import RunningSum
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
 _NEARLY = 1.0 + 1e-12
-_COPY = "Copy what you change: verbs are given values, and return new ones."
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def encode_and_decode_leave_their_arguments_alone(case: Strategy) -> None:
         alike = alike and np.array_equal(coder.decode(public, noisy, k)[1], total)
         demand(alike, f"row {k} is another when it is asked for again", "Keep all memory in the two memories.")
         clean = same(secret, before[0]) and same(public, before[1]) and np.array_equal(row, before[2])
-        demand(clean, f"row {k} wrote into what it was given", _COPY)
+        demand(clean, f"row {k} wrote into what it was given", COPY)
         secret, public = following, decoded
 
 

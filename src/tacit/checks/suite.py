@@ -15,6 +15,10 @@ from tacit.errors import ContractBroken
 
 Look = Callable[[Any], str | None]
 
+COPY = "Copy what you change: verbs are given values, and return new ones."
+OF_THE_NOISE = 1e-5
+"""Rounding errors and lattice steps may move a noisy row by this share of its noise."""
+
 
 @dataclass(frozen=True, eq=False)
 class Check:

@@ -10,16 +10,13 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.checks.learners import ROUNDING
-from tacit.checks.suite import demand, skip
+from tacit.checks.suite import OF_THE_NOISE, demand, skip
 from tacit.checks.trial import BUDGET, Trial
 from tacit.core import Private
 from tacit.errors import BudgetExhausted, StateConflict, TacitError
 from tacit.passes import Definition, pass_through
 from tacit.release import Releases
 from tacit.schedule import every, geometric
-
-_OF_THE_NOISE = 1e-5
-"""Rounding errors and lattice steps may move a noisy row by this share of its noise."""
 
 
 def guarantee_is_proven(trial: Trial) -> None:
@@ -45,9 +42,7 @@ def without_noise_it_is_exact(trial: Trial) -> None:
         else:
             off = float(np.max(np.abs(shown - (total if certificate.reach == "entry" else row))))
         fault = f"without noise, release {k} is off by {off:.3g}, and the noise would be {sd:.3g}"
-        demand(
-            off <= _OF_THE_NOISE * sd + 1e-12, fault, "State the magnitude of rows, and hand over what is certified."
-        )
+        demand(off <= OF_THE_NOISE * sd + 1e-12, fault, "State the magnitude of rows, and hand over what is certified.")
 
 
 def compiled_is_the_definition(trial: Trial) -> None:
@@ -62,7 +57,7 @@ def compiled_is_the_definition(trial: Trial) -> None:
             alike, "the compiled pass counts rounds or releases otherwise", "Compare it with tacit.passes.Definition."
         )
         remedy = "Make the compiled loop do what the verbs do, or leave it out."
-        allowed = _OF_THE_NOISE * defined.noise_sd + ROUNDING * trial.learner.certificate.at(defined.rounds)
+        allowed = OF_THE_NOISE * defined.noise_sd + ROUNDING * trial.learner.certificate.at(defined.rounds)
         off = np.max(np.abs(shown.noisy - defined.noisy), axis=1)
         demand(np.all(off <= allowed), f"compiled rows are off by up to {np.max(off):.3g}", remedy)
         off_points = np.max(np.abs(shown.points - _decided(trial, shown)))

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
+from tacit.kernels.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, TINY, WHOLE, Code
 from tacit.kernels.compiling import compiled
 from tacit.kernels.dots import dot
 from tacit.kernels.scores import implicit_slopes, slopes, softmax
 from tacit.kernels.sets import project
-
-TINY = 1e-280  # a pull along so short an example moves nothing
 
 
 @compiled

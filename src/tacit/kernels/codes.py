@@ -23,5 +23,8 @@ WHOLE, BALL, BOX = range(3)
 IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
 """Steps: with the ridge, or a fading one's strength, and with the delay, or the first round that moves."""
 
+TINY = 1e-280
+"""With `pull·‖v‖²` below this a step on scores moves W by less than `sqrt(2·pull)·1e-140`: 1e-109, as ridges go."""
+
 Leader = tuple[Code, Code, float, float, float]
 """A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""

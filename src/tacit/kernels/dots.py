@@ -1,6 +1,6 @@
 """Inner products: the one place where terms are added in any order.
 
-Rows of a matrix are named by its number and not cut out of it, which would take longer than to add them up.
+Rows of a matrix are named by number where they can be: to cut one out may take longer than to add it up.
 """
 
 from __future__ import annotations

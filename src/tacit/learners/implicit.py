@@ -24,18 +24,14 @@ that is small enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tacit.arrays import Array
-from tacit.learners.scores import prox_by_slopes, steps_by_slopes
+from tacit.learners.scores import prox_by_slopes, root, steps_by_slopes
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss
 from tacit.problem.vector import VectorLoss
-
-_LAST_BITS = 4.0 * 2.0**-52
 
 
 def implicit_step(problem: Problem, x: Array, v: Array, y: float, eta: float, tolerance: float) -> Array:
@@ -74,15 +70,8 @@ def _bound_prox(problem: Problem, loss: ScalarLoss, anchor: Array, v: Array, y: 
         return s - float(loss.slope(float(v @ project(anchor - (pull * s) * v)), y))
 
     steepest = problem.lipschitz / problem.norm_bound
-    return project(anchor - (pull * _root(excess, -steepest, steepest)) * v)
-
-
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where `rising` passes zero, to the last bits; an end where it does not, since no data may make this fail."""
-    if rising(low) >= 0.0 or rising(high) <= 0.0:
-        return low if rising(low) >= 0.0 else high
-    close = high * 2.0**-60
-    return float(brentq(rising, low, high, xtol=close, rtol=_LAST_BITS, maxiter=10_000, disp=False))
+    s = root(excess, -steepest, steepest, close=steepest * 2.0**-60)
+    return project(anchor - (pull * s) * v)
 
 
 def _smooth_prox(

@@ -36,12 +36,10 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, wrightomega
 
 from tacit.arrays import Array
+from tacit.kernels.codes import TINY
 from tacit.problem.problem import Problem
 from tacit.problem.scores import OneHot, ScoresLoss, Softmax
 from tacit.problem.sets import Box, L2Ball, WholeSpace
-
-TINY = 1e-280
-"""With `pull·‖v‖²` below this the data moves W by less than `sqrt(2·pull)·1e-140`: less than 1e-109, as ridges go."""
 
 _LAST_BITS = 4.0 * 2.0**-52
 
@@ -92,7 +90,7 @@ def _slopes(loss: ScoresLoss, a: Array, y: float, tau: float) -> Array:
 
 def _chances(given: Callable[[float], Array], least: float, most: float) -> Array:
     """The p_k for the m with which they come to 1."""
-    p = given(_root(lambda m: 1.0 - float(np.sum(given(m))), least, most))
+    p = given(root(lambda m: 1.0 - float(np.sum(given(m))), least, most))
     return p / np.sum(p)
 
 
@@ -107,7 +105,7 @@ def _slopes_in_ball(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: f
         return c * radius / float(np.linalg.norm(A - pull * np.outer(slopes(c), v))) - 1.0
 
     farthest = float(np.linalg.norm(A)) + pull * problem.lipschitz
-    return slopes(_root(room, 1.0, max(1.0, farthest / radius) * (1.0 + 2.0**-40)))
+    return slopes(root(room, 1.0, max(1.0, farthest / radius) * (1.0 + 2.0**-40)))
 
 
 def _slopes_in_box(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: float, pull: float) -> Array:
@@ -119,10 +117,10 @@ def _slopes_in_box(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: fl
 
     def slope(k: int) -> float:
         most = problem.lipschitz / problem.norm_bound
-        return _root(lambda s: s - score(k, s) + targets[k], -most, most)
+        return root(lambda s: s - score(k, s) + targets[k], -most, most)
 
     def chance(k: int, m: float) -> float:
-        return _root(lambda p: p - float(np.exp(min(score(k, p - targets[k]) - m, 700.0))), 0.0, 1.0)
+        return root(lambda p: p - float(np.exp(min(score(k, p - targets[k]) - m, 700.0))), 0.0, 1.0)
 
     rows = range(loss.classes)
     if isinstance(loss, OneHot):
@@ -131,8 +129,12 @@ def _slopes_in_box(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: fl
     return np.asarray(_chances(lambda m: np.array([chance(k, m) for k in rows]), least, most) - targets)
 
 
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where `rising` passes zero, to the last bits; an end where it does not, since no data may make this fail."""
+def root(rising: Callable[[float], float], low: float, high: float, close: float = 2.0**-70) -> float:
+    """Where `rising` passes zero, to the last bits; an end where it does not, since no data may make this fail.
+
+    >>> root(lambda s: s - 0.25, -1.0, 1.0), root(lambda s: s + 2.0, -1.0, 1.0)
+    (0.25, -1.0)
+    """
     if not rising(low) < 0.0 < rising(high):
         return low if rising(low) >= 0.0 else high
-    return float(brentq(rising, low, high, xtol=2.0**-70, rtol=_LAST_BITS, maxiter=10_000, disp=False))
+    return float(brentq(rising, low, high, xtol=close, rtol=_LAST_BITS, maxiter=10_000, disp=False))

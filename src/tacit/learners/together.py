@@ -1,4 +1,4 @@
-"""Many rows, or points, at once: compiled where there is code for it, else one by one."""
+"""Many rows, points or releases at once: compiled where there is code for it, else one by one."""
 
 from __future__ import annotations
 

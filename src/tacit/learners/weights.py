@@ -1,4 +1,4 @@
-"""Private EWOO and private experts: the losses of a finite net of candidates, of which the best is published.
+"""Private EWOO: the losses of a finite net of candidates, of which the best is published.
 
 The paper has one sentence on it (Section 4.1). The learner adds up losses and certifies how far one example can move
 them *relative to each other*; `tacit.mechanisms.exponential` draws a candidate.
@@ -24,15 +24,7 @@ from tacit.problem.nets import candidates, distance_bound
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, check_slopes
 
-_ACCURATE = (
-    Squared,
-    Logistic,
-    Hinge,
-    Quantile,
-    Absolute,
-    Huber,
-    Linear,
-)  # convex in the label, and no larger constants
+_ACCURATE = (Squared, Logistic, Hinge, Quantile, Absolute, Huber, Linear)  # convex in the label; constants no larger
 MOST = 2**28
 """Examples up to which sums of losses are exact; beyond, nothing is certified."""
 

@@ -52,7 +52,7 @@ from tacit.accounting.exact import SMALLEST, Privacy
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, Unprovable
-from tacit.mechanisms.releases import NoiseByRelease, share, shares
+from tacit.mechanisms.releases import NoiseByRelease, rounds_from, share, shares
 from tacit.mechanisms.sampling import GUMBEL_STEP, Bits, lattice_gumbel
 from tacit.passes import HiddenRows
 from tacit.schedule import Timetable
@@ -65,7 +65,6 @@ _FARTHEST = 4096.0
 _SAFE = 1.0 - 1e-9  # costs are planned this far inside the budget, more than their rounding errors
 _UP = 1.0 + 2.0**-48
 _LARGEST_EPSILON = 2000.0
-_NEVER = 2**62  # a round that never comes
 _SANE = 2.0**500  # certificates between 1/this and this
 
 
@@ -191,9 +190,8 @@ class _Endless(_Race):
         return np.sqrt(8.0 * self.rho * share(k)) * _SAFE
 
     def rates_of(self, k: int, count: int) -> Array:
-        rounds, eta = self.timetable.following(k - 1, _NEVER, count), self.eta(np.arange(k, k + count))
-        rounds = np.append(rounds, np.ones(count - len(rounds), dtype=np.int64))  # after the last, as in round 1
-        certified = np.maximum(self.certificate.at(rounds), 1.0 / _SANE)
+        eta = self.eta(np.arange(k, k + count))
+        certified = np.maximum(self.certificate.at(rounds_from(self.timetable, k, count)), 1.0 / _SANE)
         covered = (certified <= _SANE) & (eta >= 2.0 * ROUNDING)
         return np.where(covered, (eta - ROUNDING) / np.where(covered, certified, 1.0) * (1.0 - 2.0**-50), 0.0)
 

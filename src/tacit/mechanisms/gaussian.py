@@ -29,7 +29,7 @@ from tacit.contracts import Calibrated, Calibration, Certificate
 from tacit.errors import BudgetExhausted, InvalidInput, one_of
 from tacit.mechanisms.lattice import OnLattice, checked, ideal_mu, lattice_step, on_lattice, settle, shifts
 from tacit.mechanisms.levels import Levels, Planned, Printed
-from tacit.mechanisms.releases import BLOCK, share, shares
+from tacit.mechanisms.releases import BLOCK, rounds_from, share, shares
 from tacit.mechanisms.sampling import LARGEST_SCALE, sampling_cost
 from tacit.schedule import Timetable
 
@@ -37,7 +37,6 @@ Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 _FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
-_NEVER = 2**62  # a round that never comes
 _SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
 _AT_ONCE = 2**12  # releases whose levels are worked out together
 _KEPT = 2**8  # such blocks: a million releases
@@ -152,9 +151,8 @@ class _Endless(OnLattice):
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
         """All at once; one by one where a first lattice step does not fit, as `settle` then tries others."""
-        rounds = np.append(self.timetable.following(k - 1, _NEVER, count), np.ones(count, dtype=np.int64))[:count]
         magnitude, per_unit = self.certificate.magnitude, self._per_unit(np.arange(k, k + count))
-        sensitivity = checked(self.certificate.at(rounds), magnitude)
+        sensitivity = checked(self.certificate.at(rounds_from(self.timetable, k, count)), magnitude)
         step = lattice_step(sensitivity, sensitivity * per_unit, self.size, magnitude)
         sd = on_lattice(sensitivity, step, self.size) * per_unit
         for j in np.flatnonzero(sd > LARGEST_SCALE * step):

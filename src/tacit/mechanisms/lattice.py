@@ -19,6 +19,10 @@ from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
 from tacit.passes import HiddenRows
 
+TRIES = 8
+"""Lattices that are tried, each for the noise of the one before."""
+
+NO_LATTICE = "the budget is too small for this many releases: no lattice is coarse enough for the noise."
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
 
@@ -77,12 +81,12 @@ def shifts(moved: Array, sd: Array) -> Array:
 def settle(spread: Callable[[Array], Array], sensitivity: Array, size: float, magnitude: float) -> tuple[Array, Array]:
     """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
     sd = spread(sensitivity)
-    for _ in range(8):
+    for _ in range(TRIES):
         step = lattice_step(sensitivity, sd, size, magnitude)
         sd = spread(on_lattice(sensitivity, step, size))
         if (sd <= LARGEST_SCALE * step).all():
             return sd, step
-    raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
+    raise InvalidInput(NO_LATTICE)
 
 
 def on_lattice(sensitivity: Array, step: Array, size: float) -> Array:

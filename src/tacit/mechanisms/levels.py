@@ -13,7 +13,7 @@ from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Integers
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput
-from tacit.mechanisms.lattice import checked, lattice_step, on_lattice
+from tacit.mechanisms.lattice import NO_LATTICE, TRIES, checked, lattice_step, on_lattice
 from tacit.mechanisms.sampling import LARGEST_SCALE
 from tacit.schedule import Timetable
 
@@ -77,11 +77,11 @@ class Planned:
     def settled(self, timetable: Timetable, mu: float) -> Planned:
         """Deviations and lattice steps that fit each other, whose costs add up to mu²."""
         plan = replace(self, scales=(self.scale_for(timetable, mu),))
-        for _ in range(8):
+        for _ in range(TRIES):
             plan = replace(plan, scales=(*plan.scales, plan.scale_for(timetable, mu)))
             if all((sd <= LARGEST_SCALE * step).all() for _, sd, step in map(plan.at, timetable.blocks())):
                 return plan
-        raise InvalidInput("the budget is too small for this many releases: no lattice is coarse enough for the noise.")
+        raise InvalidInput(NO_LATTICE)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,12 @@ import numpy as np
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Arrays, Integers
 from tacit.mechanisms.sampling import Bits, secret_bits, seeded_bits
+from tacit.schedule import Timetable
 
 BLOCK = 256
-"""NoiseByRelease whose seeded noise is drawn together."""
+"""Releases whose seeded noise is drawn together."""
+
+_NEVER = 2**62  # a round that never comes
 
 
 class NoiseByRelease:
@@ -50,6 +53,17 @@ class NoiseByRelease:
             releases = range(first, int(min(first + BLOCK, self.count + 1)))
             self._kept = seed, block, self.draw(releases, seeded_bits(seed, block))
         return self._kept[2]
+
+
+def rounds_from(timetable: Timetable, k: int, count: int) -> Integers:
+    """The rounds of as many releases from k on, of a stream without a horizon; after its last release, round 1.
+
+    >>> from tacit import at
+    >>> rounds_from(Timetable(at([5, 8]), None), 2, 3)
+    array([8, 1, 1])
+    """
+    rounds = timetable.following(k - 1, _NEVER, count)
+    return np.append(rounds, np.ones(count - len(rounds), dtype=np.int64))
 
 
 def share(k: Any) -> Any:
