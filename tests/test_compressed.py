@@ -216,6 +216,8 @@ DENSE = {
     "means": averaged(IGD(RIDGED), horizon=ROWS),
     "a simplex": TAIL["igd, logistic, simplex"],
     "second moments": QFTL(problem(Squared(), L2Ball(0.4), ridge=0.1)),
+    "several classes": TAIL["igd, softmax, ball"],
+    "a leader": TAIL["ftl, logistic, ball"],
 }
 
 

@@ -12,7 +12,26 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tacit import Box, InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, core, every, pigd, pqftl
+from tacit import (
+    BLT,
+    IGD,
+    QFTL,
+    Box,
+    Gaussian,
+    InvalidInput,
+    L2Ball,
+    Logistic,
+    Privacy,
+    Private,
+    Problem,
+    Softmax,
+    Squared,
+    core,
+    every,
+    pigd,
+    pqftl,
+)
+from tacit.problem.compressed import compressed
 from tacit.problem.sources import ColumnRows, SparseRows, as_numbers, source_of
 
 pa = pytest.importorskip("pyarrow")
@@ -244,3 +263,49 @@ def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
     np.testing.assert_allclose(made.predict(point, sp.csr_matrix(X[:rows])), whole, rtol=1e-14, atol=1e-14)
     assert whole.shape == ((rows,) if made.outputs == 1 else (rows, 3))
     assert len(asked) == max(1, -(-rows // 5))
+
+
+def crooked(indptr, indices, kind=np.int32):
+    """A sparse matrix of two columns whose structure nobody checked."""
+    matrix = sp.csr_matrix((len(indptr) - 1, 2))
+    matrix.indptr, matrix.indices = np.array(indptr, dtype=kind), np.array(indices)
+    matrix.data = np.full(len(indices), 0.1)
+    return matrix
+
+
+CROOKED = {
+    "a column of the next row": crooked([0, 2, 3, 4], [0, 3, 0, 0]),
+    "a column far away": crooked([0, 1, 1, 1], [2**40]),
+    "a negative column": crooked([0, 1, 1, 1], [-1]),
+    "starts that fall": crooked([0, 2, 1, 2], [0, 1]),
+    "unsigned starts that fall": crooked([0, 2, 1, 2], [0, 1], np.uint32),
+    "starts that wrap around": crooked([0, 2**31 - 1, -2, 2], [0, 1]),
+    "starts beyond the end": crooked([0, 1, 2, 9], [0, 1]),
+    "a negative start": crooked([-1, 1, 2, 2], [0, 1]),
+}
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("fault", CROOKED)
+def test_a_crooked_sparse_matrix_is_refused_on_every_way(fault, compiled):
+    """SciPy's own way to dense rows would put an entry into another person's row, or anywhere in memory."""
+    problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
+    for learner, mechanism in ((QFTL(problem), BLT()), (IGD(problem), Gaussian())):
+        private = Private(learner, mechanism, every(1), BUDGET, 3, seed=1, compiled=compiled)
+        with pytest.raises(InvalidInput, match=r"check_format\(\)"):
+            private.run(private.start(), CROOKED[fault], np.ones(3))
+    with pytest.raises(InvalidInput, match=r"check_format\(\)"):
+        problem.bound(CROOKED[fault], np.ones(3))
+
+
+@pytest.mark.privacy
+def test_what_was_checked_of_a_sparse_matrix_is_what_is_used():
+    """Columns are copied before they are checked: the caller's array may change meanwhile."""
+    matrix = sp.csr_matrix(np.ones((3, 2)))
+    matrix.indices = matrix.indices.astype(np.int64)
+    rows = compressed(SparseRows(matrix))
+    _, columns, entries = rows.numbers()
+    assert not np.shares_memory(columns, matrix.indices)
+    assert not np.shares_memory(entries, matrix.data)
+    assert not np.shares_memory(rows.starts, matrix.indptr)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, Integers
-from tacit.errors import InvalidInput
-from tacit.problem.sources import SparseRows, as_numbers
+from tacit.problem.sources import SparseRows, stored
 
 ByNumber = tuple[Array, Integers, Integers, Array]
 """Rows for compiled code: an array and nothing, or an array without rows and compressed ones."""
@@ -54,12 +53,9 @@ class CompressedRows:
         return start + max(1, fitting)
 
     def numbers(self) -> tuple[Integers, Integers, Array]:
-        """Starts from 0 on, columns and entries as compiled code wants them, of these rows alone."""
+        """Starts from 0 on, columns and entries as compiled code wants them, of these rows alone: copies, checked."""
         first, last = int(self.starts[0]), int(self.starts[-1])
-        columns = np.ascontiguousarray(self.columns[first:last], dtype=np.int64)
-        if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < self.width:
-            raise InvalidInput(f"a sparse matrix of {self.width} columns names others. {_REMEDY}")
-        entries = np.ascontiguousarray(as_numbers(self.entries[first:last]), dtype=np.float64)
+        columns, entries = stored(self.columns, self.entries, first, last, self.width)
         return np.asarray(self.starts, dtype=np.int64) - first, columns, entries
 
     def dense(self) -> Array:
@@ -71,8 +67,6 @@ class CompressedRows:
         return out
 
 
-_REMEDY = "X.check_format() says what is wrong with it."
-
 Rows = Array | CompressedRows
 """Bounded examples: an array, or compressed rows where a learner takes them."""
 
@@ -82,11 +76,7 @@ def compressed(source: SparseRows) -> CompressedRows | None:
     matrix = source.matrix
     if matrix.dtype.kind not in "biuf":
         return None
-    starts = np.asarray(matrix.indptr)
-    rising = len(starts) == source.shape[0] + 1 and int(starts[0]) >= 0 and bool((np.diff(starts) >= 0).all())
-    if not rising or int(starts[-1]) > min(len(matrix.indices), len(matrix.data)):
-        raise InvalidInput(f"the rows of a sparse matrix do not follow each other. {_REMEDY}")
-    return CompressedRows(starts, matrix.indices, matrix.data, source.shape[1])
+    return CompressedRows(source.starts, matrix.indices, matrix.data, source.shape[1])
 
 
 def by_number(rows: Rows) -> ByNumber:

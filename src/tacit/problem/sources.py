@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, Integers
 from tacit.errors import InvalidInput
+
+_REMEDY = "X.check_format() says what is wrong with it."
 
 
 class Source(Protocol):
@@ -33,12 +35,35 @@ class SparseRows:
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix.tocsr()
         self.shape = self.matrix.shape
+        if len(self.shape) != 2:
+            return  # refused for its shape
+        starts = np.array(self.matrix.indptr, dtype=np.int64)  # a copy: what was checked is what is used
+        rising = len(starts) == self.shape[0] + 1 and starts[0] >= 0 and bool((starts[1:] >= starts[:-1]).all())
+        if not rising or starts[-1] > min(len(self.matrix.indices), len(self.matrix.data)):
+            raise InvalidInput(f"the rows of a sparse matrix do not follow each other. {_REMEDY}")
+        self.starts = starts
 
     def __getitem__(self, block: slice) -> Array:
-        part = self.matrix[block]
-        if part.dtype.kind in "biuf":  # what is stored twice is added up, and small integers would wrap around
-            part = part.astype(np.float64)
-        return as_numbers(part.toarray())
+        first, end, _ = block.indices(self.shape[0])
+        starts = self.starts[first : max(first, end) + 1]
+        numbers = int(starts[0]), int(starts[-1]), self.shape[1]
+        columns, entries = stored(self.matrix.indices, self.matrix.data, *numbers)
+        real = self.matrix.dtype.kind in "biuf"
+        out = np.full((len(starts) - 1, self.shape[1]), 0.0 if real else math.nan)
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add.at(out, (np.repeat(np.arange(len(out)), np.diff(starts)), columns), entries)
+        return out
+
+
+def stored(columns: Any, entries: Any, first: int, last: int, width: int) -> tuple[Integers, Array]:
+    """Copies of the stored columns and entries from one number to another, or a refusal.
+
+    SciPy would take a column that is not there to the next row, which is another person's.
+    """
+    columns = np.array(columns[first:last], dtype=np.int64)
+    if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < width:
+        raise InvalidInput(f"a sparse matrix of {width} columns names others. {_REMEDY}")
+    return columns, np.array(as_numbers(entries[first:last]), dtype=np.float64)
 
 
 class ColumnRows:
