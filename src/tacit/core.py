@@ -38,7 +38,7 @@ from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
 from tacit.state import SIMULATION, Standing, State, fingerprint, first_state, following, new_name, read_state
 
-_VALUES = 2**17  # entries of examples, or of noisy rows and points, that go through a pass at once
+_VALUES = 2**19  # entries of examples, or of noisy rows and points, that go through a pass at once
 
 
 @dataclass(frozen=True)
