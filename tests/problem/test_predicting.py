@@ -112,6 +112,6 @@ def test_what_is_no_point_is_refused_with_a_remedy():
     with pytest.raises(InvalidInput, match=r"Give releases\[-1\]\.point\."):
         p.predict(releases, np.eye(2))
     for wrong in (np.zeros(3), np.zeros((3, 2)), "point", None, [np.nan, 0.0]):
-        with pytest.raises(InvalidInput, match="have 2 numbers.*the point of a release first"):
+        with pytest.raises(InvalidInput, match=r"have 2 numbers.*the point of a release first"):
             p.predict(wrong, np.eye(2))
     assert p.predict(np.ones((2, 1)), np.eye(2)).shape == (2,)

@@ -237,15 +237,15 @@ class Problem:
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
 
-        With a loss of several scores, a row of them for each example; the largest is the class. Sparse rows stay sparse.
+        With a loss of several scores, a row of them for each example; the largest is the class. Sparse rows stay so.
 
         >>> from tacit import L2Ball, Logistic, Problem
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
         array([0.4])
         """
         rows, point = as_rows(X, None, self.dimension)[0], as_point(point, self.size)
-        linear = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # a product, sparse rows too
-        blocks = bounded_blocks(self, rows, sparse=linear and type(self) is Problem)
+        product = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # another's wants arrays
+        blocks = bounded_blocks(self, rows, sparse=product and type(self) is Problem)
         return np.concatenate([self._scores(point, V) for V in blocks])
 
     def _scores(self, point: Array, V: Any) -> Array:
