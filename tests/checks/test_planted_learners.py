@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -176,6 +177,13 @@ class Blockwise(Wrapped):
         if not len(y):
             return exact
         return self.learner.absorb(exact, t, np.repeat(X.mean(axis=0)[None], len(y), axis=0), y, point)
+
+
+class Adding(Wrapped):
+    """Adds floats that are on no lattice, a block at a time."""
+
+    def absorb(self, exact, t, X, y, point):
+        return {"sum": exact["sum"] + (X / 3.0).sum(axis=0)}
 
 
 class Listing(Wrapped):
@@ -377,3 +385,14 @@ def test_what_is_exact_and_reaches_a_point_is_named(name):
     """The message says where it came from, and where to keep it."""
     (outcome,) = look_at("it", [c for c in checks_for(FAULTS[name][1]()) if str(c) == "decide_is_pure"]).outcomes
     assert "after other examples: something exact reaches it. Keep all" in outcome.remark
+
+
+def test_a_stream_that_ends_elsewhere_says_by_how_much():
+    """The row and the state, so that rounding errors are told from faults."""
+    (outcome,) = look_at("it", [c for c in checks_for(Blockwise(IGD(DISC))) if str(c) == "cuts_do_not_matter"]).outcomes
+    row, state = (float(x) for x in re.findall(r"by (\d[^ ,]*?)[,.] ", outcome.remark))
+    assert 1e-3 < row <= 2.0
+    assert 1e-3 < state <= 2.0
+    (outcome,) = look_at("it", [c for c in checks_for(Adding(TOTAL)) if str(c) == "cuts_do_not_matter"]).outcomes
+    row, state = (float(x) for x in re.findall(r"by (\d[^ ,]*?)[,.] ", outcome.remark))
+    assert 0.0 < row == state < 1e-12
