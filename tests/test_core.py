@@ -214,7 +214,7 @@ def test_a_state_is_used_once(verb):
         (X[:2], Y[:3], "shape"),
         ([[np.nan, 0, 0]], [1.0], "row 0"),
         ([[1.0, 0, 0]], [0.0], "2\\*y - 1"),
-        ([["a", 0, 0]], [1.0], "feature 0 is nan"),
+        ([["a", 0, 0]], [1.0], "feature 0 is not a number"),
     ],
 )
 def test_bad_input_changes_nothing(rows, labels, words):
@@ -509,3 +509,18 @@ def test_a_fit_that_is_refused_reserves_nothing():
     assert ledger.spent == ledger.reserved == private.guarantee.delivered
     with pytest.raises(BudgetExhausted):
         private.fit(X, Y, ledger)
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_forgotten_state_is_asked_for(seed):
+    """By run, step and fork, and what came instead is not shown: it may be examples."""
+    private = pigd(PROBLEM, BUDGET, HORIZON, seed=seed)
+    for call in (lambda: private.run(X, Y), lambda: private.step(X, Y), lambda: private.fork(X)):
+        with pytest.raises(InvalidInput, match=r"the first argument is a State, got ndarray\..*private\.start\(\)"):
+            call()
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_budget_is_no_ledger(seed):
+    with pytest.raises(InvalidInput, match=r"ledger cannot be Privacy\(.*start\(Ledger\(budget\)\), or leave it out"):
+        pigd(PROBLEM, BUDGET, HORIZON, seed=seed).start(BUDGET)

@@ -101,6 +101,7 @@ class Private:
 
     def step(self, state: State, X: Any, y: Any = None) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
+        _must_be_state(state)
         rows, labels = self.problem.read(X, y)
         due, last = self.timetable.due(state.k + 1), state.t + len(labels)
         if due is not None and last > due:
@@ -119,6 +120,7 @@ class Private:
 
     def _learn(self, state: State, X: Any, y: Any) -> tuple[Standing, Releases]:
         """Where the stream stands after these rows, and its releases; nothing is spent yet."""
+        _must_be_state(state)
         X, y = self.problem.read(X, y)
         self._check(state, len(y))
         last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
@@ -230,6 +232,7 @@ class Private:
 
     def _open(self, state: State, ledger: Ledger) -> State:
         """Enter `state` into a ledger."""
+        expect("ledger", ledger, isinstance(ledger, Ledger), "start(Ledger(budget)), or leave it out")
         if self.seed is None:
             if books.enter(state.lineage, ledger) is not ledger:
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
@@ -249,6 +252,7 @@ class Private:
 
     def _check(self, state: State, rows: int) -> None:
         """Refuse a state of other settings, or rows past the horizon, before anything changes."""
+        _must_be_state(state)
         fits = self.timetable.fits(state.t, state.k) and state.simulated == (self.seed is not None)
         if state.settings != self.settings or not fits:
             raise StateConflict(
@@ -267,3 +271,12 @@ class Private:
 
     def __getstate__(self) -> dict[str, Any]:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
+
+
+def _must_be_state(state: object) -> None:
+    """Refuse anything else, without showing it: it may be examples."""
+    if not isinstance(state, State):
+        raise InvalidInput(
+            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and go on "
+            "with the state that each call returns: state, releases = private.run(state, X, y)."
+        )

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Cost, Guarantee, Privacy
-from tacit.accounting.cost import gaussian
+from tacit.accounting import guarantee as module
+from tacit.accounting.cost import gaussian, total
+from tacit.accounting.exact import epsilon_of
+from tacit.mechanisms.sampling import REACH, sampling_cost
 
 BUDGET = Privacy(1.0, 1e-6)
 KEPT = gaussian(0.05)
@@ -82,3 +85,25 @@ def test_a_guarantee_is_a_value():
     """Guarantees are equal when their numbers are."""
     assert Guarantee(BUDGET, KEPT, "replace") == Guarantee(BUDGET, KEPT, "replace")
     assert Guarantee(BUDGET, KEPT, "replace") != Guarantee(BUDGET, KEPT, "zero-out")
+
+
+def test_a_sampler_that_ends_is_told_from_noise_that_delivers_nothing():
+    """mu is finite and so is its epsilon; what is not is what integers within 12 deviations give."""
+    assert module._SAMPLER_ENDS == REACH
+    mu = 476.7
+    near, far = (Guarantee(BUDGET, total([gaussian(mu**2), sampling_cost(1000, s)]), "replace") for s in (4.0, 11.9))
+    assert "no finite" not in str(near)
+    ideal = epsilon_of(BUDGET.delta, mu)
+    words = (
+        rf"no finite epsilon at that delta with this sampler, whose noise ends at {REACH} deviations \(mu = 476\.7; "
+    )
+    (number,) = re.findall(words + r"noise without an end would deliver epsilon = ([\d.e+]+)\)", str(far))
+    assert ideal <= float(number) <= 1.001 * ideal
+
+
+@pytest.mark.parametrize("cost", [gaussian(1e16), Cost(plain_epsilon=1.0, plain_delta=0.5), Cost(rho=np.inf)])
+def test_the_sampler_is_not_blamed_for_what_others_did(cost):
+    """No noise to speak of, or a delta that others have used up."""
+    sentence = str(Guarantee(BUDGET, total([cost, sampling_cost(1000, 11.9)]), "replace"))
+    assert "no finite epsilon at that delta (" in sentence
+    assert "sampler" not in sentence

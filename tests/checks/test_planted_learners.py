@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -128,6 +129,40 @@ class Sharing(Wrapped):
         return self.here
 
 
+class Whispering(Wrapped):
+    """Keeps its exact row on itself, and adds a little of it to the point."""
+
+    def hand_over(self, exact, t):
+        after, row = self.learner.hand_over(exact, t)
+        object.__setattr__(self, "kept", row)
+        return after, row
+
+    def decide(self, t, noisy, noise_sd):
+        point = self.learner.decide(t, noisy, noise_sd)
+        return self.problem.domain.project(point + 1e-9 * self.__dict__.get("kept", 0.0))
+
+
+LATEST = {"length": 0.0}
+
+
+class Gossiping(Wrapped):
+    """Keeps how long the examples were in a global, and shrinks the point by it."""
+
+    def absorb(self, exact, t, X, y, point):
+        LATEST["length"] = float(np.sum(X * X))
+        return self.learner.absorb(exact, t, X, y, point)
+
+    def decide(self, t, noisy, noise_sd):
+        return self.learner.decide(t, noisy, noise_sd) / (1.0 + LATEST["length"])
+
+
+class Deaf(Wrapped):
+    """Takes nothing in: no stream would move anything that it kept."""
+
+    def absorb(self, exact, t, X, y, point):
+        return exact
+
+
 class Astray(Wrapped):
     """Decides outside the domain."""
 
@@ -142,6 +177,13 @@ class Blockwise(Wrapped):
         if not len(y):
             return exact
         return self.learner.absorb(exact, t, np.repeat(X.mean(axis=0)[None], len(y), axis=0), y, point)
+
+
+class Adding(Wrapped):
+    """Adds floats that are on no lattice, a block at a time."""
+
+    def absorb(self, exact, t, X, y, point):
+        return {"sum": exact["sum"] + (X / 3.0).sum(axis=0)}
 
 
 class Listing(Wrapped):
@@ -238,6 +280,10 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "changes examples": ("absorb_and_hand_over_are_pure", lambda: Scribbling(TOTAL)),
     "remembers elsewhere": ("absorb_and_hand_over_are_pure", lambda: Absent(TOTAL)),
     "shares a point": ("decide_is_pure", lambda: Sharing(IGD(DISC))),
+    "keeps the exact row": ("decide_is_pure", lambda: Whispering(IGD(DISC))),
+    "keeps the exact row of a sum": ("decide_is_pure", lambda: Whispering(FTRL(DISC))),
+    "keeps lengths in a global": ("decide_is_pure", lambda: Gossiping(GIGA(SMOOTH))),
+    "learns nothing": ("decide_is_pure", lambda: Deaf(IGD(DISC))),
     "decides outside": ("rows_and_points_have_their_size", lambda: Astray(IGD(DISC))),
     "by blocks": ("cuts_do_not_matter", lambda: Blockwise(IGD(DISC))),
     "keeps a list": ("a_dumped_state_goes_on", lambda: Listing(TOTAL)),
@@ -332,3 +378,21 @@ ELSEWHERE |= {"deviations_are_public", "guarantee_is_proven"}
 def test_every_check_has_a_fault():
     """None is there that never says no."""
     assert {str(check) for check in checks_for(IGD(DISC))} == {check for check, _ in FAULTS.values()} | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("keeps") and name != "keeps a list"])
+def test_what_is_exact_and_reaches_a_point_is_named(name):
+    """The message says where it came from, and where to keep it."""
+    (outcome,) = look_at("it", [c for c in checks_for(FAULTS[name][1]()) if str(c) == "decide_is_pure"]).outcomes
+    assert "after other examples: something exact reaches it. Keep all" in outcome.remark
+
+
+def test_a_stream_that_ends_elsewhere_says_by_how_much():
+    """The row and the state, so that rounding errors are told from faults."""
+    (outcome,) = look_at("it", [c for c in checks_for(Blockwise(IGD(DISC))) if str(c) == "cuts_do_not_matter"]).outcomes
+    row, state = (float(x) for x in re.findall(r"by (\d[^ ,]*?)[,.] ", outcome.remark))
+    assert 1e-3 < row <= 2.0
+    assert 1e-3 < state <= 2.0
+    (outcome,) = look_at("it", [c for c in checks_for(Adding(TOTAL)) if str(c) == "cuts_do_not_matter"]).outcomes
+    row, state = (float(x) for x in re.findall(r"by (\d[^ ,]*?)[,.] ", outcome.remark))
+    assert 0.0 < row == state < 1e-12

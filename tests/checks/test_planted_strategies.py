@@ -74,6 +74,20 @@ class Quiet(RootCoder):
         return 0.9 * super().error(k)
 
 
+class OneAtATime(RootCoder):
+    """Knows the error of one sum only."""
+
+    def error(self, k):
+        return float(super().error(k))
+
+
+class OnlyMany(RootCoder):
+    """Knows the errors of an array of sums only."""
+
+    def error(self, k):
+        return super().error(np.arange(1, len(k) + 1))
+
+
 class Narrow(RootCoder):
     """A reach that rows exceed."""
 
@@ -162,3 +176,10 @@ def test_the_message_names_the_column():
     """Which, how long, and what was said."""
     with pytest.raises(ContractBroken, match=r"column 1 of C has length .* column says .* rounded up"):
         check_strategy(Using(FalseColumn))
+
+
+@pytest.mark.parametrize("kind", [OneAtATime, OnlyMany])
+def test_errors_of_one_and_of_many_are_both_wanted(kind):
+    """And the message says so."""
+    with pytest.raises(ContractBroken, match="a number for a number k, an array for an array of them"):
+        check_strategy(Using(kind), lengths=(13,))

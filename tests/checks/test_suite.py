@@ -93,6 +93,67 @@ def test_what_is_nothing_of_ours_is_refused(thing):
         checks_for(thing)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tacit.checks.check_learner(IGD), r"a learner cannot be <class .*check_learner\(IGD\(problem\)\)"),
+        (lambda: tacit.checks.check_learner(L2Ball(1.0)), r"a learner cannot be L2Ball.*check_learner\(IGD"),
+        (
+            lambda: tacit.checks.check_mechanism(Gaussian),
+            r"a mechanism cannot be <class .*check_mechanism\(Gaussian\(\)",
+        ),
+        (
+            lambda: tacit.checks.check_strategy(BinaryTree().coder(5)),
+            r"a strategy cannot be .*check_strategy\(BLT\(\)\)",
+        ),
+        (lambda: tacit.checks.check_strategy(BinaryTree), r"a strategy cannot be <class .*check_strategy\(BLT\(\)\)"),
+        (lambda: tacit.checks.check_set(2.0), r"a set cannot be 2\.0\. .*check_set\(L2Ball\(1\.0\)\)"),
+        (lambda: tacit.checks.check_set(L2Ball), r"a set cannot be <class .*check_set\(L2Ball\(1\.0\)\)"),
+        (lambda: tacit.checks.check_loss(Squared), r"a loss cannot be <class .*check_loss\(Logistic\(\)\)"),
+        (lambda: tacit.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_in_one_sentence(call, words):
+    """A class without its settings, a coder, a radius: before anything is tried."""
+    with pytest.raises(InvalidInput, match=words) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", [IGD, Gaussian, BinaryTree, L2Ball, Squared, Exact])
+def test_classes_are_refused_everywhere(kind):
+    with pytest.raises(InvalidInput, match=r"what is checked cannot be <class .*with its settings"):
+        checks_for(kind)
+
+
+def test_the_same_fault_in_several_cases_is_one_line():
+    """For faults and skips, numbers aside; what is another fault, or was kept, has a line of its own."""
+
+    def large(n):
+        demand(n < 2, f"{n / 7:.3g} is too large, for {n} rows", "Mend it.")
+
+    def odd(n):
+        demand(n != 3, "3 is odd", "Take another.")
+        demand(n != 8, "8 is even", "Mend it.")
+
+    cases = (1, 2, 3, 8)
+    report = look_at("it", [Check(look, n, f"{n} rows") for look in (large, skips, odd) for n in cases])
+    assert repr(report).splitlines() == [
+        "it: 3 kept, 5 broken, 4 skipped",
+        "kept    large, 1 rows",
+        "broken  large, for 2, 3, 8 rows: 0.286 is too large, for 2 rows. Mend it.",
+        "skipped skips, for 1, 2, 3, 8 rows: there is nothing to see",
+        "kept    odd, 1 rows",
+        "kept    odd, 2 rows",
+        "broken  odd, 3 rows: 3 is odd. Take another.",
+        "broken  odd, 8 rows: 8 is even. Mend it.",
+    ]
+    with pytest.raises(
+        ContractBroken, match=r"^5 of 12 promises of it are broken:\n- large, for 2, 3, 8 rows: .*\n- odd, 3"
+    ):
+        report.insist()
+
+
 def test_the_suite_is_reached_by_its_name():
     """`tacit.checks`, without an import of its own."""
     assert tacit.checks.check_learner(IGD_ON_A_DISC).holds

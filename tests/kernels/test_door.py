@@ -176,7 +176,7 @@ def test_the_first_bad_row_is_named(compiled):
     X[3, 1], y[4] = math.inf, math.nan
     with pytest.raises(InvalidInput, match="row 103 cannot be used: feature 1 is inf"):
         made.legal(X, y, 100, compiled)
-    with pytest.raises(InvalidInput, match="row 101 cannot be used: its label is nan"):
+    with pytest.raises(InvalidInput, match="row 101 cannot be used: its label is not a number"):
         made.legal(X[:3], np.array([0.0, math.nan, 0.0]), 100, compiled)
 
 

@@ -39,9 +39,12 @@ def test_other_classes_are_refused_with_a_remedy(label):
 
 @pytest.mark.parametrize("label", [math.nan, math.inf, -math.inf, None, "blue"])
 def test_labels_that_are_no_numbers_are_refused(label):
-    """Like everywhere, and one can have them zeroed."""
-    with pytest.raises(InvalidInput, match=r'row 1 cannot be used: its label is .*on_bad="zero"'):
+    """Nobody is told to zero them, for then text would be learnt from as nothing, and silently."""
+    with pytest.raises(
+        InvalidInput, match=r"row 1 cannot be used: its label is .*Map your classes by a public rule"
+    ) as e:
         Problem(OneHot(3), L2Ball(1.0), 1).bound([[0.1], [0.2]], [0, label])
+    assert "on_bad" not in str(e.value)
 
 
 def test_classes_are_not_optional():

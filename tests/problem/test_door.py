@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -101,7 +102,7 @@ def test_losses_with_labels_want_them(loss):
 
 def test_bad_rows_without_labels():
     """Are named, or count as zeros."""
-    with pytest.raises(InvalidInput, match="row 1 cannot be used: feature 0 is nan"):
+    with pytest.raises(InvalidInput, match="row 1 cannot be used: feature 0 is not a number"):
         Problem(Nearness(), WholeSpace(), 2).bound([[0.1, 0.2], [math.nan, 0.0]])
     V, y = Problem(Nearness(), WholeSpace(), 2, on_bad="zero").bound([[0.1, 0.2], [math.nan, 0.5]])
     assert np.array_equal(V, [[0.1, 0.2], [0.0, 0.0]])
@@ -143,3 +144,28 @@ def test_dates_and_durations_are_no_numbers():
     for entry in (np.timedelta64(3, "s"), np.datetime64("2020-01-01")):
         assert np.isnan(as_rows([[entry, entry]], None, 2)[0]).all()
         assert np.isnan(as_rows(np.array([[entry, entry]]), None, 2)[0]).all()
+
+
+def test_text_is_called_text():
+    """For features with the remedy of rare rows; for labels, which are all alike, without it."""
+    with pytest.raises(InvalidInput, match=r"feature 1 is not a number \(text, or missing\).*encode text.*on_bad"):
+        Problem(Hinge(), L2Ball(1.0), 2).bound([[0.5, "blue"]], [1.0])
+    for loss, remedy in ((Hinge(), "Map your classes by a public rule"), (Squared(), "Give a number for every label")):
+        with pytest.raises(InvalidInput, match=rf"its label is not a number \(text, or missing\).*{remedy}\.$") as e:
+            Problem(loss, L2Ball(1.0), 1, label_bound=1.0).bound([[0.5]], ["spam"])
+        assert "on_bad" not in str(e.value)
+
+
+def test_rows_of_other_shapes_come_with_the_remedy_for_their_kind():
+    """One sparse row, dicts, one dense row."""
+    sparse = sp.csr_array(np.eye(2))
+    assert as_rows(sparse[0:1], [1.0], 2)[0].shape == (1, 2)
+    with pytest.raises(InvalidInput, match=r"For one sparse row pass X\[i:i\+1\]"):
+        as_rows(sparse[0:1], 1.0, 2)
+    with pytest.raises(InvalidInput, match=r"For one sparse row pass X\[i:i\+1\]"):
+        as_rows(sparse[0], [1.0], 2)
+    for dicts in ([{"a": 1.0}], {"a": [1.0], "b": [2.0]}):
+        with pytest.raises(InvalidInput, match="hash or vectorise them first"):
+            as_rows(dicts, [1.0], 2)
+    with pytest.raises(InvalidInput, match=r"For one example pass \[x\] and \[y\]"):
+        as_rows([1.0, 2.0], 1.0, 2)

@@ -118,7 +118,8 @@ def test_a_bad_row_is_named(bad, column):
         X[2, column] = bad
     before = X.tobytes(), y.tobytes()
     what = "its label is" if column is None else f"feature {column} is"
-    with pytest.raises(InvalidInput, match=f"row 2 cannot be used: {what} {bad}"):
+    value = r"not a number \(text, or missing\)" if math.isnan(bad) else bad
+    with pytest.raises(InvalidInput, match=f"row 2 cannot be used: {what} {value}"):
         squared(2).bound(X, y)
     assert (X.tobytes(), y.tobytes()) == before
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.accounting.cost import Cost
 from tacit.accounting.exact import Privacy
@@ -12,6 +12,8 @@ _RELATIONS = {
     "replace": "replacing any one example by another",
     "zero-out": "removing the influence of any one example",
 }
+_SAMPLER_ENDS = 12
+"""Deviations up to which Gaussian noise is drawn: `REACH` of `tacit.mechanisms.sampling`, which lies to the right."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,27 @@ class Guarantee:
         """What is proven at the claimed delta, rounded up; for a simulation, what secret noise would give."""
         return self.delivered.epsilon(self.claimed.delta)
 
+    @property
+    def _truth(self) -> str:
+        """What is delivered; if it is nothing only because noise as it is drawn has an end, that is said.
+
+        A row moved by nearly as many deviations as the noise has may end where the other world's never does, and what
+        is proven of that probability (`Cost.extra_delta`) alone exceeds delta.
+        """
+        if math.isfinite(self.epsilon):
+            return f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
+        endless = replace(self.delivered, extra_delta=0.0).epsilon(self.claimed.delta)
+        if self.delivered.gaussian and math.isfinite(endless):
+            return (
+                f"no finite epsilon at that delta with this sampler, whose noise ends at {_SAMPLER_ENDS} deviations "
+                f"({self.delivered}; noise without an end would deliver epsilon = {_rounded_up(endless)})"
+            )
+        return f"no finite epsilon at that delta ({self.delivered})"
+
     def __str__(self) -> str:
         change = _RELATIONS[self.neighbours]
         claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})"
-        number = f"epsilon = {_rounded_up(self.epsilon)}" if math.isfinite(self.epsilon) else "no finite epsilon"
-        truth = f"{number} at that delta ({self.delivered})"
+        truth = self._truth
         if not self.proven:
             seeded = " Simulation: not private." if self.simulated else ""
             return (

@@ -35,6 +35,8 @@ def checks_for(thing: Any) -> list[Check]:
     >>> str(checks_for(L2Ball(1.0))[0])
     'projections_are_members, in 1 dimension'
     """
+    if isinstance(thing, type):
+        _must_be("what is checked", thing, False, "check_learner(IGD(problem)), with its settings")
     if isinstance(thing, ScalarLoss | VectorLoss):
         return of_loss(thing)
     if isinstance(thing, ConvexSet):
@@ -44,19 +46,25 @@ def checks_for(thing: Any) -> list[Check]:
     if hasattr(thing, "calibrate"):
         return of_mechanism(thing)
     if isinstance(thing, Accountant):
-        return [Check(look, thing) for look in accountants.CHECKS]
-    expect("what is checked", thing, hasattr(thing, "certificate"), "check_learner(IGD(problem))")
+        return of_accountant(thing)
     return of_learner(thing)
+
+
+def _must_be(name: str, thing: object, right: bool, example: str) -> None:
+    """Refuse what is of another kind, and a class in the place of one of its things."""
+    expect(name, thing, right and not isinstance(thing, type), example)
 
 
 def of_learner(learner: Learner, mechanism: Mechanism | None = None, effort: int = 1) -> list[Check]:
     """Checks of its certificate, of its verbs, and of what becomes of it when it is made private."""
+    _must_be("a learner", learner, hasattr(learner, "certificate"), "check_learner(IGD(problem))")
     trial = Trial(learner, mechanism, effort)
     return [Check(look, trial) for look in (*certificates.CHECKS, *learners.CHECKS, *wiring.CHECKS)]
 
 
 def of_mechanism(mechanism: Mechanism) -> list[Check]:
     """Checks of what it does with a horizon, and without one."""
+    _must_be("a mechanism", mechanism, hasattr(mechanism, "calibrate"), "check_mechanism(Gaussian())")
     cases = {"": Hiding(mechanism), "no horizon": Hiding(mechanism, None)}
     looks = (*mechanisms.CHECKS, *noise.CHECKS)
     return [Check(look, hiding, case) for case, hiding in cases.items() for look in looks]
@@ -64,6 +72,8 @@ def of_mechanism(mechanism: Mechanism) -> list[Check]:
 
 def of_strategy(strategy: RunningSum, lengths: tuple[int, ...] = strategies.LENGTHS) -> list[Check]:
     """Checks of its matrices for these numbers of rows, and of the mechanism that it makes."""
+    made = isinstance(strategy, RunningSum)
+    _must_be("a strategy", strategy, made, "check_strategy(BLT()), a RunningSum whose coder(n) makes the coders")
     cases = [strategies.Strategy(strategy, n) for n in lengths]
     dense = [Check(look, case, f"{case.n} rows") for look in strategies.CHECKS for case in cases]
     return [*dense, *of_mechanism(strategy)]
@@ -71,6 +81,7 @@ def of_strategy(strategy: RunningSum, lengths: tuple[int, ...] = strategies.LENG
 
 def of_set(domain: ConvexSet, dimensions: list[int] | None = None) -> list[Check]:
     """Checks in these dimensions, or in some that the set has."""
+    _must_be("a set", domain, isinstance(domain, ConvexSet), "check_set(L2Ball(1.0))")
     cases = [sets.around(domain, d) for d in dimensions or sets.dimensions_of(domain)]
     names = {case.dimension: f"in {case.dimension} dimension{'s' * (case.dimension > 1)}" for case in cases}
     return [Check(look, case, names[case.dimension]) for look in sets.CHECKS for case in cases]
@@ -78,9 +89,16 @@ def of_set(domain: ConvexSet, dimensions: list[int] | None = None) -> list[Check
 
 def of_loss(loss: ScalarLoss | VectorLoss, dimension: int = 4) -> list[Check]:
     """Checks of a loss of `v·x`, or of one that sees points and examples of some dimension."""
+    _must_be("a loss", loss, isinstance(loss, ScalarLoss | VectorLoss), "check_loss(Logistic())")
     if isinstance(loss, ScalarLoss):
         return [Check(look, losses.predictions(loss)) for look in losses.CHECKS]
     return [Check(look, vector_losses.Points(loss, dimension)) for look in vector_losses.CHECKS]
+
+
+def of_accountant(accountant: Accountant) -> list[Check]:
+    """Checks of what it adds up."""
+    _must_be("an accountant", accountant, isinstance(accountant, Accountant), "check_accountant(), the package's own")
+    return [Check(look, accountant) for look in accountants.CHECKS]
 
 
 def check_learner(learner: Learner, mechanism: Mechanism | None = None, *, effort: int = 1) -> Report:
@@ -158,8 +176,8 @@ def check_accountant(accountant: Accountant | None = None) -> Report:
     >>> check_accountant().holds
     True
     """
-    accountant = accountant or Exact()
-    return look_at(_name(accountant), [Check(look, accountant) for look in accountants.CHECKS]).insist()
+    accountant = Exact() if accountant is None else accountant
+    return look_at(_name(accountant), of_accountant(accountant)).insist()
 
 
 def _name(thing: object) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.checks.streams import copied, generator, same
 from tacit.checks.suite import COPY, demand
+from tacit.errors import ContractBroken
 from tacit.mechanisms.strategy import Coder, matrices
 from tacit.mechanisms.sums import RunningSum
 
@@ -66,9 +67,15 @@ def no_column_is_longer_than_it_says(case: Strategy) -> str:
 def errors_are_the_rows_of_the_decoder(case: Strategy) -> None:
     """`error(k)` is the length of row k of B, for one k or many: releases state their deviation by it."""
     lengths, rounds = np.linalg.norm(case.dense[0], axis=1), np.arange(1, case.n + 1)
-    alike = np.allclose(case.coder.error(rounds), lengths, rtol=1e-9)
-    alike = alike and np.allclose([float(case.coder.error(int(k))) for k in rounds], lengths, rtol=1e-9)
-    demand(alike, f"error() is not the length of the rows of B, for {case.n} rows", "Return ‖e_k B‖, for each k.")
+    remedy = "Return ‖e_k B‖: a number for a number k, an array for an array of them."
+    try:
+        many = np.asarray(case.coder.error(rounds), dtype=np.float64)
+        one_by_one = np.array([float(case.coder.error(int(k))) for k in rounds])
+    except (TypeError, ValueError, AttributeError) as fault:
+        raise ContractBroken(f"error() does not take both a number and an array: {fault}. {remedy}") from fault
+    alike = many.shape == lengths.shape and np.allclose(many, lengths, rtol=1e-9)
+    alike = alike and np.allclose(one_by_one, lengths, rtol=1e-9)
+    demand(alike, f"error() is not the length of the rows of B, for {case.n} rows", remedy)
 
 
 def encoded_rows_are_within_reach(case: Strategy) -> None:

@@ -6,8 +6,9 @@ where a promise is not kept, and `unittest.SkipTest`, which pytest understands, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 from unittest import SkipTest
 
@@ -74,7 +75,7 @@ class Report:
 
     def __repr__(self) -> str:
         counts = f"{len(self.kept)} kept, {len(self.broken)} broken, {len(self.skipped)} skipped"
-        return "\n".join([f"{self.thing}: {counts}", *map(str, self.outcomes)])
+        return "\n".join([f"{self.thing}: {counts}", *map(str, grouped(self.outcomes))])
 
     @property
     def kept(self) -> tuple[Outcome, ...]:
@@ -100,12 +101,39 @@ class Report:
         """The report, if it holds; else `ContractBroken`, with every broken promise."""
         if not self.holds:
             counts = f"{len(self.broken)} of {len(self.outcomes)} promises of {self.thing} are broken"
-            faults = [f"- {o.check}: {o.remark}" for o in self.broken]
+            faults = [f"- {o.check}: {o.remark}" for o in grouped(self.broken)]
             raise ContractBroken("\n".join([f"{counts}:", *faults] if faults else [f"{counts}, and none was kept."]))
         return self
 
     def _all(self, verdict: str) -> tuple[Outcome, ...]:
         return tuple(outcome for outcome in self.outcomes if outcome.verdict == verdict)
+
+
+def grouped(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Faults and skips that are the same in several cases, but for numbers, as one, with the remark of the first.
+
+    >>> faults = [Outcome(f"it_adds_up, {n} rows", "broken", f"off by {n / 10} for {n} rows.") for n in (2, 8)]
+    >>> print(*grouped(faults))
+    broken  it_adds_up, for 2, 8 rows: off by 0.2 for 2 rows.
+    """
+    groups: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        same = outcome.check, outcome.verdict, outcome.remark
+        alone = outcome.verdict == "kept"
+        groups.setdefault(same if alone else tuple(_NUMBER.sub("#", text) for text in same), []).append(outcome)
+    return [replace(group[0], check=_cases(group)) for group in groups.values()]
+
+
+_NUMBER = re.compile(r"-?\b(\d[\d.]*(e[+-]?\d+)?|inf|nan)\b")
+
+
+def _cases(group: list[Outcome]) -> str:
+    """The name of a check with the numbers of all its cases."""
+    name, _, case = group[0].check.partition(", ")
+    if len(group) == 1:
+        return group[0].check
+    numbers = ", ".join(number[0] for outcome in group if (number := _NUMBER.search(outcome.check)))
+    return f"{name}, {'for ' * case[:1].isdigit()}{_NUMBER.sub(numbers, case, count=1)}"
 
 
 def look_at(thing: str, checks: Iterable[Check]) -> Report:

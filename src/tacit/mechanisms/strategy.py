@@ -53,7 +53,7 @@ class Coder(Protocol):
         """Which row added the encoded row of this number, counted from 1."""
 
     def error(self, k: ArrayLike) -> Array:
-        """The deviation of an entry of the k-th sum under noise of deviation 1, for one k or many."""
+        """The deviation of an entry of the k-th sum under noise of deviation 1: k is a number, or an array of them."""
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
         """The secret and the public memory before any row."""

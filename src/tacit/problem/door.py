@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput
-from tacit.problem.sources import Source, as_numbers, source_of
+from tacit.problem.sources import Source, SparseRows, as_numbers, source_of
 
 
 def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
@@ -18,14 +19,23 @@ def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
     >>> as_rows([[1, 2]], None, dimension=2)
     (array([[1., 2.]]), array([0.]))
     """
-    X = source_of(X) or as_numbers(X)
+    given, X = X, source_of(X) or as_numbers(X)
     y = np.zeros(X.shape[:1]) if y is None else as_numbers(y)
     if len(X.shape) != 2 or X.shape[1] != dimension or y.shape != X.shape[:1]:
         raise InvalidInput(
             f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
-            "For one example pass [x] and [y]; the intercept is appended for you."
+            f"{_shape_remedy(given)}"
         )
     return X, y
+
+
+def _shape_remedy(X: Any) -> str:
+    """How to pass what came, in the right shape."""
+    if isinstance(X, Mapping) or (isinstance(X, Sequence) and any(isinstance(row, Mapping) for row in X)):
+        return "Dicts have no order of columns: hash or vectorise them first."
+    if isinstance(source_of(X), SparseRows):
+        return "For one sparse row pass X[i:i+1] and [y]; the intercept is appended for you."
+    return "For one example pass [x] and [y]; the intercept is appended for you."
 
 
 def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
@@ -50,11 +60,22 @@ def complaint(row: int, X: Array, y: Array, loss: object, classes: int, first: i
             legal, remedy = f"a class from 0 to {classes - 1}", "Number your classes by a public rule."
         return f"row {first + row} has label {y[row]:g}, and {type(loss).__name__} needs {legal}. {nothing} {remedy}"
     column = int(np.argmax(bad))
-    what = f"feature {column} is {X[row, column]}" if bad.any() else f"its label is {y[row]}"
-    return (
-        f"row {first + row} cannot be used: {what}. {nothing} "
-        'Mend the row, or set on_bad="zero" to let such rows pass as examples without influence.'
-    )
+    if bad.any():
+        what, remedy = f"feature {column} {_is(X[row, column])}", f"{_ENCODE}, {_LET_PASS}"
+    else:
+        real = getattr(loss, "labels", "real") == "real"
+        what, remedy = f"its label {_is(y[row])}", _NUMBER_LABELS if real else _MAP_CLASSES
+    return f"row {first + row} cannot be used: {what}. {nothing} {remedy}"
+
+
+_ENCODE = "Mend the row, or encode text as numbers by a public rule"
+_LET_PASS = 'or set on_bad="zero" to let rare rows like it pass as examples without influence.'
+_NUMBER_LABELS = "Give a number for every label."
+_MAP_CLASSES = "Map your classes by a public rule."
+
+
+def _is(value: float) -> str:
+    return "is not a number (text, or missing)" if np.isnan(value) else f"is {value}"
 
 
 def longest_row(bound: float, dimension: int) -> float:

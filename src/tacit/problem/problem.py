@@ -15,13 +15,12 @@ from tacit.errors import InvalidInput, expect, one_of, positive, whole
 from tacit.kernels import codes
 from tacit.problem.compressed import CompressedRows
 from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint, longest_row
+from tacit.problem.predicting import as_point, bounded_blocks
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss
 from tacit.problem.scores import ScoresLoss
 from tacit.problem.sets import ConvexSet
 from tacit.problem.sources import Source
 from tacit.problem.vector import VectorLoss
-
-_VALUES = 2**20  # entries of features that predictions make dense at once
 
 
 @dataclass(frozen=True)
@@ -238,18 +237,18 @@ class Problem:
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
 
-        With a loss of several scores, a row of them for each example; the largest is the class.
+        With a loss of several scores, a row of them for each example; the largest is the class. Sparse rows stay so.
 
         >>> from tacit import L2Ball, Logistic, Problem
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
         array([0.4])
         """
-        rows, nothing = as_rows(X, None, self.dimension)
-        point, most = np.asarray(point, dtype=np.float64), max(1, _VALUES // self.width)
-        blocks = [slice(start, start + most) for start in range(0, max(1, len(nothing)), most)]
-        return np.concatenate([self._scores(point, self.legal(rows[b], nothing[b] + 1.0)[0]) for b in blocks])
+        rows, point = as_rows(X, None, self.dimension)[0], as_point(point, self.size)
+        product = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # another's wants arrays
+        blocks = bounded_blocks(self, rows, sparse=product and type(self) is Problem)
+        return np.concatenate([self._scores(point, V) for V in blocks])
 
-    def _scores(self, point: Array, V: Array) -> Array:
+    def _scores(self, point: Array, V: Any) -> Array:
         return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:
