@@ -52,7 +52,7 @@ def stream(learner: str, n: int) -> tuple[float, float, float]:
     X = rng.normal(size=(CHUNK, FEATURES)) / math.sqrt(FEATURES)
     y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     warm = made[learner]()
-    warm.run(warm.start(), X[:1], y[:1])  # compiled code is loaded
+    warm.run(warm.start(), X, y)  # compiled code is loaded
     start = time.process_time()
     private = made[learner]()
     for j in range(n.bit_length()):
