@@ -9,8 +9,17 @@ from scipy.special import fdtri, ndtri
 
 from tacit.arrays import Array
 from tacit.audit.interval import spread_interval
+from tacit.audit.pairs import Pair
 from tacit.audit.played import Played, TwoWorlds
 from tacit.audit.spread import Statistic
+from tacit.core import Private
+from tacit.release import Releases
+
+
+def secret_runs(private: Private, pair: Pair, world: int, trials: int) -> list[Releases]:
+    """As many streams of one world, by `Private.run`."""
+    X, y = pair.world(world)
+    return [private.run(private.start(), X, y)[1] for _ in range(trials)]
 
 
 def unlike_seeded(game: TwoWorlds, found: Statistic, played: Played, trials: int, error: float) -> list[str]:
