@@ -7,12 +7,13 @@ from itertools import count
 import numpy as np
 import pytest
 
-from audit.planted import Spoilt
+from audit.planted import Spoilt, exact_points
 from tacit import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
 from tacit.audit import race_along, race_apart, spiteful, tight_pair
 from tacit.mechanisms import releases
 from tacit.mechanisms.exponential import _Race
 from tacit.mechanisms.sampling import seeded_bits
+from tacit.passes import Together
 
 pytestmark = pytest.mark.privacy
 
@@ -105,6 +106,13 @@ def test_spoilt_noise_is_refuted(fault, only_secret, words):
     spoilt = Private(experts(2), Spoilt(Exponential(), fault, only_secret), every(1), BUDGET, T)
     found = race_apart(spoilt, tight_pair(spoilt), 300)
     assert any(words in complaint for complaint in found.complaints)
+
+
+def test_points_of_other_candidates_are_refuted(private, monkeypatch):
+    """The best one, published beside the winner."""
+    monkeypatch.setattr(Together, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
+    found = race_apart(private, tight_pair(private), 100)
+    assert "points do not follow from noisy rows" in found.complaints
 
 
 @pytest.mark.parametrize("look", [race_apart, lambda *args: race_along(*args, adversary=None)])

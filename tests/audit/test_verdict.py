@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from audit.planted import ForgottenRidge, Spoilt, half_certified
+from audit.planted import ForgottenRidge, Spoilt, exact_points, half_certified
 from mechanisms.strategies import STRATEGIES
 from tacit import (
     BLT,
@@ -48,6 +48,8 @@ from tacit.mechanisms import releases
 from tacit.mechanisms.sampling import seeded_bits
 from tacit.mechanisms.strategy import matrices
 from tacit.mechanisms.tree import TreeCoder
+from tacit.passes import Together
+from tacit.release import Collected
 
 pytestmark = pytest.mark.privacy
 
@@ -148,6 +150,31 @@ def test_a_seeded_private_is_not_compared_with_secret_noise():
     """It has none."""
     spoilt = Spoilt(Gaussian(), "halved", only_secret=True)
     assert looked_at(private_of(IGD(LINE), spoilt, seed=1)).complaints == ()
+
+
+def test_exact_sums_published_as_points_are_refuted(monkeypatch):
+    """Beside noisy rows that are as they should be."""
+    monkeypatch.setattr(Together, "__call__", exact_points(lambda rows: np.cumsum(rows, axis=0)))
+    for settings in ({}, {"seed": 1}):
+        found = looked_at(private_of(Total(SUMS), BLT(), **settings))
+        assert found.complaints == ("points do not follow from noisy rows",)
+
+
+@pytest.mark.parametrize("only_secret", [False, True])
+@pytest.mark.parametrize("name", TIGHT)
+def test_points_off_their_rows_are_refuted(name, only_secret, monkeypatch):
+    """By a millionth, in the passes that are compiled in one loop too; on secret noise alone, if it is that."""
+    honest = Collected.releases
+
+    def moved(self, simulated):
+        if not (simulated and only_secret):
+            self.arrays = self.arrays[0], self.arrays[1] + 1e-6, self.arrays[2]
+        return honest(self, simulated)
+
+    monkeypatch.setattr(Collected, "releases", moved)
+    private = private_of(*TIGHT[name])
+    found = tell_apart(private, tight_pair(private), 100)
+    assert "points do not follow from noisy rows" in found.complaints
 
 
 @pytest.mark.parametrize("learner", [ForgottenRidge(LINE), half_certified(IGD(LINE))], ids=["forgotten ridge", "half"])

@@ -13,6 +13,7 @@ from tacit.audit.pairs import Pair
 from tacit.audit.played import Played, directions
 from tacit.audit.transcripts import opening, released, way_through, whitening
 from tacit.core import Private
+from tacit.release import Releases
 
 _FIRST = 8  # seeds on which directions are measured; trials take others
 _TOGETHER = 256  # trials that are whitened at once
@@ -43,11 +44,9 @@ class CommonNoise:
         around = max(0.0, float(np.sum(squares - total**2 / trials)))
         return Played(here, there, there - here, around, (trials - 1) * total.size, centred=False)
 
-    def secret(self, world: int, trials: int) -> Array:
-        """By `Private.run`."""
-        X, y = self.pair.world(world)
-        shown = [self.private.run(self.private.start(), X, y)[1].noisy for _ in range(trials)]
-        return self._project(self._whiten(np.array(shown)))
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Noise, and a row that is the same for all."""
+        return self._project(self._whiten(np.array([releases.noisy for releases in shown])))
 
     def _rows(self, world: int, seeds: range) -> Array:
         """Whitened transcripts, one for each seed."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.release import Releases
 
 _STILL = 1e-6  # of the largest shift
 
@@ -63,5 +64,5 @@ class TwoWorlds(Protocol):
     def play(self, trials: int) -> Played:
         """As many trials on seeded noise."""
 
-    def secret(self, world: int, trials: int) -> Array:
-        """As many trials of one world on secret noise, by the front door: rows as in `Played`."""
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Transcripts of one world, whoever ran it on the pair's own streams: rows as in `Played`."""

@@ -15,8 +15,8 @@ candidate into one of the second with probability `1 - 2m`: these are the releas
 **Coverage.** f and p are shares of independent releases, each in a Clopper-Pearson interval with a quarter of the
 error, m lies within f/2 of p, q within f of it, and D is taken at the worst ends. That releases are independent is
 tested in both worlds by how often a transcript's number of wins lies more than a deviation from K/2; that secret noise
-does as seeded noise does by its wins, and by the same look at its transcripts; a quarter each. All transcripts are those
-of the very pass that `Private.run` takes.
+does as seeded noise does by its wins, and by the same look at its transcripts; a quarter each. All of them are those of
+the very pass that `Private.run` takes.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tacit.accounting.exact import SMALLEST, mu_of
 from tacit.arrays import Array
 from tacit.audit.interval import Interval, share_interval
 from tacit.audit.pairs import Pair
+from tacit.audit.points import points_astray, seeded_runs
 from tacit.audit.secret import secret_runs
 from tacit.audit.transcripts import exact_rows, opening, released, way_through
 from tacit.audit.verdict import ERROR, Finding, claimed_mu_of
@@ -74,11 +75,14 @@ def race_apart(
     q = max(0.0, p[0] - f[1]), min(1.0, p[1] + f[1])
     complaints = [*_two_ways(here, there), *_not_independent(here, p, share / 2.0)]
     complaints += _not_independent(there, q, share / 2.0)
+    transcripts = seeded_runs(private, pair)
     count = max(50, trials // 100) if secret_trials is None else secret_trials
     if count and private.seed is None:
         for world, seeded, chance in ((0, here, p), (1, there, q)):
-            shown = [_won(each)[start:] for each in secret_runs(private, pair, world, count)]
-            complaints += _not_as_seeded(np.array(shown), seeded, chance, share / 2.0)
+            transcripts += (shown := secret_runs(private, pair, world, count))
+            secret = np.array([_won(each)[start:] for each in shown])
+            complaints += _not_as_seeded(secret, seeded, chance, share / 2.0)
+    complaints += points_astray(private, transcripts)
     middle = p[0] - f[1] / 2.0, p[1] + f[1] / 2.0
     ends = f[0] / (2.0 * max(middle[1], 1.0 - middle[0])), f[1] / (2.0 * max(min(middle[0], 1.0 - middle[1]), f[1] / 2))
     low, mu, high = (_mu(private, each, releases) for each in (ends[0], flips / here.size, min(1.0, ends[1])))

@@ -23,6 +23,7 @@ from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Played, directions
 from tacit.audit.transcripts import exact_rows, opening, released, way_through, whitening
 from tacit.core import Private
+from tacit.release import Releases
 
 
 class Replayed:
@@ -49,10 +50,9 @@ class Replayed:
         freedom = trials * releases * self.private.learner.row_size
         return Played(noise[0], noise[1], np.sqrt(np.mean(shift**2, axis=0)), squares, freedom, centred=True)
 
-    def secret(self, world: int, trials: int) -> Array:
-        """By `Private.run`, on the pair's own streams."""
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Noise alone."""
         V, y = self._streams[world]
-        shown = (self.private.run(self.private.start(), *self.pair.world(world))[1] for _ in range(trials))
         return np.array([_along(*self._rows(world, V, y, done.noisy, done.points))[0] for done in shown])
 
     def trial(self, world: int, seed: int) -> tuple[Array, Array, Array, Array]:

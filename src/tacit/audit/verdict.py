@@ -14,8 +14,9 @@ from tacit.audit.common_noise import CommonNoise
 from tacit.audit.interval import Interval, mean_interval, spread_interval
 from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Played, TwoWorlds
+from tacit.audit.points import points_astray, seeded_runs
 from tacit.audit.replay import Replayed
-from tacit.audit.secret import unlike_seeded
+from tacit.audit.secret import secret_runs, unlike_seeded
 from tacit.audit.shape import not_normal
 from tacit.audit.spread import Statistic, best_statistic
 from tacit.core import Private
@@ -92,7 +93,8 @@ def tell_apart(
     It is a white-box audit, on whole transcripts of vectors before projection: it knows the mechanism's stated
     deviations, and the exact rows where those depend on what was released. A claim that is true is refuted with a
     probability of at most `error`; one that is false is refuted if the pair shows it. The noise's size, centre and
-    covariance are measured, and its shape is looked at; mu is computed as for the normal shape.
+    covariance are measured, and its shape is looked at; mu is computed as for the normal shape. Points must follow from
+    noisy rows by the learner's `decide`.
 
     Parameters
     ----------
@@ -126,8 +128,12 @@ def tell_apart(
     claimed_mu = claimed_mu_of(private)
     complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
     count = max(_FEWEST // 2, trials // 100) if secret_trials is None else secret_trials
+    transcripts = seeded_runs(private, pair)
     if count and found.shift > 0.0 and adversary is None and private.seed is None:
-        complaints += unlike_seeded(game, found, played, count, share / 2.0)
+        shown = [secret_runs(private, pair, world, count) for world in (0, 1)]
+        complaints += unlike_seeded(game, shown, found, played, share / 2.0)
+        transcripts += [*shown[0], *shown[1]]
+    complaints += points_astray(private, transcripts)
     spread, noise = found.shift / found.mu if found.mu > 0.0 else 1.0, math.sqrt(played.squares / played.freedom)
     measured = (found.mu, found.interval, found.shift, spread, noise)
     statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
