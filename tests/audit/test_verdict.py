@@ -38,7 +38,7 @@ from tacit import (
     pocp,
     private_sum,
 )
-from tacit.audit import Pair, spiteful, tell_apart, tight_pair
+from tacit.audit import Pair, common_noise, replay, spiteful, tell_apart, tight_pair, verdict
 from tacit.audit.common_noise import CommonNoise
 from tacit.audit.replay import Replayed
 from tacit.audit.transcripts import whitening
@@ -49,7 +49,7 @@ from tacit.mechanisms.sampling import seeded_bits
 from tacit.mechanisms.strategy import matrices
 from tacit.mechanisms.tree import TreeCoder
 from tacit.passes import Together
-from tacit.release import Collected
+from tacit.release import Collected, Releases
 
 pytestmark = pytest.mark.privacy
 
@@ -137,6 +137,30 @@ def test_no_noise_is_refuted():
     """None at all."""
     found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "missing")))
     assert found.interval[0] > 1e3
+
+
+@pytest.mark.parametrize("negative", [0, 1])
+@pytest.mark.parametrize("game", ["common noise", "replayed"])
+def test_noise_missing_in_one_world_off_the_shift_is_refuted(negative, game, monkeypatch):
+    """The second coordinate is published as it is if the first label is negative: in either world, by either game."""
+    honest, plane = replay.released, replace(LINE, dimension=2)
+
+    def spoilt(way, at, V, y, rounds, seed):
+        after, shown = honest(way, at, V, y, rounds, seed)
+        noisy = shown.noisy.copy()
+        if y[0] < 0.0:
+            noisy[:, 1] = 0.0  # which it is, as all examples lie on the first axis
+        return after, Releases(shown.rounds, 1, noisy, noisy, shown.noise_sd, simulated=True)
+
+    for module in (common_noise, replay):
+        monkeypatch.setattr(module, "released", spoilt)
+    private, labels = pigd(plane, BUDGET, T), np.array([(-1.0) ** (1 - negative), *[1.0] * (T - 1)])
+    pair = Pair(np.eye(2)[[0] * T], labels, at=0, other=([1.0, 0.0], -labels[0]))
+    if game == "replayed":
+        monkeypatch.setattr(verdict, "_blind", lambda private: False)
+    found = tell_apart(private, pair, TRIALS, secret_trials=0)
+    assert found.complaints[0].startswith("the noise is at most 0.7")
+    assert found.interval[0] < found.claimed_mu
 
 
 def test_noise_spoilt_in_secret_is_refuted():

@@ -22,9 +22,9 @@ class Played(NamedTuple):
         for all trials.
     shift : ndarray
         How far the neighbour lies, by trials.
-    squares, freedom : float, int
-        Squares of the noise in the stream's world over *all* entries of all releases, added up, and how many of them
-        are free: as stated, each is 1 on average.
+    squares, freedom : tuple of float, int
+        Squares of the noise over *all* entries of all releases, added up, in the stream's world and in its
+        neighbour's, and how many of them are free in each: as stated, each is 1 on average.
     centred : bool
         Whether exact rows were subtracted.
     """
@@ -32,7 +32,7 @@ class Played(NamedTuple):
     here: Array
     there: Array
     shift: Array
-    squares: float
+    squares: tuple[float, float]
     freedom: int
     centred: bool
 

@@ -41,14 +41,15 @@ class Replayed:
 
     def play(self, trials: int) -> Played:
         """Trials of either world, each on noise of its own, and the shift along what was released in all of them."""
-        releases, squares = len(self.private.timetable.rounds), 0.0
+        releases, squares = len(self.private.timetable.rounds), [0.0, 0.0]
         noise, shift = np.empty((2, 2, trials, releases))
         for world, trial in np.ndindex(2, trials):
             rows, moved = self._rows(world, *self.trial(world, 2 * trial + world))
             noise[world, trial], shift[world, trial] = _along(rows, moved)
-            squares += float(np.sum(rows**2)) * (1 - world)
+            squares[world] += float(np.sum(rows**2))
         freedom = trials * releases * self.private.learner.row_size
-        return Played(noise[0], noise[1], np.sqrt(np.mean(shift**2, axis=0)), squares, freedom, centred=True)
+        moved = np.sqrt(np.mean(shift**2, axis=0))
+        return Played(noise[0], noise[1], moved, (squares[0], squares[1]), freedom, centred=True)
 
     def looked_at(self, world: int, shown: list[Releases]) -> Array:
         """Noise alone."""

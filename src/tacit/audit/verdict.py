@@ -47,7 +47,7 @@ class Finding:
         Of the statistic, in stated deviations: how far it moves from one world to the other, and its deviation (the
         harmonic mean of the two worlds'); mu is the quotient.
     noise : float
-        The noise's deviation over the stated one, over all entries of all releases.
+        The noise's deviation over the stated one, over all entries of all releases, in the world that has less of it.
     trials : int
         Of each world.
     complaints : tuple of str
@@ -134,7 +134,8 @@ def tell_apart(
         complaints += unlike_seeded(game, shown, found, played, share / 2.0)
         transcripts += [*shown[0], *shown[1]]
     complaints += points_astray(private, transcripts)
-    spread, noise = found.shift / found.mu if found.mu > 0.0 else 1.0, math.sqrt(played.squares / played.freedom)
+    spread = found.shift / found.mu if found.mu > 0.0 else 1.0
+    noise = math.sqrt(min(played.squares) / played.freedom)
     measured = (found.mu, found.interval, found.shift, spread, noise)
     statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), statistic)
@@ -181,9 +182,9 @@ def _too_near(found: Statistic, claimed_mu: float) -> list[str]:
 
 
 def _not_as_stated(played: Played, error: float) -> list[str]:
-    """Noise smaller than stated, over all entries; or, where exact rows are known, not centred on them."""
+    """Noise smaller than stated, over all entries of a world; or, where exact rows are known, not centred on them."""
     complaints = []
-    _, high = spread_interval(played.squares, played.freedom, error)
+    high = min(spread_interval(squares, played.freedom, error / 2.0)[1] for squares in played.squares)
     if high < 1.0:
         complaints.append(f"the noise is at most {high:.4g} of what is stated")
     if played.centred:
