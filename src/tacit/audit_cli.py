@@ -27,24 +27,26 @@ def audit(
 ) -> None:
     """Run an algorithm on the two streams it finds hardest, and see whether they are told apart better than claimed.
 
-    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit.
+    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit, 3 if something went wrong.
 
     Example: tacit audit pigd --epsilon 1 --delta 1e-6
     """
     from tacit import audit as audits
     from tacit.accounting.exact import Privacy
     from tacit.experiments.experiment import json_text
-    from tacit.report.plots import two_worlds
+    from tacit.report.plots import check_file, two_worlds
 
+    if plot is not None:
+        check_file(plot)
     budget = Privacy(epsilon, delta)
     report = audits.audit(algorithm, budget, rounds=rounds, trials=trials, ridge=ridge, calibration=calibration)
-    if plot is not None:
-        found = report.worst.finding
-        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
     if as_json:
         typer.echo(json_text(report.as_data()))
     else:
         _show(report)
+    if plot is not None:
+        found = report.worst.finding
+        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
     if report.verdict == "refuted":
         raise typer.Exit(1)
 

@@ -97,6 +97,27 @@ def test_the_command_for_people(tmp_path):
     assert run(*arguments).stdout == done.stdout
 
 
+@pytest.mark.parametrize(("file", "words"), [("none/a.png", "folder"), ("a.xyz", "no format"), (".", "folder")])
+def test_a_picture_that_cannot_be_saved_is_refused_first(tmp_path, monkeypatch, file, words):
+    """Before any game."""
+    monkeypatch.setattr("tacit.audit.audit", lambda *_, **__: pytest.fail("there was an audit"))
+    done = run("pigd", "--plot", str(tmp_path / file))
+    assert isinstance(done.exception, InvalidInput)
+    assert words in str(done.exception)
+
+
+def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
+    """Whatever happens to that."""
+
+    def full_disk(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("tacit.report.plots.two_worlds", full_disk)
+    done = run("private_sum", "--rounds", "2", "--trials", "100", "--plot", str(tmp_path / "a.png"))
+    assert isinstance(done.exception, OSError)
+    assert "The claim holds" in done.stdout
+
+
 def test_a_refutation_for_people():
     """It says what was shown."""
     done = run("pigd", "--ridge", ".01", "--calibration", "paper-printed", "--rounds", "8", "--trials", "200")
