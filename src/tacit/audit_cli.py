@@ -67,5 +67,9 @@ def _show(report: Audit) -> None:
     )
     if report.verdict == "holds":
         console.print("The claim [bold]holds[/bold]: nothing here contradicts it.", highlight=False)
+    if data["says_little"]:
+        console.print(
+            "This says little: mu may be 0, and may lie far past the claim. Take more trials.", highlight=False
+        )
     for complaint in data["complaints"]:
         console.print(f"[bold red]REFUTED[/bold red]: {complaint}.", highlight=False)

@@ -9,6 +9,7 @@ import pytest
 
 from audit.planted import Spoilt, exact_points
 from tacit import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
+from tacit.accounting.exact import mu_of
 from tacit.audit import race_along, race_apart, spiteful, tight_pair
 from tacit.mechanisms import releases
 from tacit.mechanisms.exponential import _Race
@@ -46,11 +47,27 @@ def test_flips_are_as_probable_as_the_rate_says(private):
     assert flips == pytest.approx(np.tanh(private.calibrated.rate(1) / 2.0), rel=0.15)  # five deviations
 
 
+def test_a_plain_epsilon_has_a_claim_too():
+    """So few releases are charged by pure differential privacy, and the claim is the budget's own mu; it is not 0."""
+    private = ewoo(experts(2), BUDGET, 2)
+    assert private.guarantee.delivered.mu_squared == private.guarantee.delivered.rho == 0.0
+    found = race_apart(private, tight_pair(private), 100)
+    assert found.claimed_mu == mu_of(1.0, 1e-6)
+    assert found.complaints == ()
+
+
+def test_too_few_trials_say_so(private):
+    """From 0 to far past the claim; twenty times as many say more."""
+    assert race_apart(private, tight_pair(private), 100).says_little
+    assert not race_apart(private, tight_pair(private), TRIALS).says_little
+
+
 def test_an_adversary_gains_nothing(private):
     """Losses of whoever won last: the entropy along the games is what was charged, and no more."""
     found = race_along(private, tight_pair(private), spiteful(private), 100)
     assert found.complaints == ()
     assert 0.98 < found.mu / found.claimed_mu <= 1.0
+    assert 0.0 < found.interval[0] < found.mu <= found.interval[1] <= found.claimed_mu * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize(

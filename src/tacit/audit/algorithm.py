@@ -158,6 +158,7 @@ def _numbers(found: Finding) -> dict[str, Any]:
         "audited_epsilon": epsilon_of(claimed.delta, found.mu),
         "audited_delta": delta_of(claimed.epsilon, found.mu),
         "interval": list(found.interval),
+        "says_little": found.says_little,
         "verdict": found.verdict,
         "complaints": list(found.complaints),
         "shift": found.shift,

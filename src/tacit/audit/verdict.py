@@ -27,6 +27,7 @@ from tacit.problem.scalar import ScalarLoss
 ERROR = 1e-6
 """Probability with which an audit may refute a claim that is true."""
 
+_FAR_PAST = 1.5
 _FEWEST = 100
 _MOST = 10**7  # values of a game that are kept in memory
 
@@ -77,6 +78,11 @@ class Finding:
     def verdict(self) -> Literal["holds", "refuted"]:
         """Refuted if there is a complaint."""
         return "refuted" if self.complaints else "holds"
+
+    @property
+    def says_little(self) -> bool:
+        """Whether mu may be 0, and as well lie far past the claim, for all that so many trials can tell."""
+        return self.interval[0] == 0.0 and self.interval[1] > _FAR_PAST * self.claimed_mu
 
 
 def tell_apart(
@@ -159,8 +165,9 @@ def _blind(private: Private) -> bool:
 def claimed_mu_of(private: Private) -> float:
     """The mechanism's own mu, which is more to live up to than a promised (epsilon, delta); or the promise's."""
     guarantee = private.guarantee
-    if private.calibration == "exact" and guarantee.delivered.gaussian:
-        return guarantee.delivered.mu
+    delivered = guarantee.delivered
+    if private.calibration == "exact" and delivered.gaussian and delivered.mu > 0.0:  # a plain epsilon has none
+        return delivered.mu
     return mu_of(guarantee.claimed.epsilon, guarantee.claimed.delta)
 
 

@@ -42,7 +42,8 @@ def audit_table(report: Mapping[str, Any]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for game in report["games"]:
         adversary = ", adaptive" if game["adaptive"] else ""
-        found = [f"{game[name]:.3g}" for name in ("shift", "spread", "audited_mu")]
+        shift = "–" if report["algorithm"] == "ewoo" else f"{game['shift']:.3g}"  # winners have none
+        found = [shift, *(f"{game[name]:.3g}" for name in ("spread", "audited_mu"))]
         between = " ".join(f"{end:.3g}" for end in game["interval"])
         style = "red" if game["verdict"] == "refuted" else ""
         who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
