@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tacit import InvalidInput, Privacy, audit_cli
 from tacit.accounting.exact import mu_of
-from tacit.audit import audit, tight_pair, tight_private
+from tacit.audit import Audit, audit, tell_apart, tight_pair, tight_private
+from tacit.audit.algorithm import Game
 from tacit.audit.problems import Algorithm
 from tacit.audit.verdict import claimed_mu_of, game_of
 from tacit.cli import app
 from tacit.contracts import Calibration
+from tacit.report.tables import audit_table
 
 pytestmark = pytest.mark.privacy
 
@@ -45,6 +50,7 @@ def test_exact_noise_holds(algorithm):
         *((n, place, False) for n in ("replace", "zero-out") for place in ("first", "middle", "last")),
     }
     assert report.worst.finding.trials == 300
+    assert [game["rounds"] for game in report.as_data()["games"]] == [12] * 7
     least = 0.0 if algorithm == "ewoo" else 0.8  # so few releases of a race cannot reach epsilon at all
     assert least <= report.worst.finding.mu / report.worst.finding.claimed_mu < 1.2
 
@@ -92,7 +98,8 @@ def test_the_command_for_people(tmp_path):
     done = run(*arguments, "--plot", str(tmp_path / "worlds.png"))
     assert done.exit_code == 0
     assert "The claim holds" in done.stdout
-    assert "first, adaptive" in done.stdout
+    assert "first, adaptive," in done.stdout
+    assert done.stdout.count("8 rounds") == 2  # the title's, and the adversary's
     assert (tmp_path / "worlds.png").stat().st_size > 10_000
     assert run(*arguments).stdout == done.stdout
 
@@ -116,6 +123,22 @@ def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
     done = run("private_sum", "--rounds", "2", "--trials", "100", "--plot", str(tmp_path / "a.png"))
     assert isinstance(done.exception, OSError)
     assert "The claim holds" in done.stdout
+
+
+def test_the_table_fits_a_narrow_terminal():
+    """Of 80 columns, however long the numbers are: every interval is whole."""
+    private = tight_private("pigd", BUDGET, 2)
+    found = replace(
+        tell_apart(private, tight_pair(private), 100), trials=20_000, mu=1.23e-5, interval=(1.23e-5, 4.56e5)
+    )
+    found = replace(found, shift=1.23e5, spread=1.23e-5)
+    games = Game("zero-out", "middle", False, 200, found), Game("replace", "first", True, 20, found)
+    console = Console(width=80, file=io.StringIO())
+    console.print(audit_table(Audit("pigd", "paper-printed", 200, 1e-6, games).as_data()))
+    printed = console.file.getvalue()
+    assert printed.count("1.23e-05 4.56e+05") == 2
+    assert "…" not in printed
+    assert "20 rounds" in " ".join(printed.split())
 
 
 def test_a_refutation_for_people():

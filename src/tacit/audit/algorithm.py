@@ -31,6 +31,8 @@ class Game:
         The relation, and which example differs.
     adaptive : bool
         Whether an adversary chose the others.
+    rounds : int
+        Examples of a stream.
     finding : Finding
         What was found.
     """
@@ -38,6 +40,7 @@ class Game:
     neighbours: Neighbours
     changed: Place
     adaptive: bool
+    rounds: int
     finding: Finding
 
 
@@ -45,8 +48,8 @@ class Game:
 class Audit:
     """The audit of an algorithm: all its games, and the one that counts.
 
-    That is one that refutes the claim, if any does; else the one whose worlds lie farthest apart, which was played in
-    full.
+    That is one that refutes the claim, if any does; else, of the games without an adversary, the one whose worlds lie
+    farthest apart, which was played in full.
 
     >>> report = audit("private_sum", Privacy(1.0, 1e-6), rounds=5, trials=500)
     >>> report.verdict, len(report.games)
@@ -79,7 +82,7 @@ class Audit:
             "rounds": self.rounds,
             "error": self.error,
             "games": [
-                {"neighbours": game.neighbours, "changed": game.changed, "adaptive": game.adaptive}
+                {name: getattr(game, name) for name in ("neighbours", "changed", "adaptive", "rounds")}
                 | _numbers(game.finding)
                 for game in self.games
             ],
@@ -99,8 +102,8 @@ def audit(
     """Audit an algorithm on its tight problem.
 
     The example that differs comes first, in the middle and last, replaced and zeroed out, and, in a shorter game, an
-    adversary chooses the others. The game whose worlds lie farthest apart is played in full, the others on a tenth of
-    the trials.
+    adversary chooses the others. Of the games without an adversary, the one whose worlds lie farthest apart is played
+    in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
 
     Parameters
     ----------
@@ -131,10 +134,11 @@ def audit(
     for n, place in product(privates, _farthest_first(privates["replace"])):
         sizes = {"trials": few, "secret_trials": 0} if games else {"trials": trials}
         found = looks[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
-        games.append(Game(n, place, False, found))
-    short = tight_private(algorithm, privacy, min(rounds, _SHORT), **settings)
+        games.append(Game(n, place, False, rounds, found))
+    few_rounds = min(rounds, _SHORT)
+    short = tight_private(algorithm, privacy, few_rounds, **settings)
     play: Any = {"adversary": spiteful(short), "trials": max(_FEWEST, few // 4), "error": share}
-    games.append(Game("replace", "first", True, looks[1](short, tight_pair(short), **play)))
+    games.append(Game("replace", "first", True, few_rounds, looks[1](short, tight_pair(short), **play)))
     return Audit(algorithm, calibration, rounds, error, tuple(games))
 
 

@@ -36,12 +36,12 @@ def audit_table(report: Mapping[str, Any]) -> Table:
     """The games of an audit, as `tacit.audit.Audit.as_data` gives them; one that refutes the claim is red."""
     title = f"{report['algorithm']}, {report['calibration']} noise, {report['rounds']:,} rounds"
     table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, collapse_padding=True)
-    for name in ("neighbours", "what differs"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("neighbours", no_wrap=True)
+    table.add_column("what differs")  # folded where a terminal is narrow: numbers are not to be cut
     for name in ("trials", "shift", "spread", "mu", "between"):
         table.add_column(name, justify="right", no_wrap=True)
     for game in report["games"]:
-        adversary = ", adaptive" if game["adaptive"] else ""
+        adversary = f", adaptive, {game['rounds']} rounds" if game["adaptive"] else ""
         shift = "–" if report["algorithm"] == "ewoo" else f"{game['shift']:.3g}"  # winners have none
         found = [shift, *(f"{game[name]:.3g}" for name in ("spread", "audited_mu"))]
         between = " ".join(f"{end:.3g}" for end in game["interval"])
