@@ -67,6 +67,7 @@ def race_apart(
     ('holds', True)
     """
     check_race(private)
+    pair.check(private)
     trials, share = whole("trials", trials, least=100), error / 4.0
     start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
     here, there = (_wins(private, pair, world, trials)[:, start:] for world in (0, 1))

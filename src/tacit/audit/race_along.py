@@ -56,6 +56,7 @@ def race_along(
     'holds'
     """
     check_race(private)
+    pair.check(private)
     trials, calibrated = whole("trials", trials, least=100), cast(Any, private.calibrated)
     game = Replayed(private, pair, adversary)
     entropy, lean, ratio = np.empty((3, 2, trials))

@@ -128,6 +128,7 @@ def tell_apart(
     """
     trials = whole("trials", trials, least=_FEWEST)
     _check(private, trials)
+    pair.check(private)
     game, share = game_of(private, pair, adversary), error / 5.0
     played = game.play(trials)
     found = best_statistic(played, share)
