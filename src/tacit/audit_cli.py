@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -38,8 +39,8 @@ def audit(
 
     if plot is not None:
         check_file(plot)
-    budget = Privacy(epsilon, delta)
-    report = audits.audit(algorithm, budget, rounds=rounds, trials=trials, ridge=ridge, calibration=calibration)
+    settings: Any = {"rounds": rounds, "trials": trials, "ridge": ridge, "calibration": calibration}
+    report = audits.audit(algorithm, Privacy(epsilon, delta), **settings, before_each=_tell)
     if as_json:
         typer.echo(json_text(report.as_data()))
     else:
@@ -49,6 +50,12 @@ def audit(
         two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
     if report.verdict == "refuted":
         raise typer.Exit(1)
+
+
+def _tell(game: str) -> None:
+    """To whoever waits at a terminal."""
+    if sys.stderr.isatty():
+        typer.echo(f"{game} …", err=True)
 
 
 def _show(report: Audit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from dataclasses import replace
 from typing import get_args
 
@@ -98,8 +99,7 @@ def test_the_command_for_people(tmp_path):
     done = run(*arguments, "--plot", str(tmp_path / "worlds.png"))
     assert done.exit_code == 0
     assert "The claim holds" in done.stdout
-    assert "first, adaptive," in done.stdout
-    assert done.stdout.count("8 rounds") == 2  # the title's, and the adversary's
+    assert "first, adaptive, 8 rounds" in done.stdout
     assert (tmp_path / "worlds.png").stat().st_size > 10_000
     assert run(*arguments).stdout == done.stdout
 
@@ -136,7 +136,7 @@ def test_the_table_fits_a_narrow_terminal():
     console = Console(width=80, file=io.StringIO())
     console.print(audit_table(Audit("pigd", "paper-printed", 200, 1e-6, games).as_data()))
     printed = console.file.getvalue()
-    assert printed.count("1.23e-05 4.56e+05") == 2
+    assert printed.count("1.23e-05–4.56e+05") == 2
     assert "…" not in printed
     assert "20 rounds" in " ".join(printed.split())
 
@@ -152,6 +152,24 @@ def test_the_command_takes_what_the_library_does():
     """The command names algorithms and calibrations itself, so that others start at once."""
     assert get_args(audit_cli.Name) == get_args(Algorithm)
     assert get_args(audit_cli.Calibrations) == get_args(Calibration)
+
+
+@pytest.mark.parametrize("algorithm", ["pigd", "ewoo"])
+def test_too_large_an_audit_is_refused_first(algorithm, monkeypatch):
+    """Before anything is built; it says how much is not too large."""
+    monkeypatch.setattr("tacit.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
+    with pytest.raises(InvalidInput, match="200,000,000 rows, and 10,000,000 are kept at most"):
+        audit(algorithm, BUDGET, trials=10**6)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_told_at_a_terminal(terminal, monkeypatch, capsys):
+    """A line for each game, and nowhere else a word."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    audit("private_sum", BUDGET, rounds=2, trials=100, before_each=audit_cli._tell)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == (7 if terminal else 0)
+    assert told[-1:] == (["game 7 of 7: replace, first, adaptive …"] if terminal else [])
 
 
 def test_usage():

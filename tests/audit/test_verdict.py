@@ -279,7 +279,7 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: tell_apart(pocp(IGD(LINE), BUDGET), pair), "State a horizon"),
         (lambda p, pair: tell_apart(p, replace(pair, X=pair.X[1:], y=pair.y[1:])), "whole streams"),
         (lambda p, pair: tell_apart(p, pair, 10), "trials"),
-        (lambda p, pair: tell_apart(p, pair, 10**7), "too many"),
+        (lambda p, pair: tell_apart(p, pair, 10**7), "10,000,000 are kept at most"),
         (lambda p, pair: tell_apart(ewoo(experts(2), BUDGET, T), pair), "tacit.audit.race"),
         (lambda p, pair: replace(pair, at=T), "at must be"),
         (lambda p, pair: replace(pair, other=1.0), "a row and a label"),

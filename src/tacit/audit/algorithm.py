@@ -11,10 +11,10 @@ from tacit.accounting.exact import Privacy, delta_of, epsilon_of
 from tacit.audit.problems import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
 from tacit.audit.race import race_apart
 from tacit.audit.race_along import race_along
-from tacit.audit.verdict import ERROR, Finding, game_of, tell_apart
+from tacit.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
 from tacit.contracts import Calibration
 from tacit.core import Private
-from tacit.errors import whole
+from tacit.errors import one_of, whole
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one
@@ -98,6 +98,7 @@ def audit(
     ridge: float = 0.1,
     calibration: Calibration = "exact",
     error: float = ERROR,
+    before_each: Callable[[str], object] | None = None,
 ) -> Audit:
     """Audit an algorithm on its tight problem.
 
@@ -119,6 +120,8 @@ def audit(
         Who chooses the noise.
     error : float
         Probability with which a true claim may be refuted.
+    before_each : callable, optional
+        Told of every game before it is played, as `"game 2 of 7: replace, middle"`.
 
     Examples
     --------
@@ -127,14 +130,19 @@ def audit(
     'refuted'
     """
     rounds, trials = whole("rounds", rounds, least=2), whole("trials", trials, least=_FEWEST)
+    one_of("algorithm", algorithm, get_args(Algorithm))
+    check_size(trials, 1 if algorithm == "pol" else rounds)
+    tell = before_each or (lambda _: None)
     settings: Any = {"ridge": ridge, "calibration": calibration}
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
     looks: tuple[Callable[..., Finding], ...] = (race_apart, race_along) if algorithm == "ewoo" else (tell_apart,) * 2
     few, share, games = max(_FEWEST, trials // _SHARE), error / 7.0, list[Game]()
     for n, place in product(privates, _farthest_first(privates["replace"])):
+        tell(f"game {len(games) + 1} of 7: {n}, {place}")
         sizes = {"trials": few, "secret_trials": 0} if games else {"trials": trials}
         found = looks[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
         games.append(Game(n, place, False, rounds, found))
+    tell("game 7 of 7: replace, first, adaptive")
     few_rounds = min(rounds, _SHORT)
     short = tight_private(algorithm, privacy, few_rounds, **settings)
     play: Any = {"adversary": spiteful(short), "trials": max(_FEWEST, few // 4), "error": share}

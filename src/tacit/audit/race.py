@@ -34,7 +34,7 @@ from tacit.audit.pairs import Pair
 from tacit.audit.points import points_astray, seeded_runs
 from tacit.audit.secret import secret_runs
 from tacit.audit.transcripts import exact_rows, opening, released, way_through
-from tacit.audit.verdict import ERROR, Finding, claimed_mu_of
+from tacit.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from tacit.core import Private
 from tacit.errors import InvalidInput, whole
 from tacit.release import Releases
@@ -66,9 +66,10 @@ def race_apart(
     >>> found.verdict, found.mu < found.claimed_mu
     ('holds', True)
     """
-    check_race(private)
-    pair.check(private)
     trials, share = whole("trials", trials, least=100), error / 4.0
+    check_race(private)
+    check_size(trials, len(private.timetable.rounds))
+    pair.check(private)
     start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
     here, there = (_wins(private, pair, world, trials)[:, start:] for world in (0, 1))
     flips, releases = int(np.sum(here != there)), here.shape[1]

@@ -29,7 +29,7 @@ ERROR = 1e-6
 
 _FAR_PAST = 1.5
 _FEWEST = 100
-_MOST = 10**7  # values of a game that are kept in memory
+_MOST = 10**7  # released rows of a game that are kept in memory
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,16 @@ def _check(private: Private, trials: int) -> None:
         raise InvalidInput("an audit looks at whole streams. State a horizon.")
     if private.learner.certificate.metric != "l2":
         raise InvalidInput("a race between candidates has no noisy rows to look at. Use tacit.audit.race_apart.")
-    if (values := trials * len(private.timetable.rounds)) > _MOST:
-        raise InvalidInput(f"{values:,} released rows are too many to keep. Take fewer trials, or fewer rounds.")
+    check_size(trials, len(private.timetable.rounds))
+
+
+def check_size(trials: int, releases: int) -> None:
+    """Refuse more than fits into memory; it says how much does."""
+    if (rows := trials * releases) > _MOST:
+        raise InvalidInput(
+            f"{trials:,} trials of {releases:,} releases are {rows:,} rows, and {_MOST:,} are kept at most. Take fewer "
+            "trials, or fewer rounds."
+        )
 
 
 def _too_near(found: Statistic, claimed_mu: float) -> list[str]:
