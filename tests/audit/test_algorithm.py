@@ -148,6 +148,14 @@ def test_a_refutation_for_people():
     assert "REFUTED: the two worlds are told apart" in done.stdout
 
 
+def test_an_audit_that_says_little_says_so():
+    """For people and for machines."""
+    arguments = "ewoo", "--rounds", "4", "--trials", "100"
+    assert "This says little" in run(*arguments).stdout
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["says_little"], found["verdict"], found["claimed_mu"]) == (True, "holds", mu_of(1.0, 1e-6))
+
+
 def test_the_command_takes_what_the_library_does():
     """The command names algorithms and calibrations itself, so that others start at once."""
     assert get_args(audit_cli.Name) == get_args(Algorithm)

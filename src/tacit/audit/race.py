@@ -56,7 +56,7 @@ def race_apart(
     pair : Pair
         Two streams that leave the candidates level but for the example that differs.
     trials, secret_trials, error
-        As in `tacit.audit.tell_apart`; by default a hundredth of the trials are secret.
+        As in `tacit.audit.tell_apart`.
 
     Examples
     --------
