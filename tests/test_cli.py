@@ -1,6 +1,7 @@
 """The command prints what the library says, for people and for machines, and refuses in one sentence."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -154,3 +155,41 @@ def test_help_needs_nothing_heavy():
     """Neither NumPy nor SciPy nor Numba is loaded to print it."""
     code = "import sys, tacit.cli; print(sorted({'numpy', 'scipy', 'numba', 'matplotlib'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+CRASHES = """
+import sys
+from tacit import audit, cli
+def crash(*_, **__):
+    raise ZeroDivisionError("no such\\nthing")
+audit.audit = crash
+cli.main()
+"""
+
+
+def test_a_crash_is_one_sentence_and_exit_3():
+    """It is neither a verdict nor a refusal; where it happened is shown to whoever asks."""
+    for debug in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", CRASHES, "audit", "pigd"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"TACIT_DEBUG": debug},
+        )
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr.splitlines()[-1].startswith("tacit: this went wrong: ZeroDivisionError no such thing.")
+        assert ("Traceback" in done.stderr) == bool(debug)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["errata", "--json"], ["errata", "--all"], ["privacy", "--epsilon=1", "--delta=.1"]]
+)
+def test_a_broken_pipe_is_no_verdict(arguments):
+    """Nobody reads: exit status 3, whether that is noticed by typer, by rich, or at the end."""
+    read, write = os.pipe()
+    os.close(read)
+    code = "from tacit.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (3, b"")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,26 +28,34 @@ def audit(
 ) -> None:
     """Run an algorithm on the two streams it finds hardest, and see whether they are told apart better than claimed.
 
-    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit.
+    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit, 3 if something went wrong.
 
     Example: tacit audit pigd --epsilon 1 --delta 1e-6
     """
     from tacit import audit as audits
     from tacit.accounting.exact import Privacy
     from tacit.experiments.experiment import json_text
-    from tacit.report.plots import two_worlds
+    from tacit.report.plots import check_file, two_worlds
 
-    budget = Privacy(epsilon, delta)
-    report = audits.audit(algorithm, budget, rounds=rounds, trials=trials, ridge=ridge, calibration=calibration)
     if plot is not None:
-        found = report.worst.finding
-        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
+        check_file(plot)
+    settings: Any = {"rounds": rounds, "trials": trials, "ridge": ridge, "calibration": calibration}
+    report = audits.audit(algorithm, Privacy(epsilon, delta), **settings, before_each=_tell)
     if as_json:
         typer.echo(json_text(report.as_data()))
     else:
         _show(report)
+    if plot is not None:
+        found = report.worst.finding
+        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
     if report.verdict == "refuted":
         raise typer.Exit(1)
+
+
+def _tell(game: str) -> None:
+    """To whoever waits at a terminal."""
+    if sys.stderr.isatty():
+        typer.echo(f"{game} …", err=True)
 
 
 def _show(report: Audit) -> None:
@@ -65,5 +74,9 @@ def _show(report: Audit) -> None:
     )
     if report.verdict == "holds":
         console.print("The claim [bold]holds[/bold]: nothing here contradicts it.", highlight=False)
+    if data["says_little"]:
+        console.print(
+            "This says little: mu may be 0, and may lie far past the claim. Take more trials.", highlight=False
+        )
     for complaint in data["complaints"]:
         console.print(f"[bold red]REFUTED[/bold red]: {complaint}.", highlight=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -229,9 +231,33 @@ def _show_plan(made: Plan) -> None:
 
 
 def main() -> None:
-    """Run the command; a refusal is one sentence and exit status 2."""
+    """Run the command: a refusal is one sentence and exit status 2; a crash is one, and 3, which is nobody's verdict.
+
+    With `TACIT_DEBUG=1` in the environment a crash also says where it happened. A report that nobody reads to its end
+    needs no sentence.
+    """
     try:
-        app()
+        _run()
     except TacitError as refusal:
         print(f"tacit: {refusal}", file=sys.stderr)
         raise SystemExit(2) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries once more as it ends
+        raise SystemExit(3) from None
+    except Exception as crash:
+        if os.environ.get("TACIT_DEBUG"):
+            traceback.print_exc()
+        what = " ".join(f"{type(crash).__name__} {crash}".split())
+        print(f"tacit: this went wrong: {what}. Set TACIT_DEBUG=1 to see where, and report it.", file=sys.stderr)
+        raise SystemExit(3) from None
+
+
+def _run() -> None:
+    """The command; exit status 1 is left to those that ask for it, as typer and rich end so on a broken pipe."""
+    try:
+        app()
+    except SystemExit as done:
+        if done.code == 1 and not isinstance(done.__context__, typer.Exit):
+            raise BrokenPipeError from None
+        sys.stdout.flush()
+        raise

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+from dataclasses import replace
 from typing import get_args
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tacit import InvalidInput, Privacy, audit_cli
 from tacit.accounting.exact import mu_of
-from tacit.audit import audit, tight_pair, tight_private
+from tacit.audit import Audit, audit, tell_apart, tight_pair, tight_private
+from tacit.audit.algorithm import Game
 from tacit.audit.problems import Algorithm
 from tacit.audit.verdict import claimed_mu_of, game_of
 from tacit.cli import app
 from tacit.contracts import Calibration
+from tacit.report.tables import audit_table
 
 pytestmark = pytest.mark.privacy
 
@@ -45,6 +51,7 @@ def test_exact_noise_holds(algorithm):
         *((n, place, False) for n in ("replace", "zero-out") for place in ("first", "middle", "last")),
     }
     assert report.worst.finding.trials == 300
+    assert [game["rounds"] for game in report.as_data()["games"]] == [12] * 7
     least = 0.0 if algorithm == "ewoo" else 0.8  # so few releases of a race cannot reach epsilon at all
     assert least <= report.worst.finding.mu / report.worst.finding.claimed_mu < 1.2
 
@@ -92,9 +99,46 @@ def test_the_command_for_people(tmp_path):
     done = run(*arguments, "--plot", str(tmp_path / "worlds.png"))
     assert done.exit_code == 0
     assert "The claim holds" in done.stdout
-    assert "first, adaptive" in done.stdout
+    assert "first, adaptive, 8 rounds" in done.stdout
     assert (tmp_path / "worlds.png").stat().st_size > 10_000
     assert run(*arguments).stdout == done.stdout
+
+
+@pytest.mark.parametrize(("file", "words"), [("none/a.png", "folder"), ("a.xyz", "no format"), (".", "folder")])
+def test_a_picture_that_cannot_be_saved_is_refused_first(tmp_path, monkeypatch, file, words):
+    """Before any game."""
+    monkeypatch.setattr("tacit.audit.audit", lambda *_, **__: pytest.fail("there was an audit"))
+    done = run("pigd", "--plot", str(tmp_path / file))
+    assert isinstance(done.exception, InvalidInput)
+    assert words in str(done.exception)
+
+
+def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
+    """Whatever happens to that."""
+
+    def full_disk(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("tacit.report.plots.two_worlds", full_disk)
+    done = run("private_sum", "--rounds", "2", "--trials", "100", "--plot", str(tmp_path / "a.png"))
+    assert isinstance(done.exception, OSError)
+    assert "The claim holds" in done.stdout
+
+
+def test_the_table_fits_a_narrow_terminal():
+    """Of 80 columns, however long the numbers are: every interval is whole."""
+    private = tight_private("pigd", BUDGET, 2)
+    found = replace(
+        tell_apart(private, tight_pair(private), 100), trials=20_000, mu=1.23e-5, interval=(1.23e-5, 4.56e5)
+    )
+    found = replace(found, shift=1.23e5, spread=1.23e-5)
+    games = Game("zero-out", "middle", False, 200, found), Game("replace", "first", True, 20, found)
+    console = Console(width=80, file=io.StringIO())
+    console.print(audit_table(Audit("pigd", "paper-printed", 200, 1e-6, games).as_data()))
+    printed = console.file.getvalue()
+    assert printed.count("1.23e-05–4.56e+05") == 2
+    assert "…" not in printed
+    assert "20 rounds" in " ".join(printed.split())
 
 
 def test_a_refutation_for_people():
@@ -104,10 +148,36 @@ def test_a_refutation_for_people():
     assert "REFUTED: the two worlds are told apart" in done.stdout
 
 
+def test_an_audit_that_says_little_says_so():
+    """For people and for machines."""
+    arguments = "ewoo", "--rounds", "4", "--trials", "100"
+    assert "This says little" in run(*arguments).stdout
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert (found["says_little"], found["verdict"], found["claimed_mu"]) == (True, "holds", mu_of(1.0, 1e-6))
+
+
 def test_the_command_takes_what_the_library_does():
     """The command names algorithms and calibrations itself, so that others start at once."""
     assert get_args(audit_cli.Name) == get_args(Algorithm)
     assert get_args(audit_cli.Calibrations) == get_args(Calibration)
+
+
+@pytest.mark.parametrize("algorithm", ["pigd", "ewoo"])
+def test_too_large_an_audit_is_refused_first(algorithm, monkeypatch):
+    """Before anything is built; it says how much is not too large."""
+    monkeypatch.setattr("tacit.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
+    with pytest.raises(InvalidInput, match="200,000,000 rows, and 10,000,000 are kept at most"):
+        audit(algorithm, BUDGET, trials=10**6)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_told_at_a_terminal(terminal, monkeypatch, capsys):
+    """A line for each game, and nowhere else a word."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    audit("private_sum", BUDGET, rounds=2, trials=100, before_each=audit_cli._tell)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == (7 if terminal else 0)
+    assert told[-1:] == (["game 7 of 7: replace, first, adaptive …"] if terminal else [])
 
 
 def test_usage():

@@ -7,12 +7,14 @@ from itertools import count
 import numpy as np
 import pytest
 
-from audit.planted import Spoilt
+from audit.planted import Spoilt, exact_points
 from tacit import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
+from tacit.accounting.exact import mu_of
 from tacit.audit import race_along, race_apart, spiteful, tight_pair
-from tacit.audit.race import scores
 from tacit.mechanisms import releases
+from tacit.mechanisms.exponential import _Race
 from tacit.mechanisms.sampling import seeded_bits
+from tacit.passes import Together
 
 pytestmark = pytest.mark.privacy
 
@@ -45,22 +47,61 @@ def test_flips_are_as_probable_as_the_rate_says(private):
     assert flips == pytest.approx(np.tanh(private.calibrated.rate(1) / 2.0), rel=0.15)  # five deviations
 
 
+def test_a_plain_epsilon_has_a_claim_too():
+    """So few releases are charged by pure differential privacy, and the claim is the budget's own mu; it is not 0."""
+    private = ewoo(experts(2), BUDGET, 2)
+    assert private.guarantee.delivered.mu_squared == private.guarantee.delivered.rho == 0.0
+    found = race_apart(private, tight_pair(private), 100)
+    assert found.claimed_mu == mu_of(1.0, 1e-6)
+    assert found.complaints == ()
+
+
+def test_too_few_trials_say_so(private):
+    """From 0 to far past the claim; twenty times as many say more."""
+    assert race_apart(private, tight_pair(private), 100).says_little
+    assert not race_apart(private, tight_pair(private), TRIALS).says_little
+
+
 def test_an_adversary_gains_nothing(private):
     """Losses of whoever won last: the entropy along the games is what was charged, and no more."""
     found = race_along(private, tight_pair(private), spiteful(private), 100)
     assert found.complaints == ()
     assert 0.98 < found.mu / found.claimed_mu <= 1.0
+    assert 0.0 < found.interval[0] < found.mu <= found.interval[1] <= found.claimed_mu * (1.0 + 1e-9)
 
 
-def test_the_compiled_race_is_the_definition(private):
-    """Winners as this audit counts them are those that are released."""
-    pair = tight_pair(private)
-    X, _ = pair.world(0)
-    for seed in range(3):
-        seeded = ewoo(experts(2), BUDGET, T, seed=seed)
-        encoded = scores(private, *pair.bounded(private, 0))
-        winners = np.argmax(encoded + private.calibrated.noise(seed, 1, T), axis=1)
-        assert (seeded.run(seeded.start(), X)[1].noisy[:, 0] == winners).all()
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda noise: noise[[*[0] * 10, *range(10, len(noise))]], "extreme"),
+        (lambda noise: noise[np.arange(len(noise)) // 10 * 10], "extreme"),
+        (lambda noise: noise // 8, "told apart"),
+    ],
+    ids=["ten share theirs", "tens share theirs", "an eighth"],
+)
+def test_spoilt_compiled_races_are_refuted(monkeypatch, fault, words):
+    """Faults of the pass that users run, where the definition's verbs are right: at the default trials.
+
+    If ten of 200 releases share their noise, 0.395 of all transcripts lie beyond a deviation instead of 0.288; 2,000
+    trials know that to 0.06 but for 1e-7.
+    """
+    private = ewoo(experts(2), BUDGET, 200)
+    honest = _Race.hide_all
+    monkeypatch.setattr(_Race, "hide_all", lambda race, *args: honest(race, *args[:-1], fault(args[-1])))
+    assert any(words in complaint for complaint in race_apart(private, tight_pair(private)).complaints)
+
+
+def test_secret_releases_that_share_noise_are_refuted(private, monkeypatch):
+    """Seeded ones do not."""
+    honest = _Race.noise_for
+
+    def noise_for(race, seed, k, count):
+        noise = honest(race, seed, k, count)
+        return noise if seed is not None else noise[[0] * count]
+
+    monkeypatch.setattr(_Race, "noise_for", noise_for)
+    found = race_apart(private, tight_pair(private), TRIALS)
+    assert any("on secret noise" in complaint and "extreme" in complaint for complaint in found.complaints)
 
 
 def test_twice_the_rate_is_refuted(private):
@@ -80,8 +121,15 @@ def test_twice_the_rate_is_refuted(private):
 def test_spoilt_noise_is_refuted(fault, only_secret, words):
     """Drawn once for all releases; missing; or missing where nobody can see it."""
     spoilt = Private(experts(2), Spoilt(Exponential(), fault, only_secret), every(1), BUDGET, T)
-    found = race_apart(spoilt, tight_pair(spoilt), TRIALS)
+    found = race_apart(spoilt, tight_pair(spoilt), 300)
     assert any(words in complaint for complaint in found.complaints)
+
+
+def test_points_of_other_candidates_are_refuted(private, monkeypatch):
+    """The best one, published beside the winner."""
+    monkeypatch.setattr(Together, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
+    found = race_apart(private, tight_pair(private), 100)
+    assert "points do not follow from noisy rows" in found.complaints
 
 
 @pytest.mark.parametrize("look", [race_apart, lambda *args: race_along(*args, adversary=None)])

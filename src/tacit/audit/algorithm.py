@@ -11,10 +11,10 @@ from tacit.accounting.exact import Privacy, delta_of, epsilon_of
 from tacit.audit.problems import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
 from tacit.audit.race import race_apart
 from tacit.audit.race_along import race_along
-from tacit.audit.verdict import ERROR, Finding, game_of, tell_apart
+from tacit.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
 from tacit.contracts import Calibration
 from tacit.core import Private
-from tacit.errors import whole
+from tacit.errors import one_of, whole
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one
@@ -31,6 +31,8 @@ class Game:
         The relation, and which example differs.
     adaptive : bool
         Whether an adversary chose the others.
+    rounds : int
+        Examples of a stream.
     finding : Finding
         What was found.
     """
@@ -38,6 +40,7 @@ class Game:
     neighbours: Neighbours
     changed: Place
     adaptive: bool
+    rounds: int
     finding: Finding
 
 
@@ -45,8 +48,8 @@ class Game:
 class Audit:
     """The audit of an algorithm: all its games, and the one that counts.
 
-    That is one that refutes the claim, if any does; else the one whose worlds lie farthest apart, which was played in
-    full.
+    That is one that refutes the claim, if any does; else, of the games without an adversary, the one whose worlds lie
+    farthest apart, which was played in full.
 
     >>> report = audit("private_sum", Privacy(1.0, 1e-6), rounds=5, trials=500)
     >>> report.verdict, len(report.games)
@@ -79,7 +82,7 @@ class Audit:
             "rounds": self.rounds,
             "error": self.error,
             "games": [
-                {"neighbours": game.neighbours, "changed": game.changed, "adaptive": game.adaptive}
+                {name: getattr(game, name) for name in ("neighbours", "changed", "adaptive", "rounds")}
                 | _numbers(game.finding)
                 for game in self.games
             ],
@@ -95,12 +98,13 @@ def audit(
     ridge: float = 0.1,
     calibration: Calibration = "exact",
     error: float = ERROR,
+    before_each: Callable[[str], object] | None = None,
 ) -> Audit:
     """Audit an algorithm on its tight problem.
 
     The example that differs comes first, in the middle and last, replaced and zeroed out, and, in a shorter game, an
-    adversary chooses the others. The game whose worlds lie farthest apart is played in full, the others on a tenth of
-    the trials.
+    adversary chooses the others. Of the games without an adversary, the one whose worlds lie farthest apart is played
+    in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
 
     Parameters
     ----------
@@ -116,6 +120,8 @@ def audit(
         Who chooses the noise.
     error : float
         Probability with which a true claim may be refuted.
+    before_each : callable, optional
+        Told of every game before it is played, as `"game 2 of 7: replace, middle"`.
 
     Examples
     --------
@@ -124,17 +130,23 @@ def audit(
     'refuted'
     """
     rounds, trials = whole("rounds", rounds, least=2), whole("trials", trials, least=_FEWEST)
+    one_of("algorithm", algorithm, get_args(Algorithm))
+    check_size(trials, 1 if algorithm == "pol" else rounds)
+    tell = before_each or (lambda _: None)
     settings: Any = {"ridge": ridge, "calibration": calibration}
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
     looks: tuple[Callable[..., Finding], ...] = (race_apart, race_along) if algorithm == "ewoo" else (tell_apart,) * 2
     few, share, games = max(_FEWEST, trials // _SHARE), error / 7.0, list[Game]()
     for n, place in product(privates, _farthest_first(privates["replace"])):
+        tell(f"game {len(games) + 1} of 7: {n}, {place}")
         sizes = {"trials": few, "secret_trials": 0} if games else {"trials": trials}
         found = looks[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
-        games.append(Game(n, place, False, found))
-    short = tight_private(algorithm, privacy, min(rounds, _SHORT), **settings)
+        games.append(Game(n, place, False, rounds, found))
+    tell("game 7 of 7: replace, first, adaptive")
+    few_rounds = min(rounds, _SHORT)
+    short = tight_private(algorithm, privacy, few_rounds, **settings)
     play: Any = {"adversary": spiteful(short), "trials": max(_FEWEST, few // 4), "error": share}
-    games.append(Game("replace", "first", True, looks[1](short, tight_pair(short), **play)))
+    games.append(Game("replace", "first", True, few_rounds, looks[1](short, tight_pair(short), **play)))
     return Audit(algorithm, calibration, rounds, error, tuple(games))
 
 
@@ -158,6 +170,7 @@ def _numbers(found: Finding) -> dict[str, Any]:
         "audited_epsilon": epsilon_of(claimed.delta, found.mu),
         "audited_delta": delta_of(claimed.epsilon, found.mu),
         "interval": list(found.interval),
+        "says_little": found.says_little,
         "verdict": found.verdict,
         "complaints": list(found.complaints),
         "shift": found.shift,

@@ -13,6 +13,7 @@ from tacit.audit.pairs import Pair
 from tacit.audit.played import Played, directions
 from tacit.audit.transcripts import opening, released, way_through, whitening
 from tacit.core import Private
+from tacit.release import Releases
 
 _FIRST = 8  # seeds on which directions are measured; trials take others
 _TOGETHER = 256  # trials that are whitened at once
@@ -25,29 +26,29 @@ class CommonNoise:
         self.private, self.pair, self._whiten = private, pair, whitening(private)
         self._way, self._opening = way_through(private), opening(private)
         self._streams = [pair.bounded(private, world) for world in (0, 1)]
-        first = self._rows(0, range(_FIRST))
-        self._middle, moved = np.mean(first, axis=0), np.mean(self._rows(1, range(_FIRST)) - first, axis=0)
+        self._middles = [np.mean(self._rows(world, range(_FIRST)), axis=0) for world in (0, 1)]
+        moved = self._middles[1] - self._middles[0]
         self._along, _ = directions(moved)
         self.apart = float(np.linalg.norm(moved))
 
     def play(self, trials: int) -> Played:
         """Each trial in both worlds, on noise of its own."""
         here, there = np.empty((2, trials, len(self._along)))
-        total, squares = np.zeros((2, *self._along.shape))
+        totals, squares = np.zeros((2, 2, *self._along.shape))
         for start in range(0, trials, _TOGETHER):
             end = min(start + _TOGETHER, trials)
-            rows, moved = (self._rows(world, range(_FIRST + start, _FIRST + end)) for world in (0, 1))
-            here[start:end], there[start:end] = self._project(rows), self._project(moved)
-            total += (rows - self._middle).sum(axis=0)
-            squares += ((rows - self._middle) ** 2).sum(axis=0)
-        around = max(0.0, float(np.sum(squares - total**2 / trials)))
-        return Played(here, there, there - here, around, (trials - 1) * total.size, centred=False)
+            for world, noise in enumerate((here, there)):
+                rows = self._rows(world, range(_FIRST + start, _FIRST + end))
+                noise[start:end] = self._project(rows)
+                totals[world] += (rows - self._middles[world]).sum(axis=0)
+                squares[world] += ((rows - self._middles[world]) ** 2).sum(axis=0)
+        around = [max(0.0, float(np.sum(squares[world] - totals[world] ** 2 / trials))) for world in (0, 1)]
+        freedom = (trials - 1) * self._along.size
+        return Played(here, there, there - here, (around[0], around[1]), freedom, centred=False)
 
-    def secret(self, world: int, trials: int) -> Array:
-        """By `Private.run`."""
-        X, y = self.pair.world(world)
-        shown = [self.private.run(self.private.start(), X, y)[1].noisy for _ in range(trials)]
-        return self._project(self._whiten(np.array(shown)))
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Noise, and a row that is the same for all."""
+        return self._project(self._whiten(np.array([releases.noisy for releases in shown])))
 
     def _rows(self, world: int, seeds: range) -> Array:
         """Whitened transcripts, one for each seed."""

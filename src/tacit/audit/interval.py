@@ -38,6 +38,17 @@ def mean_interval(values: Array, error: float) -> Interval:
     return middle - reach, middle + reach
 
 
+def bounded_interval(values: Array, largest: float, error: float) -> Interval:
+    """Holds the mean of independent values between 0 and `largest`, whatever their law (Hoeffding, 1963, Theorem 2).
+
+    >>> bounded_interval(np.array([0.4, 0.6] * 5_000), 1.0, error=2.0 * np.exp(-2.0))
+    (0.49, 0.51)
+    """
+    reach = largest * math.sqrt(math.log(2.0 / error) / (2.0 * len(values)))
+    middle = float(np.mean(values))
+    return max(0.0, middle - reach), min(largest, middle + reach)
+
+
 def share_interval(hits: int, count: int, error: float) -> Interval:
     """Holds the probability of a hit, from independent tries (Clopper, Pearson, 1934).
 

@@ -47,6 +47,16 @@ class Pair:
     def __post_init__(self) -> None:
         if not 0 <= self.at < len(self.X):
             raise InvalidInput(f"at must be the number of an example, 0 to {len(self.X) - 1}, got {self.at!r}.")
+        if not isinstance(self.other, tuple | list) or len(self.other) != 2:
+            raise InvalidInput(f"other must be a row and a label, ([1.0, 0.0], -1.0), got {self.other!r}.")
+        shape, row = np.shape(self.X)[1:], np.shape(self.other[0])
+        if row != shape:
+            raise InvalidInput(
+                f"other must have a row like those of X, of shape {shape}, and has one of shape {row}. Give one row "
+                "and one label, ([1.0, 0.0], -1.0); without labels the label is 0."
+            )
+        if np.shape(self.other[1]) != ():
+            raise InvalidInput(f"the label of other must be a number, got {self.other[1]!r}. Without labels it is 0.")
 
     def world(self, world: int) -> tuple[Array, Array | None]:
         """The stream (0), or its neighbour (1)."""
@@ -57,6 +67,15 @@ class Pair:
             if y is not None:
                 y[self.at] = self.other[1]
         return X, y
+
+    def check(self, private: Private) -> None:
+        """Refuse two worlds that are the same to the problem."""
+        (V, y), (W, z) = (self.bounded(private, world) for world in (0, 1))
+        if np.array_equal(V, W) and np.array_equal(y, z):
+            raise InvalidInput(
+                f"both worlds are the same: example {self.at} and other do not differ, once they are within the "
+                "problem's bounds. Give another row or label."
+            )
 
     def bounded(self, private: Private, world: int) -> tuple[Array, Array]:
         """The same, as it passes the problem's door; a refusal if it does not fill the horizon."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.release import Releases
 
 _STILL = 1e-6  # of the largest shift
 
@@ -21,9 +22,9 @@ class Played(NamedTuple):
         for all trials.
     shift : ndarray
         How far the neighbour lies, by trials.
-    squares, freedom : float, int
-        Squares of the noise in the stream's world over *all* entries of all releases, added up, and how many of them
-        are free: as stated, each is 1 on average.
+    squares, freedom : tuple of float, int
+        Squares of the noise over *all* entries of all releases, added up, in the stream's world and in its
+        neighbour's, and how many of them are free in each: as stated, each is 1 on average.
     centred : bool
         Whether exact rows were subtracted.
     """
@@ -31,7 +32,7 @@ class Played(NamedTuple):
     here: Array
     there: Array
     shift: Array
-    squares: float
+    squares: tuple[float, float]
     freedom: int
     centred: bool
 
@@ -63,5 +64,5 @@ class TwoWorlds(Protocol):
     def play(self, trials: int) -> Played:
         """As many trials on seeded noise."""
 
-    def secret(self, world: int, trials: int) -> Array:
-        """As many trials of one world on secret noise, by the front door: rows as in `Played`."""
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Transcripts of one world, whoever ran it on the pair's own streams: rows as in `Played`."""

@@ -13,9 +13,10 @@ which delta does not grow. Conversely, of releases with the probabilities `(1 ±
 candidate into one of the second with probability `1 - 2m`: these are the releases. ∎ In the same way D grows with f.
 
 **Coverage.** f and p are shares of independent releases, each in a Clopper-Pearson interval with a quarter of the
-error, m lies within f/2 of p, and D is taken at the worst ends. That releases are independent is tested by how often a
-transcript's number of wins lies more than a deviation from K/2; that secret noise does as seeded noise does by its
-wins; a quarter each.
+error, m lies within f/2 of p, q within f of it, and D is taken at the worst ends. That releases are independent is
+tested in both worlds by how often a transcript's number of wins lies more than a deviation from K/2; that secret noise
+does as seeded noise does by its wins, and by the same look at its transcripts; a quarter each. All of them are those of
+the very pass that `Private.run` takes.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ from tacit.accounting.exact import SMALLEST, mu_of
 from tacit.arrays import Array
 from tacit.audit.interval import Interval, share_interval
 from tacit.audit.pairs import Pair
-from tacit.audit.transcripts import exact_rows
-from tacit.audit.verdict import ERROR, Finding, claimed_mu_of
+from tacit.audit.points import points_astray, seeded_runs
+from tacit.audit.secret import secret_runs
+from tacit.audit.transcripts import exact_rows, opening, released, way_through
+from tacit.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from tacit.core import Private
 from tacit.errors import InvalidInput, whole
+from tacit.release import Releases
 
 Wins = NDArray[np.bool_]
 
@@ -52,7 +56,7 @@ def race_apart(
     pair : Pair
         Two streams that leave the candidates level but for the example that differs.
     trials, secret_trials, error
-        As in `tacit.audit.tell_apart`; by default a hundredth of the trials are secret.
+        As in `tacit.audit.tell_apart`.
 
     Examples
     --------
@@ -62,18 +66,25 @@ def race_apart(
     >>> found.verdict, found.mu < found.claimed_mu
     ('holds', True)
     """
-    check_race(private)
     trials, share = whole("trials", trials, least=100), error / 4.0
+    check_race(private)
+    check_size(trials, len(private.timetable.rounds))
+    pair.check(private)
     start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
-    here, there = (
-        _wins(private, scores(private, *pair.bounded(private, world)), trials)[:, start:] for world in (0, 1)
-    )
+    here, there = (_wins(private, pair, world, trials)[:, start:] for world in (0, 1))
     flips, releases = int(np.sum(here != there)), here.shape[1]
     f, p = share_interval(flips, here.size, share), share_interval(int(np.sum(here)), here.size, share)
-    complaints = [*_two_ways(here, there), *_not_independent(here, p, share)]
-    count = max(20, trials // 100) if secret_trials is None else secret_trials
+    q = max(0.0, p[0] - f[1]), min(1.0, p[1] + f[1])
+    complaints = [*_two_ways(here, there), *_not_independent(here, p, share / 2.0)]
+    complaints += _not_independent(there, q, share / 2.0)
+    transcripts = seeded_runs(private, pair)
+    count = max(50, trials // 100) if secret_trials is None else secret_trials
     if count and private.seed is None:
-        complaints += _not_as_seeded(private, pair, start, (here, there), count, share)
+        for world, seeded, chance in ((0, here, p), (1, there, q)):
+            transcripts += (shown := secret_runs(private, pair, world, count))
+            secret = np.array([_won(each)[start:] for each in shown])
+            complaints += _not_as_seeded(secret, seeded, chance, share / 2.0)
+    complaints += points_astray(private, transcripts)
     middle = p[0] - f[1] / 2.0, p[1] + f[1] / 2.0
     ends = f[0] / (2.0 * max(middle[1], 1.0 - middle[0])), f[1] / (2.0 * max(min(middle[0], 1.0 - middle[1]), f[1] / 2))
     low, mu, high = (_mu(private, each, releases) for each in (ends[0], flips / here.size, min(1.0, ends[1])))
@@ -122,11 +133,15 @@ def scores(private: Private, V: Array, y: Array) -> NDArray[np.int64]:
     return np.array([private.calibrated.encode({}, row, k)[1] for k, row in enumerate(rows, start=1)])
 
 
-def _wins(private: Private, encoded: NDArray[np.int64], trials: int) -> Wins:
-    """Whether the first candidate wins, trial by trial and release by release, as `decode` decides it."""
-    count = len(encoded)
-    noisy = (encoded + np.asarray(list(private.calibrated.noise(seed, 1, count))) for seed in range(trials))
-    return np.array([np.argmax(each, axis=1) == 0 for each in noisy])
+def _wins(private: Private, pair: Pair, world: int, trials: int) -> Wins:
+    """Whether the first candidate wins, trial by trial and release by release, on seeded noise."""
+    way, at, stream = way_through(private), opening(private), pair.bounded(private, world)
+    rounds = private.timetable.rounds
+    return np.array([_won(released(way, at, *stream, rounds, seed)[1]) for seed in range(trials)])
+
+
+def _won(shown: Releases) -> Wins:
+    return np.asarray(shown.noisy[:, 0] == 0.0)
 
 
 def _standardised(wins: Wins) -> Array:
@@ -161,17 +176,11 @@ def _beyond(count: int, within: float, p: float) -> float:
     return float((bdtr(lower, count, p) if lower >= 0 else 0.0) + (bdtrc(upper, count, p) if upper < count else 0.0))
 
 
-def _not_as_seeded(
-    private: Private, pair: Pair, start: int, seeded: tuple[Wins, Wins], trials: int, error: float
-) -> list[str]:
-    """Whether intervals for the share of wins, on secret noise and on seeded noise, meet in both worlds."""
-    for world, wins in enumerate(seeded):
-        X, y = pair.world(world)
-        shown = [private.run(private.start(), X, y)[1].noisy[start:, 0] == 0.0 for _ in range(trials)]
-        secret = share_interval(int(np.sum(shown)), np.size(shown), error / 4.0)
-        expected = share_interval(int(np.sum(wins)), wins.size, error / 4.0)
-        if secret[0] > expected[1] or secret[1] < expected[0]:
-            return [
-                f"on secret noise the first candidate wins {np.mean(shown):.3g}, on seeded noise {np.mean(wins):.3g}"
-            ]
-    return []
+def _not_as_seeded(secret: Wins, seeded: Wins, p: Interval, error: float) -> list[str]:
+    """Whether secret releases are independent too, and intervals for the share of wins meet."""
+    ends = [share_interval(int(np.sum(wins)), wins.size, error / 4.0) for wins in (secret, seeded)]
+    complaints = [f"on secret noise, {complaint}" for complaint in _not_independent(secret, p, error / 2.0)]
+    if ends[0][0] > ends[1][1] or ends[0][1] < ends[1][0]:
+        shares = f"{np.mean(secret):.3g}, on seeded noise {np.mean(seeded):.3g}"
+        complaints.append(f"on secret noise the first candidate wins {shares}")
+    return complaints

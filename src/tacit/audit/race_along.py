@@ -5,6 +5,10 @@ relative entropy from the other world's, added up along a game, has as its mean 
 transcripts. *Proof.* The chain rule. ∎ A range of eta in each of K releases allows `K·eta²/8` of it (that is what zCDP
 says of order 1), so `mu = sqrt(2·entropy)` stands beside `eta·sqrt(K)/2`; for Gaussian noise it would be mu itself.
 
+*Coverage.* If eta is true, no game has more than `K·eta²/8`, and one that does refutes it without an error. The mean of
+N games of values between 0 and that, B, is known to `B·sqrt(ln(2/error)/(2N))` but with probability `error` (Hoeffding,
+1963). Where eta is refuted, B is the largest value seen, and the interval shows a size and no more.
+
 That winners follow these probabilities is tested apart. *Proof of the error.* `Σ (win - P(first))` over all releases of
 all games is a sum of differences that, given the past, have the mean 0 and lie in an interval of length 1: by
 Hoeffding (1963) and Azuma (1967) it exceeds `sqrt(N·ln(2/error)/2)` with probability at most `error`. ∎
@@ -19,7 +23,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from tacit.arrays import Array
-from tacit.audit.interval import mean_interval
+from tacit.audit.interval import Interval, bounded_interval
 from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.race import check_race, scores
 from tacit.audit.replay import Replayed
@@ -52,6 +56,7 @@ def race_along(
     'holds'
     """
     check_race(private)
+    pair.check(private)
     trials, calibrated = whole("trials", trials, least=100), cast(Any, private.calibrated)
     game = Replayed(private, pair, adversary)
     entropy, lean, ratio = np.empty((3, 2, trials))
@@ -63,16 +68,22 @@ def race_along(
         lean[world, trial] = np.sum(first - expit(here))
         ratio[world, trial] = np.sum(np.where(first, _gain(here, there), _gain(-here, -there))) * (1 - 2 * world)
     releases = len(private.timetable.rounds)
-    low, high = (math.sqrt(max(0.0, 2.0 * end)) for end in mean_interval(np.mean(entropy, axis=0), error / 2.0))
-    claimed_mu, mu = calibrated.eta * math.sqrt(releases) / 2.0, math.sqrt(2.0 * float(np.mean(entropy)))
+    claimed_mu, largest = calibrated.eta * math.sqrt(releases) / 2.0, float(np.max(entropy))
+    interval = _mus(*bounded_interval(entropy.ravel(), max(claimed_mu**2 / 2.0, largest), error / 2.0))
+    mu, farthest = _mus(float(np.mean(entropy)), largest)
     complaints = []
-    if low > claimed_mu * (1.0 + 1e-9):
-        complaints.append(f"along the games the worlds lie {low:.4g} apart or more, and {claimed_mu:.4g} is charged")
+    if farthest > claimed_mu * (1.0 + 1e-9):
+        complaints.append(f"along a game the worlds lie {farthest:.4g} apart, and {claimed_mu:.4g} is charged")
     if abs(float(np.sum(lean))) > math.sqrt(lean.size * releases * math.log(4.0 / error) / 2.0):
         complaints.append("winners do not follow the probabilities that the exact scores give")
     spread = float(np.std(ratio[0])) / mu if mu > 0.0 else 1.0
-    measured = (mu, (low, high), mu, 1.0, spread)
+    measured = (mu, interval, mu, 1.0, spread)
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), (ratio[1], ratio[0]))
+
+
+def _mus(one: float, other: float) -> Interval:
+    """`sqrt(2·entropy)` of both; a computed entropy of 0 may lie a rounding error below it."""
+    return math.sqrt(max(0.0, 2.0 * one)), math.sqrt(max(0.0, 2.0 * other))
 
 
 def _lead(private: Private, V: Array, y: Array) -> Array:

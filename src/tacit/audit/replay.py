@@ -23,6 +23,7 @@ from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Played, directions
 from tacit.audit.transcripts import exact_rows, opening, released, way_through, whitening
 from tacit.core import Private
+from tacit.release import Releases
 
 
 class Replayed:
@@ -40,19 +41,19 @@ class Replayed:
 
     def play(self, trials: int) -> Played:
         """Trials of either world, each on noise of its own, and the shift along what was released in all of them."""
-        releases, squares = len(self.private.timetable.rounds), 0.0
+        releases, squares = len(self.private.timetable.rounds), [0.0, 0.0]
         noise, shift = np.empty((2, 2, trials, releases))
         for world, trial in np.ndindex(2, trials):
             rows, moved = self._rows(world, *self.trial(world, 2 * trial + world))
             noise[world, trial], shift[world, trial] = _along(rows, moved)
-            squares += float(np.sum(rows**2)) * (1 - world)
+            squares[world] += float(np.sum(rows**2))
         freedom = trials * releases * self.private.learner.row_size
-        return Played(noise[0], noise[1], np.sqrt(np.mean(shift**2, axis=0)), squares, freedom, centred=True)
+        moved = np.sqrt(np.mean(shift**2, axis=0))
+        return Played(noise[0], noise[1], moved, (squares[0], squares[1]), freedom, centred=True)
 
-    def secret(self, world: int, trials: int) -> Array:
-        """By `Private.run`, on the pair's own streams."""
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Noise alone."""
         V, y = self._streams[world]
-        shown = (self.private.run(self.private.start(), *self.pair.world(world))[1] for _ in range(trials))
         return np.array([_along(*self._rows(world, V, y, done.noisy, done.points))[0] for done in shown])
 
     def trial(self, world: int, seed: int) -> tuple[Array, Array, Array, Array]:

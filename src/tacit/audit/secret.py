@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import fdtri, ndtri
 
 from tacit.arrays import Array
 from tacit.audit.interval import spread_interval
+from tacit.audit.pairs import Pair
 from tacit.audit.played import Played, TwoWorlds
 from tacit.audit.spread import Statistic
+from tacit.core import Private
+from tacit.release import Releases
 
 
-def unlike_seeded(game: TwoWorlds, found: Statistic, played: Played, trials: int, error: float) -> list[str]:
-    """What secret noise does otherwise, but for a false alarm of probability `error`.
+def secret_runs(private: Private, pair: Pair, world: int, trials: int) -> list[Releases]:
+    """As many streams of one world, by `Private.run`."""
+    X, y = pair.world(world)
+    return [private.run(private.start(), X, y)[1] for _ in range(trials)]
+
+
+def unlike_seeded(
+    game: TwoWorlds, shown: Sequence[list[Releases]], found: Statistic, played: Played, error: float
+) -> list[str]:
+    """What the secret streams `shown`, of both worlds, do otherwise, but for a false alarm of probability `error`.
 
     Deviations are compared by the F-law, in both worlds, of the statistic and over all releases: four tests with an
     eighth of the error each. The shift is compared by the normal law, with a quarter; the deviation that it needs is
     known but for another.
     """
-    secret, seeded = [game.secret(world, trials) for world in (0, 1)], (played.here, played.there)
+    secret, seeded = [game.looked_at(world, runs) for world, runs in enumerate(shown)], (played.here, played.there)
     weighed = [rows @ found.weights for rows in (*secret, *seeded)]
     for one, other in zip((*weighed[:2], *secret), (*weighed[2:], *seeded), strict=True):
         ratio, low, high = _compared(one.reshape(len(one), -1), other.reshape(len(other), -1), error / 8.0)
@@ -29,7 +41,7 @@ def unlike_seeded(game: TwoWorlds, found: Statistic, played: Played, trials: int
     squares = float(np.var(weighed[2])) * len(weighed[2])
     _, largest = spread_interval(squares, len(weighed[2]) - 1, error / 4.0)
     gap, expected = float(np.mean(weighed[1]) - np.mean(weighed[0])), 0.0 if played.centred else found.shift
-    reach = -float(ndtri(error / 8.0)) * largest * math.sqrt(2.0 / trials)
+    reach = -float(ndtri(error / 8.0)) * largest * math.sqrt(2.0 / len(shown[0]))
     if abs(gap - expected) > reach + 1e-9 * found.shift:
         return [f"on secret noise the worlds lie {gap:.4g} apart, and {expected:.4g} on seeded noise"]
     return []

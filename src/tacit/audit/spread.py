@@ -36,7 +36,7 @@ class Statistic:
     """A linear statistic: what it weighs, how far it moves, its deviations in both worlds, and the mu it shows.
 
     >>> noise = np.array([[-1.0], [1.0], [0.5], [-0.5]] * 500)
-    >>> shown = best_statistic(Played(noise, noise, np.full((2000, 1), 2.0), 1250.0, 1999, False), error=1e-6)
+    >>> shown = best_statistic(Played(noise, noise, np.full((2000, 1), 2.0), (1250.0, 1250.0), 1999, False), error=1e-6)
     >>> round(shown.mu, 1), shown.interval[0] < shown.mu < shown.interval[1]
     (2.5, True)
     """

@@ -14,8 +14,9 @@ from tacit.audit.common_noise import CommonNoise
 from tacit.audit.interval import Interval, mean_interval, spread_interval
 from tacit.audit.pairs import Adversary, Pair
 from tacit.audit.played import Played, TwoWorlds
+from tacit.audit.points import points_astray, seeded_runs
 from tacit.audit.replay import Replayed
-from tacit.audit.secret import unlike_seeded
+from tacit.audit.secret import secret_runs, unlike_seeded
 from tacit.audit.shape import not_normal
 from tacit.audit.spread import Statistic, best_statistic
 from tacit.core import Private
@@ -26,8 +27,9 @@ from tacit.problem.scalar import ScalarLoss
 ERROR = 1e-6
 """Probability with which an audit may refute a claim that is true."""
 
+_FAR_PAST = 1.5
 _FEWEST = 100
-_MOST = 10**7  # values of a game that are kept in memory
+_MOST = 10**7  # released rows of a game that are kept in memory
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Finding:
         Of the statistic, in stated deviations: how far it moves from one world to the other, and its deviation (the
         harmonic mean of the two worlds'); mu is the quotient.
     noise : float
-        The noise's deviation over the stated one, over all entries of all releases.
+        The noise's deviation over the stated one, over all entries of all releases, in the world that has less of it.
     trials : int
         Of each world.
     complaints : tuple of str
@@ -77,6 +79,11 @@ class Finding:
         """Refuted if there is a complaint."""
         return "refuted" if self.complaints else "holds"
 
+    @property
+    def says_little(self) -> bool:
+        """Whether mu may be 0, and as well lie far past the claim, for all that so many trials can tell."""
+        return self.interval[0] == 0.0 and self.interval[1] > _FAR_PAST * self.claimed_mu
+
 
 def tell_apart(
     private: Private,
@@ -92,7 +99,8 @@ def tell_apart(
     It is a white-box audit, on whole transcripts of vectors before projection: it knows the mechanism's stated
     deviations, and the exact rows where those depend on what was released. A claim that is true is refuted with a
     probability of at most `error`; one that is false is refuted if the pair shows it. The noise's size, centre and
-    covariance are measured, and its shape is looked at; mu is computed as for the normal shape.
+    covariance are measured, and its shape is looked at; mu is computed as for the normal shape. Points must follow from
+    noisy rows by the learner's `decide`.
 
     Parameters
     ----------
@@ -120,15 +128,21 @@ def tell_apart(
     """
     trials = whole("trials", trials, least=_FEWEST)
     _check(private, trials)
+    pair.check(private)
     game, share = game_of(private, pair, adversary), error / 5.0
     played = game.play(trials)
     found = best_statistic(played, share)
     claimed_mu = claimed_mu_of(private)
     complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
     count = max(_FEWEST // 2, trials // 100) if secret_trials is None else secret_trials
+    transcripts = seeded_runs(private, pair)
     if count and found.shift > 0.0 and adversary is None and private.seed is None:
-        complaints += unlike_seeded(game, found, played, count, share / 2.0)
-    spread, noise = found.shift / found.mu if found.mu > 0.0 else 1.0, math.sqrt(played.squares / played.freedom)
+        shown = [secret_runs(private, pair, world, count) for world in (0, 1)]
+        complaints += unlike_seeded(game, shown, found, played, share / 2.0)
+        transcripts += [*shown[0], *shown[1]]
+    complaints += points_astray(private, transcripts)
+    spread = found.shift / found.mu if found.mu > 0.0 else 1.0
+    noise = math.sqrt(min(played.squares) / played.freedom)
     measured = (found.mu, found.interval, found.shift, spread, noise)
     statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), statistic)
@@ -152,8 +166,9 @@ def _blind(private: Private) -> bool:
 def claimed_mu_of(private: Private) -> float:
     """The mechanism's own mu, which is more to live up to than a promised (epsilon, delta); or the promise's."""
     guarantee = private.guarantee
-    if private.calibration == "exact" and guarantee.delivered.gaussian:
-        return guarantee.delivered.mu
+    delivered = guarantee.delivered
+    if private.calibration == "exact" and delivered.gaussian and delivered.mu > 0.0:  # a plain epsilon has none
+        return delivered.mu
     return mu_of(guarantee.claimed.epsilon, guarantee.claimed.delta)
 
 
@@ -163,8 +178,16 @@ def _check(private: Private, trials: int) -> None:
         raise InvalidInput("an audit looks at whole streams. State a horizon.")
     if private.learner.certificate.metric != "l2":
         raise InvalidInput("a race between candidates has no noisy rows to look at. Use tacit.audit.race_apart.")
-    if (values := trials * len(private.timetable.rounds)) > _MOST:
-        raise InvalidInput(f"{values:,} released rows are too many to keep. Take fewer trials, or fewer rounds.")
+    check_size(trials, len(private.timetable.rounds))
+
+
+def check_size(trials: int, releases: int) -> None:
+    """Refuse more than fits into memory; it says how much does."""
+    if (rows := trials * releases) > _MOST:
+        raise InvalidInput(
+            f"{trials:,} trials of {releases:,} releases are {rows:,} rows, and {_MOST:,} are kept at most. Take fewer "
+            "trials, or fewer rounds."
+        )
 
 
 def _too_near(found: Statistic, claimed_mu: float) -> list[str]:
@@ -175,9 +198,9 @@ def _too_near(found: Statistic, claimed_mu: float) -> list[str]:
 
 
 def _not_as_stated(played: Played, error: float) -> list[str]:
-    """Noise smaller than stated, over all entries; or, where exact rows are known, not centred on them."""
+    """Noise smaller than stated, over all entries of a world; or, where exact rows are known, not centred on them."""
     complaints = []
-    _, high = spread_interval(played.squares, played.freedom, error)
+    high = min(spread_interval(squares, played.freedom, error / 2.0)[1] for squares in played.squares)
     if high < 1.0:
         complaints.append(f"the noise is at most {high:.4g} of what is stated")
     if played.centred:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import TacitError
+from tacit.errors import InvalidInput, TacitError
 
 NOT_PRIVATE = "measured on the exact stream: not private"
 
@@ -145,6 +146,18 @@ def two_worlds(here: Array, there: Array, claimed_mu: float, title: str, path: s
     figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="medium")
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse, before anything long is begun, a file that a picture cannot be saved to."""
+    _pyplot()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    file, formats = Path(path), FigureCanvasBase.get_supported_filetypes()
+    if file.is_dir() or not file.parent.is_dir():
+        raise InvalidInput(f"a picture cannot be saved as {file}: name a file in a folder that exists.")
+    if (ending := file.suffix[1:].lower()) and ending not in formats:
+        raise InvalidInput(f"pictures have no format {ending!r}. End the file's name in one of {', '.join(formats)}.")
 
 
 def _pyplot() -> Any:

@@ -35,15 +35,16 @@ def errata_table(rows: Sequence[Erratum]) -> Table:
 def audit_table(report: Mapping[str, Any]) -> Table:
     """The games of an audit, as `tacit.audit.Audit.as_data` gives them; one that refutes the claim is red."""
     title = f"{report['algorithm']}, {report['calibration']} noise, {report['rounds']:,} rounds"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, collapse_padding=True)
-    for name in ("neighbours", "what differs"):
-        table.add_column(name, no_wrap=True)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=0)
+    table.add_column("neighbours", no_wrap=True)
+    table.add_column("what differs")  # folded where a terminal is narrow: numbers are not to be cut
     for name in ("trials", "shift", "spread", "mu", "between"):
         table.add_column(name, justify="right", no_wrap=True)
     for game in report["games"]:
-        adversary = ", adaptive" if game["adaptive"] else ""
-        found = [f"{game[name]:.3g}" for name in ("shift", "spread", "audited_mu")]
-        between = " ".join(f"{end:.3g}" for end in game["interval"])
+        adversary = f", adaptive, {game['rounds']} rounds" if game["adaptive"] else ""
+        shift = "–" if report["algorithm"] == "ewoo" else f"{game['shift']:.3g}"  # winners have none
+        found = [shift, *(f"{game[name]:.3g}" for name in ("spread", "audited_mu"))]
+        between = "–".join(f"{end:.3g}" for end in game["interval"])
         style = "red" if game["verdict"] == "refuted" else ""
         who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
         table.add_row(*who, *found, between, style=style)
