@@ -182,6 +182,7 @@ def watched(one):
 
 def test_blocks_are_chosen_by_entries(monkeypatch, never_dense):
     """Not by columns: many rows of a wide matrix go through at once, if little is stored of them."""
+    monkeypatch.setattr(core, "_VALUES", 2**17)
     made = Problem(Logistic(), L2Ball(1.0), 100_000, ridge=0.1)
     one = Private(IGD(made), Gaussian(), every(50), BUDGET, 100, seed=1)
     sizes = watched(one)
