@@ -26,8 +26,8 @@ from tacit import (
     Quantile,
     Squared,
 )
-from tacit.learners.implicit import _root
 from tacit.learners.iterate import UNIT
+from tacit.learners.scores import root
 
 pytestmark = pytest.mark.privacy
 
@@ -148,7 +148,7 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
 
             reach = float(np.linalg.norm(v)) * (float(np.linalg.norm(x)) + pull * bound * float(np.linalg.norm(v)))
             off = 32.0 * UNIT * (bound + curvature * reach)
-            assert abs(found - _root(excess, -bound, bound)) <= off
+            assert abs(found - root(excess, -bound, bound)) <= off
             assert abs(found) <= bound
 
 
