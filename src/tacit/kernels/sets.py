@@ -18,7 +18,9 @@ def project(kind: int, low: float, high: float, x: Any) -> None:
     if kind == BALL:
         length = dot(x, x)
         if not length < math.inf:  # the square of the norm has overflowed
-            largest = np.max(np.abs(x))
+            largest = 0.0
+            for j in range(x.shape[0]):
+                largest = max(largest, abs(x[j]))
             for j in range(x.shape[0]):
                 x[j] = x[j] / largest * high
             length = dot(x, x)
@@ -47,7 +49,8 @@ def project_row(kind: int, low: float, high: float, rows: Any, k: int, points: A
     if kind == BALL:
         length = squared(rows, k, d)
         if not length < math.inf:
-            points[k] = rows[k]
+            for j in range(d):  # not by one assignment, which takes seconds to compile
+                points[k, j] = rows[k, j]
             project(kind, low, high, points[k])
             return
         scale = high / math.sqrt(length) if length > high * high else 1.0
