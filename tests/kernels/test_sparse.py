@@ -13,19 +13,17 @@ import pytest
 import tacit.kernels.sparse
 from kernels import exact
 from kernels.plain import plain_kernels
+from kernels.stepping import KINDS, RIDGES, made
 from tacit import (
     GIGA,
     IGD,
     Absolute,
     Box,
-    FadingIGD,
     Hinge,
-    Huber,
     L2Ball,
     Linear,
     Logistic,
     Problem,
-    Quantile,
     Squared,
 )
 from tacit.kernels.codes import BALL
@@ -34,18 +32,7 @@ from tacit.problem.compressed import CompressedRows
 pytestmark = pytest.mark.privacy
 
 D, NOTHING = 7, np.empty(0, dtype=np.int64)
-LOSSES = [Absolute(), Hinge(), Huber(0.3), Linear(), Logistic(), Quantile(0.9), Squared()]
 SETS = {"ball": L2Ball(0.5), "small ball": L2Ball(0.2), "box": Box(-0.2, 0.3), "one side": Box(0.0, 0.2)}
-RIDGES = [1.0, 0.2, 0.01]
-KINDS = [(kind, loss) for kind in ("igd", "fading") for loss in LOSSES]
-KINDS += [(kind, loss) for kind in ("giga", "printed") for loss in LOSSES if math.isfinite(loss.curvature)]
-
-
-def made(loss, domain, ridge, kind="igd"):
-    problem = Problem(loss, domain, D, label_bound=0.6, ridge=ridge)
-    if kind == "fading":
-        return FadingIGD(replace(problem, ridge=0.0), strength=ridge)
-    return IGD(problem) if kind == "igd" else GIGA(problem, "printed" if kind == "printed" else "contracting")
 
 
 def compressed(V):
@@ -81,7 +68,7 @@ def moved(learner, x, i, v, y):
 @pytest.mark.parametrize(("kind", "loss"), KINDS, ids=str)
 def test_a_step_errs_by_less_than_is_charged(loss, domain, kind):
     """For every ridge, early and late, at the border of the set and at a kink; by a tenth of it, or less."""
-    assert max(worst_share(made(loss, SETS[domain], ridge, kind)) for ridge in RIDGES) < 0.1
+    assert max(worst_share(made(loss, SETS[domain], ridge, kind, d=D)) for ridge in RIDGES) < 0.1
 
 
 def worst_share(learner, seed=5):
@@ -106,7 +93,7 @@ FAULTS = {
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Among some dozens."""
     plain_kernels(monkeypatch, "sparse", *FAULTS[fault])
-    learners = [made(Logistic(), SETS[domain], ridge) for domain in ("small ball", "box") for ridge in RIDGES]
+    learners = [made(Logistic(), SETS[domain], ridge, d=D) for domain in ("small ball", "box") for ridge in RIDGES]
     assert max(worst_share(learner) for learner in learners) > 1.0
 
 
@@ -114,7 +101,7 @@ def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
 @pytest.mark.parametrize(("ridge", "radius"), [(1.0, 0.1), (0.03, 0.5)])
 def test_a_run_stays_within_its_allowance(loss, ridge, radius):
     """200 steps in one block, many at the border: lengths that went along all the way, and all errors together."""
-    learner, rng = made(loss, L2Ball(radius), ridge), np.random.default_rng(7)
+    learner, rng = made(loss, L2Ball(radius), ridge, d=D), np.random.default_rng(7)
     _, V, labels = examples(learner.problem, rng, 200)
     V = np.abs(V)  # all push to one side
     y = np.where(rng.random(200) < 0.9, 1.0, -1.0) if loss.labels == "sign" else np.abs(labels)
@@ -193,7 +180,7 @@ def test_lengths_are_seldom_taken_anew(learner, radius, monkeypatch):
 @pytest.mark.parametrize("v", [np.zeros(D), np.full(D, 1e-200), np.full(D, 5e-324)])
 def test_examples_without_length(domain, v):
     """Only the ridge pulls; nothing overflows."""
-    learner = made(Hinge(), domain, 0.1)
+    learner = made(Hinge(), domain, 0.1, d=D)
     x = np.linspace(-0.1, 0.2, D)
     np.testing.assert_allclose(moved(learner, x, 4, v, 1.0), x * 4 / 5, rtol=1e-15)
     empty = CompressedRows(np.zeros(2, dtype=np.int64), NOTHING, np.empty(0), D)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import mpmath
 import numpy as np
 import pytest
@@ -11,19 +9,15 @@ import pytest
 import tacit.kernels.steps
 from kernels import exact
 from kernels.plain import plain_kernels
+from kernels.stepping import KINDS, LOSSES, RIDGES, made
 from tacit import (
-    GIGA,
     IGD,
     Absolute,
     Box,
-    FadingIGD,
     Hinge,
-    Huber,
     L2Ball,
-    Linear,
     Logistic,
     Problem,
-    Quantile,
     Squared,
 )
 from tacit.learners.iterate import UNIT
@@ -31,16 +25,7 @@ from tacit.learners.scores import root
 
 pytestmark = pytest.mark.privacy
 
-LOSSES = [Absolute(), Hinge(), Huber(0.3), Linear(), Logistic(), Quantile(0.9), Squared()]
 SETS = {"ball": L2Ball(0.5), "small ball": L2Ball(0.2), "box": Box(-0.2, 0.3)}
-RIDGES = [1.0, 0.2, 0.01]
-
-
-def made(loss, domain, ridge, kind="igd", d=2):
-    problem = Problem(loss, domain, d, label_bound=0.6, ridge=ridge)
-    if kind == "fading":
-        return FadingIGD(Problem(loss, domain, d, label_bound=0.6), strength=ridge)
-    return IGD(problem) if kind == "igd" else GIGA(problem, "printed" if kind == "printed" else "contracting")
 
 
 def examples(problem, rng, count):
@@ -64,10 +49,6 @@ def moved(learner, x, i, v, y):
     problem = code.how, code.loss, code.domain, code.steepest
     tacit.kernels.steps.step(*problem, x, i, v[None, :], 0, float(y), code.centre, np.empty(len(x)))
     return x
-
-
-KINDS = [(kind, loss) for kind in ("igd", "fading") for loss in LOSSES]
-KINDS += [(kind, loss) for kind in ("giga", "printed") for loss in LOSSES if math.isfinite(loss.curvature)]
 
 
 @pytest.mark.parametrize("domain", SETS)
