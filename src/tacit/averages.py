@@ -67,6 +67,40 @@ def running_average(releases: Sequence[Release], share: float = 1.0, *, first: A
     return _means(releases, share, first, None)[-len(releases) :]
 
 
+def late_average(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
+    """A mean in which later points count more, kept up in one vector however many there are. Costs no privacy.
+
+    A point released after t examples, the one before it after s, weighs as much as the rounds between them, round i
+    counted `i^power` times: the mean becomes `(s/t)^(power+1)·mean + (1 - (s/t)^(power+1))·point`. After any round
+    half the weight is on the last sixth of the stream, if power is 3. (Shamir, Zhang, *Stochastic gradient descent for
+    non-smooth optimization*, 2013, Section 3, have the same for steps of one example.)
+
+    Parameters
+    ----------
+    releases : Releases
+        Those that came since.
+    mean : ndarray, optional
+        The average of the releases before them; None if these are the first.
+    since : int
+        The round of the last release before them.
+    power : float
+        0 weighs all rounds alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit import Releases
+    >>> points, two = np.array([[4.0], [8.0]]), np.ones(2)
+    >>> late_average(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0)
+    array([6.])
+    """
+    from tacit.kernels.averaging import late_mean
+
+    kept = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    late_mean(kept, since, releases.rounds, releases.points, power + 1.0)
+    return kept
+
+
 def _means(releases: Sequence[Release], share: float, first: Array | None, until: int | None) -> Array:
     """For each point the mean over the last rounds up to its own: a difference of two sums from the beginning."""
     if len(releases) == 0:

@@ -1,11 +1,16 @@
 """One rule for settings: from the problem, the budget and the horizon alone, never from data.
 
-**Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`): PQFTL. Any other loss over a
-bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses, PIGD for others.
+**Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`), up to 500 entries an example:
+PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses,
+PIGD for others.
 
 **Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream. FTRL takes
 all gradients of a block at one point, so a long block overshoots unless the ridge holds it: without a ridge of a tenth
 of the loss's smoothness it is `every(m)` instead, `m = sqrt(horizon)/3`, and 100 without a horizon.
+
+**Model.** The last point, but for FTRL in steady blocks, whose points swing with noise and block: their
+`tacit.averages.late_average`. On half a million rows of Covertype that took (1, 1e-6) from 72.9 % to 75.6 %, and .1
+from 68.2 % to 74.4 %, and made a large radius harmless.
 
 **Mechanism.** For sums BLT with five buffers, or Anytime without a horizon; for iterates Gaussian noise of shape
 S^(2/3).
@@ -24,12 +29,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tacit.accounting.exact import Privacy
 from tacit.algorithms import pftrl, pgiga, pigd, pqftl
 from tacit.core import Private
-from tacit.errors import Unprovable, expect
+from tacit.errors import Unprovable, expect, one_of
 from tacit.mechanisms.anytime import Anytime
 from tacit.mechanisms.blt import BLT
 from tacit.mechanisms.sums import RunningSum
@@ -41,6 +46,7 @@ from tacit.problem.scores import OneHot
 from tacit.schedule import Schedule, every, geometric
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
+_MOST_SQUARED = 500  # entries of an example whose products, d(d+1)/2 of them, are still added up
 _PLANNED = 100_000  # rounds to look ahead where there is no horizon
 
 
@@ -56,6 +62,8 @@ class Plan:
         Ready to run.
     why : str
         The part of the rule that chose it.
+    averages : bool
+        Whether the model to use is the late average of the released points, and not the last of them.
 
     Examples
     --------
@@ -68,6 +76,7 @@ class Plan:
     method: Method
     private: Private
     why: str
+    averages: bool = False
 
     @property
     def releases(self) -> int:
@@ -108,6 +117,7 @@ class Plan:
         return {
             "method": self.method,
             "why": self.why,
+            "model": "late average of the released points" if self.averages else "last released point",
             "mechanism": repr(private.mechanism),
             "schedule": repr(private.schedule),
             "horizon": private.horizon,
@@ -142,9 +152,15 @@ class Plan:
 
 
 def recommend(
-    problem: Problem, privacy: Privacy, horizon: int | None = None, *, schedule: Schedule | None = None, **settings: Any
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    method: Method | None = None,
+    schedule: Schedule | None = None,
+    **settings: Any,
 ) -> Plan:
-    """Method, mechanism, schedule and ridge by the rule of this module; settings go to `tacit.Private`.
+    """Method, mechanism, schedule and model by the rule of this module, unless you name them; settings go to `Private`.
 
     >>> from tacit import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -153,19 +169,25 @@ def recommend(
     """
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-    method, why = _method(problem)
-    schedule = schedule or _schedule(method, problem, horizon)
+    if method is None:
+        method, why = _method(problem)
+    else:
+        one_of("method", method, get_args(Method))
+        why = "you named it"
+    steady = method == "pftrl" and problem.ridge < 0.1 * (problem.smoothness - problem.ridge)
+    schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
     if method in ("pqftl", "pftrl"):
         recipe = pqftl if method == "pqftl" else pftrl
         strategy = Anytime() if horizon is None else BLT(buffers=5)
         made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, **settings)
     else:
         made = (pgiga if method == "pgiga" else pigd)(problem, privacy, horizon, schedule=schedule, **settings)
-    return Plan(method, made, why)
+    return Plan(method, made, why, averages=steady)
 
 
 def _method(problem: Problem) -> tuple[Method, str]:
-    if math.isfinite(problem.radius) and type(problem.loss) in (Squared, OneHot):
+    squared = type(problem.loss) in (Squared, OneHot) and problem.width <= _MOST_SQUARED
+    if math.isfinite(problem.radius) and squared:
         return "pqftl", "squared loss over a bounded set: private sums of its sufficient statistics"
     if math.isfinite(problem.radius):
         return "pftrl", "a bounded set: private sums of gradients"
@@ -176,10 +198,8 @@ def _method(problem: Problem) -> tuple[Method, str]:
     raise Unprovable("without a bounded set or a ridge nothing is certified. Bound the domain, e.g. L2Ball(1.0).")
 
 
-def _schedule(method: Method, problem: Problem, horizon: int | None) -> Schedule:
-    """Few releases; for FTRL none after a block that would make it overshoot."""
-    if method != "pftrl" or problem.ridge >= 0.1 * (problem.smoothness - problem.ridge):
-        return geometric(1.1)
+def _steady(horizon: int | None) -> Schedule:
+    """Blocks short enough that FTRL does not overshoot, and no shorter."""
     return every(100 if horizon is None else max(1, math.isqrt(horizon) // 3))
 
 

@@ -90,8 +90,11 @@ class State:
         """Generation, examples seen, releases made, and a token that no other state has."""
         return self.generation, self.t, self.k, self.token
 
-    def dump(self, path: str | os.PathLike[str]) -> None:
-        """Write to `path`, readable by the owner alone, whole or not at all."""
+    def dump(self, path: str | os.PathLike[str], beside: Arrays | None = None) -> None:
+        """Write to `path`, readable by the owner alone, whole or not at all; other arrays `beside` it, if you like.
+
+        `read_beside` reads those: what must be committed with the state and at the same moment.
+        """
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         arrays = {
@@ -99,6 +102,7 @@ class State:
             for part in ("exact", "secret", "public")
             for name, array in getattr(self, part).items()
         }
+        arrays |= {f"beside/{name}": array for name, array in (beside or {}).items()}
         target = Path(path)
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
@@ -136,6 +140,25 @@ def first_state(settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays
 
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
+    header, arrays = _read(path)
+    spent = Cost(*header.pop("spent"))
+    parts: dict[str, Any] = {"exact": {}, "secret": {}, "public": {}}
+    for name, array in arrays.items():
+        part, _, rest = name.partition("/")
+        if part in parts:
+            parts[part][rest] = array
+    known = {name: header[name] for name in _HEADER}
+    return State(**known, **parts, point=arrays["point"], spent=spent)
+
+
+def read_beside(path: str | os.PathLike[str]) -> Arrays:
+    """The arrays that `State.dump` wrote beside a state."""
+    arrays = _read(path)[1]
+    return {name.removeprefix("beside/"): array for name, array in arrays.items() if name.startswith("beside/")}
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a dumped state, or a refusal."""
     try:
         with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
@@ -146,14 +169,7 @@ def read_state(path: str | os.PathLike[str]) -> State:
         raise StateConflict(f"{path} is not a state of tacit. Give a file that State.dump wrote.") from None
     if header.pop("version", None) != VERSION:
         raise StateConflict(f"{path} was written by another version of tacit. Load it with that one.")
-    spent = Cost(*header.pop("spent"))
-    parts: dict[str, Any] = {"exact": {}, "secret": {}, "public": {}}
-    for name, array in arrays.items():
-        part, _, rest = name.partition("/")
-        if part in parts:
-            parts[part][rest] = array
-    known = {name: header[name] for name in _HEADER}
-    return State(**known, **parts, point=arrays["point"], spent=spent)
+    return header, arrays
 
 
 def fingerprint(settings: Any) -> str:

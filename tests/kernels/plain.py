@@ -11,7 +11,7 @@ import pytest
 import tacit.kernels
 import tacit.mechanisms.ziggurat  # so that it stays compiled
 
-ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt")
+ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt", "averaging")
 ORDER += (
     "door",
     "quadratic",

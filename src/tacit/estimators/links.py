@@ -1,0 +1,39 @@
+"""From scores to classes and to their probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from tacit.arrays import Array, Integers
+from tacit.problem.losses import Logistic
+from tacit.problem.problem import Problem
+from tacit.problem.scores import Softmax
+
+
+def classes_of(scores: Array) -> Integers:
+    """The number of each row's class: by the sign of its score if there are two, else the largest.
+
+    >>> classes_of(np.array([-0.3, 0.2])), classes_of(np.array([[0.1, 0.5, 0.2]]))
+    (array([0, 1]), array([1]))
+    """
+    return np.asarray(scores > 0.0 if scores.ndim == 1 else np.argmax(scores, axis=1), dtype=np.int64)
+
+
+def probabilities(problem: Problem, scores: Array) -> Array:
+    """A row of probabilities for each row of scores, by the loss that the scores were learnt with.
+
+    Logistic and softmax have their own; for least squares on labels of classes the score itself estimates a
+    probability, and is cut to where probabilities lie.
+
+    >>> from tacit import L2Ball, Logistic, Problem
+    >>> probabilities(Problem(Logistic(), L2Ball(1.0), dimension=1), np.array([0.0]))
+    array([[0.5, 0.5]])
+    """
+    if isinstance(problem.loss, Softmax):
+        return np.asarray(softmax(scores, axis=1))
+    if scores.ndim == 1:
+        second = expit(scores) if isinstance(problem.loss, Logistic) else np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
+        return np.column_stack([1.0 - second, second])
+    share = np.clip(scores + 1.0 / problem.outputs, 1e-12, 1.0)
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
