@@ -42,6 +42,7 @@ from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
+from tacit.accounting.exact import Privacy
 from tacit.arrays import Array
 from tacit.contract.columns import Bad, Column, Ignored
 from tacit.contract.reading import KINDS, column_of, read_toml, refuse_blanks, release_of, target_of
@@ -107,6 +108,9 @@ class Contract:
             raise InvalidInput(f"{twice[0]} is declared twice. The target is no feature: take it out of [columns].")
         if not self.read:
             raise InvalidInput("no column is left to learn from. State the range of one under [columns].")
+        if len(set(self.feature_names)) < self.dimension:
+            raise InvalidInput("two features have the same name, as town=Oslo would of two columns. Rename a column.")
+        Privacy(self.epsilon, self.delta)
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
             raise InvalidInput(f"the target {self.target.column} has {has}; learning.loss is {self.loss}. Use {fit}.")

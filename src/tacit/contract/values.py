@@ -34,6 +34,9 @@ class Values(Protocol):
     def texts(self) -> tuple[Integers, list[str | None]]:
         """Different texts, and for each value which of them it is; None is a missing value's."""
 
+    def value(self, row: int) -> Any:
+        """The value of one row, as it came."""
+
 
 class PlainValues:
     """Values one after the other: texts, numbers, truth values, or None.
@@ -61,6 +64,9 @@ class PlainValues:
         places: dict[str | None, int] = {}
         codes = [places.setdefault(text_of(value), len(places)) for value in self.values]
         return np.array(codes, dtype=np.int64), list(places)
+
+    def value(self, row: int) -> Any:
+        return self.values[row]
 
 
 def number_of(value: Any) -> float:
