@@ -1,7 +1,7 @@
 """Rows of JSON lines: a line is an object, whatever stands in it.
 
-Columns that an object does not name are missing, as null is; names that the contract does not know are not read. An
-object that names a column twice, and one whose value is a list or an object, are bad.
+Columns that an object does not name are missing, as null is; names that the contract does not know are not read. Of
+a column that is named twice the last value counts. A column whose value is a list or an object makes a row bad.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class JsonRows:
     r"""Takes blocks of lines apart.
 
     >>> [part] = JsonRows(wanted=("x",)).parse(b'{"x": 1, "z": 2}\n{"x": [1]}\n7\n', first=1)
-    >>> part.values["x"].values, part.broken
-    ([1, None, None], {1: 'x is a list', 2: 'it is no object in braces'})
+    >>> part.values["x"].values, sorted(part.broken.items())
+    ([1, None, None], [(1, 'x is a list'), (2, 'it is no object in braces')])
     """
 
     wanted: tuple[str, ...]
@@ -38,7 +38,7 @@ class JsonRows:
             if isinstance(record, str):
                 broken[row] = record
             records.append({} if isinstance(record, str) else record)
-        values = {name: PlainValues([record.get(name) for record in records]) for name in self.wanted}
+        values = {name: self._column(name, [record.get(name) for record in records], broken) for name in self.wanted}
         yield Parsed(values, np.arange(first, first + len(ends)), broken, size)
 
     def _record(self, line: bytes) -> dict[str, Any] | str:
@@ -46,26 +46,19 @@ class JsonRows:
         if len(line.rstrip(b"\n")) > LONGEST:
             return f"it is longer than {LONGEST:,} bytes"
         try:
-            record = json.loads(line.decode(), object_pairs_hook=_object)
-        except _TwiceError as twice:
-            return f"{twice} is named twice"
+            record = json.loads(line.decode())
         except (ValueError, RecursionError):  # JSONDecodeError, UnicodeDecodeError, numbers of too many digits
             return "it is no JSON"
         if not isinstance(record, dict):
             return "it is no object in braces"
-        for name in self.wanted:
-            if isinstance(record.get(name), list | dict):
-                return f"{name} is {'a list' if isinstance(record[name], list) else 'an object'}"
         return record
 
-
-class _TwiceError(Exception):
-    pass
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
-    return made
+    @staticmethod
+    def _column(name: str, values: list[Any], broken: dict[int, str]) -> PlainValues:
+        """A column's values; a list or an object among them breaks its row."""
+        if not {list, dict}.isdisjoint(map(type, values)):
+            for row, value in enumerate(values):
+                if isinstance(value, list | dict):
+                    broken.setdefault(row, f"{name} is {'a list' if isinstance(value, list) else 'an object'}")
+                    values[row] = None
+        return PlainValues(values)

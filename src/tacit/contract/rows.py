@@ -33,7 +33,7 @@ Format = Literal["csv", "json", "parquet"]
 Source = str | os.PathLike[str] | BinaryIO
 BadRows = Literal["stop", "zero"]
 
-_ENTRIES = 2**21  # of a batch
+_ENTRIES = 2**20  # of a batch
 _ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",

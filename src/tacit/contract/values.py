@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,17 +53,20 @@ class PlainValues:
         self.values = values
 
     def numbers(self) -> Array:
-        if all(type(value) is str for value in self.values) and _DECIMAL.fullmatch("".join(self.values)):
-            try:
-                numbers = np.array([float(value) for value in self.values], dtype=np.float64)
+        kinds = set(map(type, self.values))
+        if kinds <= {int, float} or (kinds == {str} and _DECIMAL.fullmatch("".join(self.values))):
+            with suppress(ValueError, OverflowError):  # then one of them is no number: ask each
+                numbers = np.array(list(map(float, self.values)), dtype=np.float64)
                 return np.where(np.isfinite(numbers), numbers, math.nan)
-            except ValueError:
-                pass
         return np.array([number_of(value) for value in self.values], dtype=np.float64)
 
     def texts(self) -> tuple[Integers, list[str | None]]:
         places: dict[str | None, int] = {}
-        codes = [places.setdefault(text_of(value), len(places)) for value in self.values]
+        if len(set(map(type, self.values))) == 1:  # then equal values have equal texts, which 1 and True have not
+            known = {v: places.setdefault(text_of(v), len(places)) for v in dict.fromkeys(self.values)}
+            codes = list(map(known.__getitem__, self.values))
+        else:
+            codes = [places.setdefault(text_of(value), len(places)) for value in self.values]
         return np.array(codes, dtype=np.int64), list(places)
 
     def value(self, row: int) -> Any:
