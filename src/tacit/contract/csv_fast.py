@@ -51,9 +51,10 @@ def read_fast(
 
 def _plain(block: bytes, ends: Integers) -> bool:
     """Whether nothing in a block is read differently here."""
-    if b'"' in block or b"\n\n" in block or block[:1] in (b"\n", b"\r") or b"\n\r" in block:
+    lengths, returns = np.diff(ends, prepend=0), b"\r" in block
+    if b'"' in block or int(lengths.max()) > LONGEST or int(lengths.min()) <= 1 + returns:  # an empty line, perhaps
         return False
-    if block.count(b"\r") != block.count(b"\r\n") or int(np.diff(ends, prepend=0).max()) > LONGEST:
+    if returns and block.count(b"\r") != block.count(b"\r\n"):
         return False
     try:
         return block.isascii() or bool(block.decode())
