@@ -41,34 +41,22 @@ def init(
 
     Example: tacit init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
-    from tacit.contract.answers import ask, by_column, range_of, values_of
+    from tacit.contract.answers import ask, range_of, stated_columns, values_of
     from tacit.contract.draft import Draft, columns_of
     from tacit.experiments.experiment import json_text
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")
     names, kinds = ([n.strip() for n in columns.split(",")], {}) if columns else columns_of(data, format)
-    aims: dict[str, Any] = {
-        "column": target,
-        "classes": classes and values_of(classes, "classes"),
-        "positive": positive and values_of(positive, "positive"),
-        "range": target_range and range_of(target_range, "the target"),
-    }
-    stated = {n: {"range": range_of(v, n)} for n, v in by_column(ranges or [], names, "--range age=0:100").items()}
-    listed = by_column(categories or [], names, "--categories soil=clay,sand")
-    hashed = by_column(hashes or [], names, "--hash ip=256")
-    draft = Draft(
-        Path(data).name,
-        names,
-        kinds,
-        _given(epsilon=epsilon, delta=delta),
-        _given(**aims),
-        _given(horizon=horizon),
-        stated
-        | {name: {"categories": values_of(value, name)} for name, value in listed.items()}
-        | {name: {"hash": _buckets(value, name)} for name, value in hashed.items()}
-        | {name: {"ignore": True} for name in ignore or []},
+    aim = _given(
+        column=target,
+        classes=classes and values_of(classes, "classes"),
+        positive=positive and values_of(positive, "positive"),
+        range=target_range and range_of(target_range, "the target"),
     )
+    budget, learning = _given(epsilon=epsilon, delta=delta), _given(horizon=horizon)
+    stated = stated_columns(names, ranges or [], categories or [], hashes or [], ignore or [])
+    draft = Draft(Path(data).name, names, kinds, budget, aim, learning, stated)
     if sys.stdin.isatty() and data != "-" and not (yes or as_json):
         ask(draft, lambda about: str(typer.prompt(about, default="", show_default=False, err=True)))
     out.write_text(draft.text(), encoding="utf-8")
@@ -77,12 +65,6 @@ def init(
 
 def _given(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _buckets(text: str, name: str) -> int:
-    from tacit.errors import whole
-
-    return whole(f"the hash of {name}", float(text) if text.isdigit() else text)
 
 
 def _what_next(out: Path, draft: Draft) -> str:

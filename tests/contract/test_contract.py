@@ -88,6 +88,10 @@ def test_all_that_is_open_is_named_at_once():
         contract_of(data)
 
 
+def test_a_category_may_be_a_question_mark():
+    assert contract(columns={"work": {"categories": ["?", "Private"]}}).feature_names == ("work=?", "work=Private")
+
+
 def test_a_file_without_columns_or_with_ignored_ones_alone_is_refused():
     data = {"privacy": {"epsilon": 1}, "target": {"column": "y", "range": [0, 1]}}
     with pytest.raises(InvalidInput, match=r"\[columns\] is missing or empty"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tacit import InvalidInput
-from tacit.contract.answers import ask, by_column, kind_of, range_of, values_of
+from tacit.contract.answers import ask, by_column, kind_of, range_of, stated_columns, values_of
 from tacit.contract.contract import contract_of, read_contract
 from tacit.contract.draft import Draft, columns_of, toml, toml_key
 
@@ -75,8 +75,8 @@ def test_of_parquet_the_schema_is_read(tmp_path):
     ("name", "content", "words"),
     [
         ("a.jsonl", b"{}", "JSON lines have no header"),
-        ("a.csv", b"age,age\n", "column 'age' has no name of its own"),
-        ("a.csv", b"age,,x\n", "column '' has no name of its own"),
+        ("a.csv", b"age,age\n", "two columns have the name 'age'"),
+        ("a.csv", b"age,,\n", "two columns have the name ''"),
         ("a.csv", b"", "must be a header"),
         ("a.csv.gz", b"x", "cannot be read"),
     ],
@@ -132,6 +132,13 @@ def test_names_and_values_survive_toml(name, value):
     assert tomllib.loads(f"{toml_key(name)} = {toml({'v': [value]})}") == {name: {"v": [value]}}
 
 
+def test_a_column_without_a_name_may_be_ignored(tmp_path):
+    """As the index is that pandas writes first."""
+    draft = Draft("s.csv", ["", "x", "y"], privacy={"epsilon": 1.0}, target={"column": "y", "range": [0, 1]})
+    draft.columns |= {"": {"ignore": True}, "x": {"hash": 2}}
+    assert contract_of(tomllib.loads(draft.text())).feature_names == ("x#0", "x#1")
+
+
 def test_columns_that_are_not_there_are_refused():
     with pytest.raises(InvalidInput, match=r"agee is no column of sales\.csv, which has age, town"):
         Draft("sales.csv", NAMES, columns={"agee": {"ignore": True}})
@@ -173,3 +180,10 @@ def test_the_longest_column_that_fits_is_meant():
     assert by_column(["a=b=1:2"], ["a", "a=b"], "") == {"a=b": "1:2"}
     with pytest.raises(InvalidInput, match="names no column"):
         by_column(["c=1:2"], ["a"], "--range a=0:1")
+
+
+def test_options_declare_a_column_once():
+    with pytest.raises(InvalidInput, match="column a is declared twice"):
+        stated_columns(["a"], ["a=0:1"], [], ["a=4"], [])
+    with pytest.raises(InvalidInput, match="the hash of a must be a whole number"):
+        stated_columns(["a"], [], [], ["a=x"], [])

@@ -74,6 +74,35 @@ def by_column(options: Sequence[str], names: Sequence[str], example: str) -> dic
     return found
 
 
+def stated_columns(
+    names: Sequence[str],
+    ranges: Sequence[str],
+    categories: Sequence[str],
+    hashes: Sequence[str],
+    ignored: Sequence[str],
+) -> dict[str, dict[str, Any]]:
+    """What options declare of columns, each once.
+
+    >>> stated_columns(["age", "id"], ["age=0:100"], [], [], ["id"])
+    {'age': {'range': [0, 100]}, 'id': {'ignore': True}}
+    """
+    ranged = by_column(ranges, names, "--range age=0:100")
+    listed = by_column(categories, names, "--categories soil=clay,sand")
+    hashed = by_column(hashes, names, "--hash ip=256")
+    found = [*ranged, *listed, *hashed, *ignored]
+    for name in found:
+        if found.count(name) > 1:
+            raise InvalidInput(
+                f"column {name} is declared twice. Say it once, as a range, categories, hash or ignored."
+            )
+    return (
+        {name: {"range": range_of(text, name)} for name, text in ranged.items()}
+        | {name: {"categories": values_of(text, name)} for name, text in listed.items()}
+        | {name: {"hash": whole(f"the hash of {name}", number_of(text))} for name, text in hashed.items()}
+        | {name: {"ignore": True} for name in ignored}
+    )
+
+
 def ask(draft: Draft, question: Callable[[str], str]) -> None:
     """Ask for what is open; an empty answer leaves it so, and one that cannot be is asked for again."""
     if "epsilon" not in draft.privacy:

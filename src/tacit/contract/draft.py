@@ -154,9 +154,9 @@ def columns_of(source: Source, format: str | None = None) -> tuple[list[str], di
             names, kinds = list(schema.names), {field.name: str(field.type) for field in schema}
     else:
         names, kinds = list(header_of(_first_line(source)).names), {}
-    twice = sorted({name for name in names if names.count(name) > 1 or not name})
+    twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInput(f"column {twice[0]!r} has no name of its own in the header. Give each column one.")
+        raise InvalidInput(f"two columns have the name {twice[0]!r} in the header. Give each its own.")
     return names, kinds
 
 

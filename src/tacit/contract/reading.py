@@ -98,7 +98,7 @@ def blanks(data: Any, key: str = "") -> Iterator[str]:
     >>> list(blanks({"privacy": {"epsilon": "?"}, "columns": {"x": {"range": ["?", 2]}}}))
     ['privacy.epsilon', 'columns.x.range']
     """
-    if data == BLANK or (isinstance(data, list) and BLANK in data):
+    if data == BLANK or (key.endswith(".range") and isinstance(data, list) and BLANK in data):  # a category may be "?"
         yield key
     elif isinstance(data, dict):
         for name, value in data.items():

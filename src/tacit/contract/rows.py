@@ -182,8 +182,8 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> Non
     undeclared = [name for name in names if name not in known]
     if labelled and undeclared:
         raise InvalidInput(
-            f"column {undeclared[0]} is in the file and not in the contract. Declare it under [columns], if only as "
-            "{ ignore = true }."
+            f"column {undeclared[0] or 'without a name'} is in the file and not in the contract. Declare it under "
+            "[columns], if only as { ignore = true }."
         )
 
 

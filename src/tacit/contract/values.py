@@ -23,7 +23,6 @@ import numpy as np
 from tacit.arrays import Array, Integers
 
 _DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
-_WHOLE = 2.0**53  # floats below it are whole numbers exactly when they look so
 
 
 class Values(Protocol):
@@ -99,7 +98,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, float):
         if math.isnan(value):
             return None
-        return str(int(value)) if abs(value) < _WHOLE and value == int(value) else repr(value)
+        return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return None if value is None else str(value).strip() or None
