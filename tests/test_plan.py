@@ -185,3 +185,33 @@ def test_classes_go_with_losses_that_have_some(arguments):
     assert "--classes" in str(refused.exception)
     made = json.loads(CliRunner().invoke(app, [*usual, "one-hot", "--classes", "3", "--json"]).stdout)
     assert made["method"] == "pqftl"
+
+
+def test_a_method_may_be_named():
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
+    for method in ("pftrl", "pgiga", "pigd"):
+        plan = recommend(problem, Privacy(1.0, 1e-6), 1000, method=method)
+        assert (plan.method, plan.why) == (method, "you named it")
+    with pytest.raises(InvalidInput, match="method must be one of"):
+        recommend(problem, Privacy(1.0, 1e-6), 1000, method="sgd")
+
+
+def test_points_that_swing_are_averaged():
+    """FTRL in steady blocks; with a ridge that holds it, and for other methods, the last point is the model."""
+    ball, privacy = L2Ball(1.0), Privacy(1.0, 1e-6)
+    assert recommend(Problem(Logistic(), ball, dimension=3), privacy, 1000).averages
+    assert not recommend(Problem(Logistic(), ball, dimension=3, ridge=0.1), privacy, 1000).averages
+    assert not recommend(Problem(Squared(), ball, dimension=3, label_bound=1.0), privacy, 1000).averages
+
+
+def test_products_of_very_many_features_are_not_added_up():
+    problem = Problem(Squared(), L2Ball(1.0), dimension=501, label_bound=1.0)
+    assert recommend(problem, Privacy(1.0, 1e-6), 1000).method == "pftrl"
+
+
+def test_hope_is_lost_when_the_last_release_is_noise():
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=10)
+    for epsilon in (0.001, 0.1, 1.0, 10.0):
+        plan = recommend(problem, Privacy(epsilon, 1e-6), 2000)
+        assert plan.hopeless == (plan.burn_in is None)
+    assert not plan.hopeless
