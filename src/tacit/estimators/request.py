@@ -3,7 +3,7 @@
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
-than any data; `10·R_y/R` for numbers, predictions up to ten times the largest label.
+than any data; `5·R_y/R` for numbers, predictions up to five times the largest label.
 
 **Ridge.** None for sums, which their noise regularises. IGD and GIGA learn from strongly convex losses alone: `R²/100`,
 a hundredth of the curvature of squared loss.
@@ -116,7 +116,7 @@ class Request:
     def _radius(self, bound: float, label_bound: float | None) -> float:
         if self.radius is not None:
             return self.radius
-        return 40.0 / bound if label_bound is None else 10.0 * label_bound / bound
+        return 40.0 / bound if label_bound is None else 5.0 * label_bound / bound
 
     @property
     def _loss(self) -> ScalarLoss | ScoresLoss:
