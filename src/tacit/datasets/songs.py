@@ -93,7 +93,7 @@ def parse(data: bytes) -> Stream:
 def features(timbres: Array) -> Array:
     """Averages, and signed roots of covariances, in rows no longer than 1."""
     X = timbres.copy()
-    covariances = X[:, TIMBRES:]
-    covariances[:] = np.copysign(np.sqrt(np.abs(covariances)), covariances)
+    for covariance in X.T[TIMBRES:]:  # one at a time, so that half a million rows need no second copy
+        covariance[:] = np.copysign(np.sqrt(np.abs(covariance)), covariance)
     np.clip(X, -SPAN, SPAN, out=X)
     return shortened(X, SPAN * math.sqrt(len(NAMES)))
