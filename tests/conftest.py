@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 HERE = str(Path(__file__).parent)
@@ -16,3 +17,20 @@ if DATA.is_dir() and not os.environ.get("TACIT_DATA"):
 
 settings.register_profile("tacit", deadline=None, derandomize=True, database=None)
 settings.load_profile("tacit")
+
+
+@pytest.fixture(scope="session")
+def data_file():
+    """Where a data file lies, by any of its names, as a loader finds it; where there is none, the test is skipped."""
+
+    def locate(*names):
+        from tacit.datasets.files import folders
+
+        for path in (folder / name for folder in folders() for name in names):
+            if path.is_file():
+                return path
+        return pytest.skip(
+            f"neither TACIT_DATA nor the cache holds {' or '.join(names)}; docs/datasets.md says where it is"
+        )
+
+    return locate
