@@ -20,7 +20,7 @@ from tacit.plan import Method, Plan, recommend
 from tacit.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss
-from tacit.problem.scores import OneHot, ScoresLoss, Softmax
+from tacit.problem.scores import MultiHinge, OneHot, ScoresLoss, Softmax
 from tacit.problem.sets import L2Ball
 from tacit.schedule import Schedule, every, geometric
 
@@ -47,7 +47,7 @@ class Request:
     classes : int
         How many there are; 0 for numbers.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
-        Auto asks `tacit.plan`. PQFTL learns classes by least squares.
+        Auto asks `tacit.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
     release : {"auto", "geometric", "every"} or int
         When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
     radius, ridge : float, optional
@@ -129,6 +129,11 @@ class Request:
             raise Unprovable(
                 f"PQFTL adds up the statistics of squared loss, and this is {self.loss}. Use method='ftrl'."
             )
+        if self.loss == "hinge" and self.classes > 2 and self.method in ("igd", "giga"):
+            raise Unprovable(
+                f"the hinge loss of {self.classes} classes has kinks in all their scores, and {self.method} certifies "
+                "no step on it. Use method='ftrl', or loss='logistic'."
+            )
         return self._loss_of_classes if self.classes else self._loss_of_numbers
 
     @property
@@ -145,7 +150,7 @@ class Request:
             return Squared() if self.classes == 2 else OneHot(self.classes)
         if self.classes == 2:
             return Logistic() if self.loss == "logistic" else Hinge()
-        return Softmax(self.classes)
+        return Softmax(self.classes) if self.loss == "logistic" else MultiHinge(self.classes)
 
     def _stated(self, name: str) -> Any:
         value = getattr(self, name)
