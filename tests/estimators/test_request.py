@@ -62,6 +62,7 @@ def test_the_intercept_is_paid_for():
 def test_radius_and_ridge_follow_from_bounds_alone():
     assert CLASSES.problem(3).radius == 20.0
     assert NUMBERS.problem(3).radius == 7.5
+    assert changed(NUMBERS, loss="huber").problem(3).radius == 3.0
     assert changed(NUMBERS, radius=1.5).problem(3).radius == 1.5
     assert (CLASSES.problem(3).ridge, changed(CLASSES, method="igd").problem(3).ridge) == (0.0, 0.04)
     assert changed(CLASSES, method="giga", ridge=0.5).problem(3).ridge == 0.5

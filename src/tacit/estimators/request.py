@@ -3,7 +3,8 @@
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
-than any data; `5·R_y/R` for numbers, predictions up to five times the largest label.
+than any data; for numbers `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others,
+whose regret grows with it: predictions up to five times, or twice, the largest label.
 
 **Ridge.** None for sums, which their noise regularises. IGD and GIGA learn from strongly convex losses alone: `R²/100`,
 a hundredth of the curvature of squared loss.
@@ -116,7 +117,9 @@ class Request:
     def _radius(self, bound: float, label_bound: float | None) -> float:
         if self.radius is not None:
             return self.radius
-        return 40.0 / bound if label_bound is None else 5.0 * label_bound / bound
+        if label_bound is None:
+            return 40.0 / bound
+        return (5.0 if self.loss == "squared" else 2.0) * label_bound / bound
 
     @property
     def _loss(self) -> ScalarLoss | ScoresLoss:
