@@ -61,7 +61,7 @@ docs: $(VENV)/.dev ## build the documentation into build/site; a page may fetch 
 		echo 'A page of the documentation loads something from another host: see the lines above.'; exit 1; fi
 
 doctest: $(VENV)/.dev ## the examples in the docstrings
-	$(BIN)/python -m pytest --doctest-modules src
+	$(BIN)/python -m pytest --doctest-modules src docs_build
 
 clean: ## remove what the targets leave behind, the virtual environment excepted
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

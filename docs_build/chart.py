@@ -13,6 +13,8 @@ WIDTH, HEIGHT = 460.0, 250.0
 LEFT, RIGHT, TOP, BELOW = 56.0, 26.0, 12.0, 44.0
 DASHES = {"line": None, "dashed": "6 4", "dotted": "2 4", "dots": None}
 
+Style = Literal["line", "dashed", "dotted", "dots"]
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -58,7 +60,7 @@ class Curve:
     x: Sequence[float]
     y: Sequence[float]
     colour: str
-    style: Literal["line", "dashed", "dotted", "dots"] = "line"
+    style: Style = "line"
 
 
 def label_of(value: float) -> str:
@@ -67,7 +69,9 @@ def label_of(value: float) -> str:
     >>> label_of(0.01), label_of(1000.0), label_of(100000.0), label_of(1e-05), label_of(0.0)
     ('0.01', '1,000', '100,000', '1e-5', '0')
     """
-    return f"{value:,g}" if value == 0.0 or 1e-3 <= value < 1e6 else f"{value:.0e}".replace("e-0", "e-").replace("+0", "")
+    if value == 0.0 or 1e-3 <= value < 1e6:
+        return f"{value:,g}"
+    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
 
 
 def chart(x: Axis, y: Axis, curves: Sequence[Curve], alt: str) -> str:
@@ -128,6 +132,7 @@ def _legend(curves: Sequence[Curve]) -> list[str]:
         if curve.style == "dots":
             parts.append(_dot(x + 12.0, y - 4.0, curve.colour))
         else:
-            parts.append(line([(x, y - 4.0), (x + 24.0, y - 4.0)], curve.colour, 2.0, stroke_dasharray=DASHES[curve.style]))
+            sample, dashes = [(x, y - 4.0), (x + 24.0, y - 4.0)], DASHES[curve.style]
+            parts.append(line(sample, curve.colour, 2.0, stroke_dasharray=dashes))
         parts.append(text(x + 30.0, y, curve.name, "start", 12.0))
     return parts

@@ -15,10 +15,10 @@ KINDS = {int: "N", float: "NUMBER", Path: "PATH"}
 
 def commands(command: Any, name: str = "tacit") -> Iterator[tuple[str, Any]]:
     """Every command with its full name, those of groups included; groups themselves are left out."""
-    children = getattr(command, "commands", None)
-    if children is None:
+    children: dict[str, Any] = getattr(command, "commands", {})
+    if not children:
         yield name, command
-    for child in sorted(children or {}):
+    for child in sorted(children):
         yield from commands(children[child], f"{name} {child}")
 
 

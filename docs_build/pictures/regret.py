@@ -78,9 +78,9 @@ def regret() -> Picture:
     useful = "; ".join(f"{curve.name}, {beats(curve, nothing)}" for curve in curves)
     level = Curve("predicting 0", [EPSILONS[0], EPSILONS[-1]], [nothing, nothing], "e", "dotted")
     caption = (
-        f"Average regret on the paper's synthetic regression, {EXAMPLES:,} examples of 10 features, delta = 1e-6: medians "
-        f"of {len(SEEDS)} seeded runs, made while this page was built. Only below the dotted line has anything been "
-        f"learnt. {useful}. Regret is measured on exact examples, and is not private."
+        f"Average regret on the paper's synthetic regression, {EXAMPLES:,} examples of 10 features, delta = 1e-6: "
+        f"medians of {len(SEEDS)} seeded runs, made while this page was built. Only below the dotted line has anything "
+        f"been learnt. {useful}. Regret is measured on exact examples, and is not private."
     )
     alt = "Average regret against epsilon on logarithmic axes: all methods fall; those on running sums lie lowest."
     x, y = Axis("epsilon", EPSILONS[0], EPSILONS[-1], log=True), Axis("average regret", 1e-5, 1.0, log=True)

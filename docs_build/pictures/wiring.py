@@ -24,12 +24,12 @@ def wiring() -> Picture:
     parts += [_arrow(286.0, 318.0, 76.0), _arrow(398.0, 446.0, 76.0), text(54.0, 46.0, "examples", size=12.0)]
     parts.append(line([(358, 98), (358, 146), (150, 146), (150, 104)], "c", 2.0))
     parts.append(_head(150.0, 102.0, "c", up=True))
-    parts.append(text(228.0, 164.0, "only released models go back", size=12.0))
+    parts.append(text(296.0, 164.0, "only released models go back", "end", 12.0))
     caption = (
         "Examples come in on the left, one at a time or in blocks; what crosses the wall has noise on it, and was paid "
         "for. All that is to the right of it, taken together, is (epsilon, delta)-differentially private."
     )
-    alt = "Problem, learner and mechanism on the trusted side; noisy rows cross a wall; models are decided and published."
+    alt = "Problem, learner and mechanism on the trusted side; noisy rows cross a wall, and become published models."
     return Picture(drawing(460.0, 182.0, alt, *parts), caption)
 
 
