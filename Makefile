@@ -65,7 +65,7 @@ doctest: $(VENV)/.dev ## the examples in the docstrings
 
 clean: ## remove what the targets leave behind, the virtual environment excepted
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests docs_build experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- the environment ------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
@@ -91,3 +92,10 @@ def test_every_command_and_option_of_tacit_is_listed():
 
 def test_other_pages_are_left_alone():
     assert hooks.on_page_markdown("# Title\n") == "# Title\n"
+
+
+@pytest.mark.parametrize(("text", "hidden"), [("", ["navigation", "toc"]), ("\n## One\n", ["navigation"])])
+def test_a_page_without_sections_has_no_table_of_contents(text, hidden):
+    page = SimpleNamespace(meta={"hide": ["navigation"]})
+    hooks.on_page_markdown(f"# Title\n{text}", page=page)
+    assert page.meta["hide"] == hidden
