@@ -11,9 +11,9 @@ from docs_build.svg import COLOURS, drawing, line, tag, text
 
 WIDTH, HEIGHT = 460.0, 250.0
 LEFT, RIGHT, TOP, BELOW = 56.0, 26.0, 12.0, 44.0
-DASHES = {"line": None, "dashed": "6 4", "dotted": "2 4", "dots": None}
+DASHES = {"line": None, "dashed": "6 4", "long": "14 4", "dash-dot": "9 3 2 3", "dotted": "2 4", "dots": None}
 
-Style = Literal["line", "dashed", "dotted", "dots"]
+Style = Literal["line", "dashed", "long", "dash-dot", "dotted", "dots"]
 
 
 @dataclass(frozen=True)

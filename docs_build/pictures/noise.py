@@ -33,9 +33,9 @@ def of_sums() -> list[Curve]:
     """For each strategy, the noise of each of 64 running sums."""
     planned: list[tuple[str, RunningSum, str, Style]] = [
         ("binary tree", BinaryTree(refined=False), "b", "line"),
-        ("binary tree, refined", BinaryTree(), "d", "line"),
+        ("binary tree, refined", BinaryTree(), "d", "dash-dot"),
         ("Anytime, no horizon", Anytime(), "c", "dashed"),
-        ("BLT", BLT(), "a", "line"),
+        ("BLT", BLT(), "a", "long"),
         ("square root", SquareRoot(), "e", "dotted"),
     ]
     rounds, curves = range(1, SUMS + 1), []

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from docs_build.chart import Axis, Curve, chart
+from docs_build.chart import Axis, Curve, Style, chart
 from docs_build.pictures import Picture
 from tacit import L2Ball, Privacy, Private, Problem, Squared, at, geometric, pftrl, pigd, pqftl
 from tacit.datasets import linear_regression
@@ -19,19 +19,22 @@ FEW = (500, 750, 1_125, 1_688, 2_532, 3_798, 5_697, 8_546, EXAMPLES)
 
 Recipe = Callable[[Privacy, int], Private]
 
-METHODS: dict[str, tuple[Recipe, str]] = {
-    "PIGD, every round": (lambda budget, seed: pigd(PROBLEM, budget, EXAMPLES, seed=seed), "b"),
+METHODS: dict[str, tuple[Recipe, str, Style]] = {
+    "PIGD, every round": (lambda budget, seed: pigd(PROBLEM, budget, EXAMPLES, seed=seed), "b", "dashed"),
     f"PIGD, {len(FEW)} releases": (
         lambda budget, seed: pigd(PROBLEM, budget, EXAMPLES, schedule=at(FEW), seed=seed),
         "d",
+        "dash-dot",
     ),
     "PQFTL, geometric(1.1)": (
         lambda budget, seed: pqftl(PROBLEM, budget, EXAMPLES, schedule=geometric(1.1), seed=seed),
         "a",
+        "line",
     ),
     "private FTRL, geometric(1.1)": (
         lambda budget, seed: pftrl(PROBLEM, budget, EXAMPLES, schedule=geometric(1.1), seed=seed),
         "c",
+        "long",
     ),
 }
 
@@ -73,14 +76,14 @@ def beats(curve: Curve, level: float) -> str:
 
 def regret() -> Picture:
     """Four methods on the paper's synthetic regression, beside predicting 0."""
-    curves = [Curve(name, EPSILONS, regrets(recipe), colour) for name, (recipe, colour) in METHODS.items()]
+    curves = [Curve(name, EPSILONS, regrets(made), colour, style) for name, (made, colour, style) in METHODS.items()]
     nothing = zero()
     useful = "; ".join(f"{curve.name}, {beats(curve, nothing)}" for curve in curves)
     level = Curve("predicting 0", [EPSILONS[0], EPSILONS[-1]], [nothing, nothing], "e", "dotted")
     caption = (
         f"Average regret on the paper's synthetic regression, {EXAMPLES:,} examples of 10 features, delta = 1e-6: "
         f"medians of {len(SEEDS)} seeded runs, made while this page was built. Only below the dotted line has anything "
-        f"been learnt. {useful}. Regret is measured on exact examples, and is not private."
+        f"been learnt, at these budgets: {useful}. Regret is measured on exact examples, and is not private."
     )
     alt = "Average regret against epsilon on logarithmic axes: all methods fall; those on running sums lie lowest."
     x, y = Axis("epsilon", EPSILONS[0], EPSILONS[-1], log=True), Axis("average regret", 1e-5, 1.0, log=True)

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs_build.chart import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Curve, chart, label_of
+from docs_build.chart import BELOW, DASHES, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Curve, chart, label_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,11 +50,12 @@ def test_logarithmic_ticks_are_the_powers_of_ten_inside():
 
 def test_dots_and_dashes_are_told_apart_without_colours():
     """A curve of each style, and its sample in the legend."""
-    styles = ("line", "dashed", "dotted", "dots")
+    styles = tuple(DASHES)
     curves = [Curve(style, [1, 2], [1, 2], "a", style) for style in styles]
     root = ElementTree.fromstring(chart(Axis("t", 0, 3), Axis("y", 0, 3), curves, "Four curves"))
     dashes = [e.get("stroke-dasharray") for e in root.iter(f"{SVG}polyline") if e.get("stroke-width") == "2"]
-    assert sorted(map(str, dashes)) == sorted(["None", "6 4", "2 4"] * 2)
+    assert sorted(map(str, dashes)) == sorted([str(DASHES[style]) for style in styles if style != "dots"] * 2)
+    assert len(set(map(str, DASHES.values()))) == len(styles) - 1  # dots are no line
     assert len(list(root.iter(f"{SVG}circle"))) == 2 + 1
     assert {e.text for e in root.iter(f"{SVG}text")} >= set(styles)
 

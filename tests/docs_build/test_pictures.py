@@ -115,15 +115,24 @@ def test_regret_is_that_of_the_library():
     from tacit.datasets import linear_regression
     from tacit.regret import best_in_hindsight, replay
 
-    recipe, _ = regret.METHODS["private FTRL, geometric(1.1)"]
+    recipe, *_ = regret.METHODS["private FTRL, geometric(1.1)"]
     stream = linear_regression(regret.EXAMPLES, 10, seed=2)
     private = pftrl(regret.PROBLEM, Privacy(1.0, 1e-6), regret.EXAMPLES, schedule=geometric(1.1), seed=2)
     _, releases = private.run(private.start(), stream.X, stream.y)
     best = best_in_hindsight(regret.PROBLEM, stream.X, stream.y)
     expected = replay(regret.PROBLEM, releases, stream.X, stream.y).average_regret(best)
     assert regret.regrets(recipe, (1.0,), (2,)) == [pytest.approx(expected)]
-    often, *rest = (regret.regrets(made, (1.0,), (1,))[0] for made, _ in regret.METHODS.values())
+    often, *rest = (regret.regrets(made, (1.0,), (1,))[0] for made, *_ in regret.METHODS.values())
     assert max(rest) < regret.zero() < often
+
+
+@pytest.mark.parametrize("name", ["sums", "iterates", "regret"])
+def test_curves_are_told_apart_without_colours(name):
+    """No two samples of a legend have the same strokes; dots are no stroke."""
+    lines = ElementTree.fromstring(picture(name).svg).iter(f"{SVG}polyline")
+    samples = [e for e in lines if e.get("stroke-width") == "2" and "stroke-linejoin" not in e.attrib]
+    assert len(samples) >= 3
+    assert len({e.get("stroke-dasharray") for e in samples}) == len(samples)
 
 
 def test_few_releases_are_as_many_as_the_legend_says():
