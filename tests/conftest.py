@@ -1,4 +1,4 @@
-"""What every test file may import by its bare name: `from zoo import LOSSES`; and where data files may lie."""
+"""What every test file may import: `from zoo import LOSSES`, `from docs_build import svg`; and where data files lie."""
 
 import os
 import sys
@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-HERE = str(Path(__file__).parent)
-if HERE not in sys.path:
-    sys.path.append(HERE)
+HERE, ROOT = str(Path(__file__).parent), str(Path(__file__).parents[1])
+sys.path += [folder for folder in (HERE, ROOT) if folder not in sys.path]
 
 DATA = Path(__file__).parents[2] / "shared" / "data"  # a folder beside the repository, if there is one
 if DATA.is_dir() and not os.environ.get("TACIT_DATA"):
