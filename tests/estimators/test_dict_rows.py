@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import InvalidInput
+from tacit.estimators import dict_rows
 from tacit.estimators.dict_rows import HashedFeatures, NamedFeatures, features_of
 
 VALUES = st.one_of(st.floats(), st.integers(), st.booleans(), st.text(max_size=3), st.none())
@@ -94,6 +95,14 @@ def test_names_that_share_a_bucket_are_added_up_with_their_signs():
     row = HashedFeatures(1).row(dict.fromkeys(map(str, range(1000)), 1.0))
     assert list(row[:1]) == [0.0]
     assert abs(row[1]) < 6.0 * math.sqrt(1_000)  # a sum of signs: by Hoeffding, but for 2·exp(-18) of all hashes
+
+
+def test_more_names_than_are_kept_hash_as_before():
+    hashed = HashedFeatures(2**20)
+    first = hashed.row({"name 0": 1.0})
+    hashed.row({f"name {i}": 1.0 for i in range(2**16 + 5)})
+    assert len(dict_rows._places(2**20)) <= 2**16
+    assert hashed.row({"name 0": 1.0}) == first
 
 
 def test_buckets_and_signs_are_spread():

@@ -134,6 +134,16 @@ def test_weights_and_intercept_are_the_model(name):
     assert (intercept == 0.0) == (name == "no intercept")
 
 
+def test_settings_may_be_arrays():
+    """Names and classes as NumPy and pandas hand them out."""
+    model = PrivateLinearSVC(features=FRAME.columns, classes=np.array([0, 1]), **STATED)
+    for x, y in zip(EXAMPLES, SCORES > 0.0, strict=True):
+        model.learn_one(x, int(y))
+    twin = learnt("svc")
+    assert [model.predict_one(x) for x in EXAMPLES] == [twin.predict_one(x) for x in EXAMPLES]
+    assert model.weights == twin.weights
+
+
 @pytest.mark.parametrize("missing", ["epsilon", "feature_bound", "label_bound", "features"])
 def test_what_is_missing_is_asked_for_and_never_inferred(missing):
     stated = {"epsilon": 1.0, "feature_bound": 1.0, "label_bound": 1.0, "features": NAMES}

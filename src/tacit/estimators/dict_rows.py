@@ -128,11 +128,12 @@ class HashedFeatures:
 
     def row(self, x: Mapping[Any, Any]) -> Row:
         entries: dict[int, float] = {}
+        places = _places(self.dimension)
         for name, value in _dict(x).items():
-            if isinstance(value, str):
-                name, value = f"{name}={value}", 1.0
-            column, sign = _bucket(name if type(name) is str else str(name), self.dimension)
-            entries[column] = entries.get(column, 0.0) + sign * (value if type(value) is float else _number(value))
+            if type(value) is not float:
+                name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, _number(value))
+            column, sign = places[name if type(name) is str else str(name)]
+            entries[column] = entries[column] + sign * value if column in entries else sign * value
         return array("d", [*entries, *entries.values()])
 
     def block(self, rows: Sequence[Row]) -> Any:
@@ -168,11 +169,23 @@ def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Featur
     return HashedFeatures(whole("buckets", buckets)) if names is None else NamedFeatures(names)
 
 
-@lru_cache(maxsize=2**16)  # of names, which may be texts of examples: beside the model, so that no copy holds them
-def _bucket(name: str, buckets: int) -> tuple[int, float]:
-    """Where a name goes, and with which sign."""
-    number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-    return (number >> 1) % buckets, 1.0 if number & 1 else -1.0
+class _Places(dict[str, tuple[int, float]]):
+    """Where names go, and with which sign; kept for names that come again, up to 65,536 of them."""
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
+
+    def __missing__(self, name: str) -> tuple[int, float]:
+        if len(self) >= 2**16:
+            self.clear()
+        number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+        self[name] = (number >> 1) % self.buckets, 1.0 if number & 1 else -1.0
+        return self[name]
+
+
+@lru_cache(maxsize=16)  # names may be texts of examples: kept here, where no copy of a model has them
+def _places(buckets: int) -> _Places:
+    return _Places(buckets)
 
 
 def _number(value: Any) -> float:

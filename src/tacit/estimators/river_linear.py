@@ -160,7 +160,7 @@ class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
     def predict_one(self, x: Mapping[Any, Any]) -> Any:  # type: ignore[override]  # x is all it needs
         """The class that the model to use now predicts."""
         scores = (self._open or self._feed).scores(x)
-        return self.classes[scores > 0.0 if len(self.classes) == 2 else int(np.argmax(scores))]
+        return self.classes[int(scores > 0.0 if len(self.classes) == 2 else np.argmax(scores))]
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series[Any]:
         """The classes of the rows of a data frame."""
