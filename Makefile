@@ -61,11 +61,11 @@ docs: $(VENV)/.dev ## build the documentation into build/site; a page may fetch 
 		echo 'A page of the documentation loads something from another host: see the lines above.'; exit 1; fi
 
 doctest: $(VENV)/.dev ## the examples in the docstrings
-	$(BIN)/python -m pytest --doctest-modules src
+	$(BIN)/python -m pytest --doctest-modules src docs_build
 
 clean: ## remove what the targets leave behind, the virtual environment excepted
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests docs_build experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- the environment ------------------------------------------------------------------------------
 

@@ -20,17 +20,19 @@ from tacit import (
     Private,
     Problem,
     Release,
+    Releases,
     Squared,
     ewoo,
     experts,
     geometric,
     pftrl,
 )
-from tacit.averages import average, running_average
+from tacit.averages import average, late_average, running_average
 from tacit.datasets import linear_regression
 from tacit.regret import best_in_hindsight, ftrl_regret_bound
 
 BUDGET = Privacy(10.0, 1e-6)
+RNG = np.random.default_rng(3)
 
 
 def releases_at(rounds, points):
@@ -134,3 +136,39 @@ def test_what_is_refused():
     ):
         with pytest.raises(InvalidInput, match=why):
             refused()
+
+
+def all_of(rounds, points, first=1):
+    points = np.array(points, dtype=np.float64)
+    return Releases(np.array(rounds), first, points, points, np.ones(len(rounds)), True)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8, unique=True).map(sorted), st.sampled_from([0.0, 1.0, 3.0]))
+def test_a_late_average_weighs_a_point_by_the_rounds_it_took(rounds, power):
+    """The definition: the integral of `power + 1` times i^power over those rounds, all divided by their sum."""
+    points = RNG.standard_normal((len(rounds), 2))
+    ends = np.array([0, *rounds], dtype=np.float64) ** (power + 1.0)
+    expected = (np.diff(ends)[:, None] * points).sum(axis=0) / ends[-1]
+    assert late_average(all_of(rounds, points), power=power) == pytest.approx(expected)
+
+
+@given(st.integers(0, 6), st.integers(0, 6))
+def test_a_late_average_does_not_depend_on_cuts(one, two):
+    rounds, points = [1, 2, 5, 9, 11, 40], RNG.standard_normal((6, 3))
+    first, second = sorted((one, two))
+    mean, since = None, 0
+    for part in (slice(0, first), slice(first, second), slice(second, 6)):
+        mean = late_average(all_of(rounds[part], points[part].reshape(-1, 3), part.start + 1), mean, since)
+        since = rounds[part][-1] if rounds[part] else since
+    assert (mean == late_average(all_of(rounds, points))).all()
+
+
+def test_half_of_a_late_average_is_on_the_last_sixth():
+    points = [[0.0]] * 840 + [[1.0]] * 160
+    assert late_average(all_of(range(1, 1001), points))[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_late_average_leaves_what_it_was_given():
+    mean = np.ones(2)
+    late_average(all_of([5], [[3.0, 3.0]]), mean, since=4)
+    assert (mean == 1.0).all()

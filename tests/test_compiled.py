@@ -15,9 +15,11 @@ from tacit import (
     Box,
     L2Ball,
     Logistic,
+    MultiHinge,
     OneHot,
     Softmax,
     Squared,
+    Unprovable,
     WholeSpace,
     algorithms,
     ewoo,
@@ -74,6 +76,18 @@ def test_recipes_go_by_compiled_passes(recipe, domain, loss):
     """All that learn from examples with labels; `private_sum` is among the pairs above."""
     one = RECIPES[recipe](problem(loss, domain, ridge=0.1))
     assert type(one._pass) is not Definition
+
+
+@pytest.mark.parametrize("domain", [L2Ball(0.4), Box(-0.2, 0.3)], ids=str)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_kinked_scores_go_by_compiled_passes_or_not_at_all(recipe, domain):
+    """What needs slopes or values has a loop for them; what would have to solve refuses, and says what to use."""
+    made = problem(MultiHinge(3), domain, ridge=0.1)
+    if recipe in ("pftrl", "ewoo", "pqftl"):
+        assert type(RECIPES[recipe](made)._pass) is not Definition
+    else:
+        with pytest.raises(Unprovable, match=r"MultiHinge, .*Use FTRL|MultiHinge has a kink.*Use FTRL"):
+            RECIPES[recipe](made)
 
 
 def test_no_recipe_is_left_out():

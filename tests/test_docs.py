@@ -1,10 +1,12 @@
-"""The documentation keeps its word: examples run, names have examples, commands and files exist."""
+"""The documentation keeps its word: examples run and print what they say, names have examples, files exist."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import inspect
+import io
 import re
 import textwrap
 from pathlib import Path
@@ -13,25 +15,32 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [path for path in [README, *sorted((ROOT / "docs").glob("*.md"))] if path.exists()]
+PAGES = [path for path in [README, *sorted((ROOT / "docs").rglob("*.md"))] if path.exists()]
 
-BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.M | re.S)
+BLOCK = re.compile(
+    r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$"
+    r"(?:\n+(?P=indent)``` \{ \.text \.prints \}\n(?P<prints>.*?)^(?P=indent)```$)?",
+    re.M | re.S,
+)
+REFERRED = re.compile(r"^::: (\S+)", re.M)
 CITED = re.compile(r"\b(?:src|tests|experiments|benchmarks|docs)/[\w/.-]+\.(?:py|md)\b")
 
 
-def blocks(text: str) -> list[str]:
-    """The ```python blocks of a page, each padded so that errors name the page's own lines."""
+def blocks(text: str) -> list[tuple[str, str | None]]:
+    """The ```python blocks of a page, padded so that errors name the page's own lines, and what they say they print."""
     return [
-        "\n" * (text[: match.start("code")].count("\n")) + textwrap.dedent(match["code"])
+        ("\n" * (text[: match.start("code")].count("\n")) + textwrap.dedent(match["code"]), match["prints"])
         for match in BLOCK.finditer(text)
     ]
 
 
 def run(text: str, name: str) -> dict[str, object]:
-    """Run a page's blocks one after the other, in one namespace."""
+    """Run a page's blocks one after the other, in one namespace; what stands under a block is what it prints."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(text):
-        exec(compile(block, name, "exec"), namespace)
+    for block, prints in blocks(text):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(block, name, "exec"), namespace)
+        assert prints is None or printed.getvalue().rstrip() == textwrap.dedent(prints).rstrip()
     return namespace
 
 
@@ -39,16 +48,6 @@ def missing(text: str) -> list[str]:
     """Files that a page cites and the repository lacks; lines that say `open` may look ahead."""
     lines = [line for line in text.splitlines() if not line.rstrip(" |").endswith("| open")]
     return sorted({f for line in lines for f in CITED.findall(line) if not (ROOT / f).exists()})
-
-
-def commands(command: object, prefix: str = "tacit") -> list[str]:
-    """Full names of the commands of a click group, its groups' commands included."""
-    children = getattr(command, "commands", {})
-    return [
-        name
-        for child, sub in sorted(children.items())
-        for name in (commands(sub, f"{prefix} {child}") or [f"{prefix} {child}"])
-    ]
 
 
 def readable(source: str) -> set[str]:
@@ -60,14 +59,14 @@ def readable(source: str) -> set[str]:
     return {alias.asname or alias.name for node in imports for alias in node.names} & set(names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     run(page.read_text(encoding="utf-8"), str(page))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_cited_files_exist(page):
     assert missing(page.read_text(encoding="utf-8")) == []
 
@@ -106,13 +105,34 @@ def test_every_public_name_can_be_read_without_running_anything():
     assert public - readable(source) == set()
 
 
-def test_every_command_is_documented():
-    main = pytest.importorskip("typer.main")
-    from tacit import cli
+def test_every_public_name_has_one_place_in_the_reference():
+    """Those of `tacit`, and its public modules."""
+    import tacit
 
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    named = commands(main.get_command(cli.app))
-    assert [name for name in named if not re.search(rf"\b{re.escape(name)}\b", text)] == []
+    pages = [*(ROOT / "docs" / "reference").glob("*.md")]
+    listed = sorted(name for page in pages for name in REFERRED.findall(page.read_text(encoding="utf-8")))
+    assert sorted(set(listed)) == listed
+    public = {f"tacit.{name}" for name in (*tacit.__all__, *tacit._MODULES) if not name.startswith("__")}
+    assert public - set(listed) == set()
+
+
+def test_every_command_is_in_its_reference():
+    """The page asks for the list, which is made from the command; `tests/docs_build` looks at what it holds."""
+    from docs_build.commands import MARK
+
+    assert MARK in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def test_every_algorithm_has_a_page_that_prints_its_certificate():
+    """And that the map of the paper, or another page, leads to."""
+    pages = {page for page in (ROOT / "docs" / "algorithms").glob("*.md") if page.name != "index.md"}
+    text = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    assert len(pages) >= 10
+    for page in pages:
+        assert "certificate" in text[page]
+        assert " .prints }" in text[page]
+        assert "errata.md#e" in text[page]
+        assert f"algorithms/{page.name}" in text[ROOT / "docs" / "paper_map.md"]
 
 
 def test_blocks_share_a_namespace_and_other_fences_are_left_alone():
@@ -127,18 +147,16 @@ def test_a_failing_block_names_its_line():
     assert caught.traceback[-1].lineno + 1 == 4
 
 
+def test_what_a_block_prints_must_be_what_stands_under_it():
+    page = "```python\nprint(6 * 7)\n```\n\n``` { .text .prints }\n42\n```\n"
+    assert run(page, "page") is not None
+    with pytest.raises(AssertionError):
+        run(page.replace("42", "43"), "page")
+
+
 def test_a_missing_file_is_named_unless_open():
     page = "see src/tacit/nowhere.py\n| x | `src/tacit/later.py` | open |\n"
     assert missing(page) == ["src/tacit/nowhere.py"]
-
-
-def test_nested_commands_are_found():
-    class Group:
-        def __init__(self, **commands):
-            self.commands = commands
-
-    app = Group(run=object(), show=Group(state=object()))
-    assert commands(app) == ["tacit run", "tacit show state"]
 
 
 def test_a_lazy_name_is_not_readable():

@@ -144,7 +144,7 @@ CUT += [(f"ftl, {loss}, ball", "gaussian") for loss in ("squared", "hinge", "sof
 CUT += [(learner, "gaussian") for learner in ("igd, softmax, box", "giga, one hot, ball", "suffix of igd on classes")]
 CUT += [(learner, "exponential") for learner in ("ewoo, logistic", "ewoo, softmax", "experts")]
 CUT += [(learner, s) for learner in ("total", "qftl, box", "qftl, one hot, ball", "qftl, simplex") for s in STRATEGIES]
-CUT += [(f"ftrl, {loss}, ball", s) for loss in ("hinge", "logistic", "softmax", "one hot") for s in STRATEGIES]
+CUT += [(f"ftrl, {loss}, ball", s) for loss in ("hinge", "softmax", "one hot", "multi hinge") for s in STRATEGIES]
 
 
 @pytest.mark.parametrize(("learner", "mechanism"), CUT, ids=map(" by ".join, CUT))

@@ -17,6 +17,7 @@ from tacit import (
     InvalidInput,
     L2Ball,
     Logistic,
+    MultiHinge,
     OneHot,
     Privacy,
     Problem,
@@ -43,6 +44,7 @@ BUDGET = Privacy(1.0, 1e-6)
         (Problem(Hinge(), Simplex(), 5, ridge=0.1), "pftrl", BLT(buffers=5)),
         (Problem(OneHot(4), L2Ball(1.0), 5, intercept=1.0), "pqftl", BLT(buffers=5)),
         (Problem(Softmax(4), L2Ball(1.0), 5, intercept=1.0), "pftrl", BLT(buffers=5)),
+        (Problem(MultiHinge(4), L2Ball(1.0), 5, intercept=1.0), "pftrl", BLT(buffers=5)),
         (Problem(Softmax(4), WholeSpace(), 5, ridge=0.1), "pgiga", Gaussian()),
         (Problem(Logistic(), WholeSpace(), 5, ridge=0.1), "pgiga", Gaussian()),
         (Problem(Absolute(), WholeSpace(), 5, label_bound=1.0, ridge=0.1), "pigd", Gaussian()),
@@ -94,7 +96,7 @@ def test_burn_in_falls_with_the_budget_and_rises_with_the_dimension(loss):
     assert hopeless.warning.startswith("Nothing useful")
 
 
-@pytest.mark.parametrize("kind", [Softmax, OneHot])
+@pytest.mark.parametrize("kind", [Softmax, OneHot, MultiHinge])
 def test_burn_in_rises_with_the_number_of_classes(kind):
     """More columns of the same data have more noise to outweigh; and where it is over, classes are told apart."""
     plans = {
@@ -176,12 +178,43 @@ def test_the_command_prints_the_plan():
     assert "Nothing useful" in " ".join(hopeless.stdout.split())
 
 
-@pytest.mark.parametrize("arguments", [("softmax",), ("one-hot",), ("squared", "--classes", "3")])
+@pytest.mark.parametrize("arguments", [("softmax",), ("one-hot",), ("multi-hinge",), ("hinge", "--classes", "3")])
 def test_classes_go_with_losses_that_have_some(arguments):
     """And only with those."""
     usual = ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "5", "--horizon", "1000", "--loss")
     refused = CliRunner().invoke(app, [*usual, *arguments])
     assert isinstance(refused.exception, InvalidInput)
     assert "--classes" in str(refused.exception)
-    made = json.loads(CliRunner().invoke(app, [*usual, "one-hot", "--classes", "3", "--json"]).stdout)
-    assert made["method"] == "pqftl"
+    for loss, method in {"softmax": "pftrl", "one-hot": "pqftl", "multi-hinge": "pftrl"}.items():
+        made = json.loads(CliRunner().invoke(app, [*usual, loss, "--classes", "3", "--json"]).stdout)
+        assert made["method"] == method
+
+
+def test_a_method_may_be_named():
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
+    for method in ("pftrl", "pgiga", "pigd"):
+        plan = recommend(problem, Privacy(1.0, 1e-6), 1000, method=method)
+        assert (plan.method, plan.why) == (method, "you named it")
+    with pytest.raises(InvalidInput, match="method must be one of"):
+        recommend(problem, Privacy(1.0, 1e-6), 1000, method="sgd")
+
+
+def test_points_that_swing_are_averaged():
+    """FTRL in steady blocks; with a ridge that holds it, and for other methods, the last point is the model."""
+    ball, privacy = L2Ball(1.0), Privacy(1.0, 1e-6)
+    assert recommend(Problem(Logistic(), ball, dimension=3), privacy, 1000).averages
+    assert not recommend(Problem(Logistic(), ball, dimension=3, ridge=0.1), privacy, 1000).averages
+    assert not recommend(Problem(Squared(), ball, dimension=3, label_bound=1.0), privacy, 1000).averages
+
+
+def test_products_of_very_many_features_are_not_added_up():
+    problem = Problem(Squared(), L2Ball(1.0), dimension=501, label_bound=1.0)
+    assert recommend(problem, Privacy(1.0, 1e-6), 1000).method == "pftrl"
+
+
+def test_hope_is_lost_when_the_last_release_is_noise():
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=10)
+    for epsilon in (0.001, 0.1, 1.0, 10.0):
+        plan = recommend(problem, Privacy(epsilon, 1e-6), 2000)
+        assert plan.hopeless == (plan.burn_in is None)
+    assert not plan.hopeless

@@ -35,7 +35,7 @@ from tacit import (
     pigd,
 )
 from tacit.accounting import ledger as books
-from tacit.state import fingerprint, read_state
+from tacit.state import fingerprint, read_beside, read_state
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
 BUDGET = Privacy(1.0, 1e-6)
@@ -484,3 +484,14 @@ def test_a_missing_file_is_named(tmp_path):
     """Not called a state of another kind."""
     with pytest.raises(InvalidInput, match="does not exist"):
         private().load(tmp_path / "nowhere.npz")
+
+
+def test_arrays_beside_a_state_are_committed_with_it(tmp_path):
+    state = private().start()
+    state.dump(tmp_path / "state.npz", {"offset": np.array(17), "exact/x": np.ones(2)})
+    beside = read_beside(tmp_path / "state.npz")
+    assert sorted(beside) == ["exact/x", "offset"]
+    assert int(beside["offset"]) == 17
+    assert sorted(read_state(tmp_path / "state.npz").exact) == sorted(state.exact)
+    state.dump(tmp_path / "plain.npz")
+    assert read_beside(tmp_path / "plain.npz") == {}

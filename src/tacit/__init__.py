@@ -41,6 +41,7 @@ _HOME = {
     "Linear": "problem.losses",
     "Logistic": "problem.losses",
     "Mechanism": "contracts",
+    "MultiHinge": "problem.scores",
     "ObjectivePerturbation": "perturbation",
     "OneHot": "problem.scores",
     "Privacy": "accounting.exact",

@@ -46,6 +46,7 @@ from tacit.problem.losses import Squared as Squared
 from tacit.problem.nets import grid as grid
 from tacit.problem.problem import Problem as Problem
 from tacit.problem.scalar import ScalarLoss as ScalarLoss
+from tacit.problem.scores import MultiHinge as MultiHinge
 from tacit.problem.scores import OneHot as OneHot
 from tacit.problem.scores import Softmax as Softmax
 from tacit.problem.sets import Box as Box
@@ -96,6 +97,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Mechanism",
+    "MultiHinge",
     "ObjectivePerturbation",
     "OneHot",
     "Privacy",

@@ -91,15 +91,20 @@ class Plan:
         return int(self._rounds[lasting]) if lasting < len(good) else None
 
     @property
+    def hopeless(self) -> bool:
+        """Whether even the last release is mostly noise."""
+        return not self._learns(self.releases)
+
+    @property
     def warning(self) -> str | None:
         """A sentence if little or nothing can be learnt."""
         last = int(self._rounds[-1])
-        if self.burn_in is None:
+        if self.hopeless:
             return (
                 f"Nothing useful can be learnt at this budget in {last:,} rounds: the noise outweighs the data in all "
                 "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
             )
-        if self.burn_in > last / 2:
+        if self.burn_in is not None and self.burn_in > last / 2:
             return (
                 f"Little can be learnt: only after {self.burn_in:,} of {last:,} rounds does the noise stop to dominate."
             )

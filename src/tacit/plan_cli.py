@@ -14,17 +14,24 @@ if TYPE_CHECKING:  # the command imports what it needs, so that others start at 
     from tacit.problem.scalar import ScalarLoss
     from tacit.problem.scores import ScoresLoss
 
-Loss = Literal["logistic", "hinge", "squared", "absolute", "softmax", "one-hot"]
+Loss = Literal["logistic", "hinge", "squared", "absolute", "softmax", "one-hot", "multi-hinge"]
 
 
 def _loss(name: Loss, classes: int | None) -> ScalarLoss | ScoresLoss:
     """The loss of this name; classes go with those that have some, and only with them."""
     from tacit.problem import losses, scores
 
-    if (classes is None) == (name in ("softmax", "one-hot")):
-        raise InvalidInput(f"--classes goes with --loss softmax or one-hot, and they need it; loss is {name}.")
+    several: dict[str, Callable[[int], ScoresLoss]] = {
+        "softmax": scores.Softmax,
+        "one-hot": scores.OneHot,
+        "multi-hinge": scores.MultiHinge,
+    }
+    if (classes is None) == (name in several):
+        raise InvalidInput(
+            f"--classes goes with --loss softmax, one-hot or multi-hinge, and they need it; loss is {name}."
+        )
     if classes is not None:
-        return scores.Softmax(classes) if name == "softmax" else scores.OneHot(classes)
+        return several[name](classes)
     plain: dict[str, Callable[[], ScalarLoss]] = {
         "logistic": losses.Logistic,
         "hinge": losses.Hinge,
@@ -40,7 +47,7 @@ def plan(
     dimension: Annotated[int, typer.Option(help="Number of features.")],
     horizon: Annotated[int | None, typer.Option(help="Number of examples; leave out for a stream without end.")] = None,
     loss: Annotated[Loss, typer.Option(help="What is learnt.")] = "logistic",
-    classes: Annotated[int | None, typer.Option(help="Number of classes, for softmax and one-hot.")] = None,
+    classes: Annotated[int | None, typer.Option(help="Number of classes, where the loss has some.")] = None,
     radius: Annotated[float, typer.Option(help="Longest model.")] = 1.0,
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
     feature_bound: Annotated[float, typer.Option(help="Longest features.")] = 1.0,

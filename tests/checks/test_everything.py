@@ -8,7 +8,7 @@ import pytest
 
 from learners.cases import VECTOR_LOSSES
 from mechanisms.strategies import STRATEGIES
-from tacit import Exponential, Gaussian, OneHot, Softmax
+from tacit import Exponential, Gaussian, MultiHinge, OneHot, Softmax
 from tacit.checks import Report, checks_for
 from tacit.checks.accountants import Exact
 from tacit.checks.all import of_learner
@@ -25,7 +25,7 @@ THINGS |= {f"set: {name}": make(3) for name, make in SETS.items()}
 THINGS |= {f"loss: {name}": make() for name, make in LOSSES.items()}
 THINGS |= {f"vector loss: {name}": make() for name, (make, _) in VECTOR_LOSSES.items()}
 THINGS |= {"loss: softmax": Softmax(3), "loss: one hot": OneHot(4), "loss: advice": Advice(), "loss: near": Nearness()}
-THINGS |= {"accountant: exact": Exact()}
+THINGS |= {"loss: multi hinge": MultiHinge(3), "accountant: exact": Exact()}
 
 ENTRY = [name for name, learner in LEARNERS.items() if learner.certificate.kind == "l2/entry"]
 

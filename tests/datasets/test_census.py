@@ -1,9 +1,7 @@
 """The Adult data set: features within public bounds, and no file taken for it that is not it."""
 
 import gzip
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,11 +22,9 @@ def line(**changes) -> str:
 
 
 @pytest.fixture(scope="module")
-def file():
+def file(data_file):
     """The real file, which `adult()` finds without being told."""
-    folder = Path(os.environ.get("TACIT_DATA") or os.devnull)
-    found = [folder / name for name in ("adult.data", "adult.data.gz") if (folder / name).is_file()]
-    return found[0] if found else pytest.skip(f"TACIT_DATA names no folder with adult.data; it is at {URL}")
+    return data_file("adult.data", "adult.data.gz")
 
 
 @pytest.fixture(scope="module")

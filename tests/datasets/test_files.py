@@ -1,6 +1,5 @@
 """Data files are found where they lie, downloaded whole or not at all, and asked for in plain words."""
 
-import gzip
 import io
 import sys
 import threading
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.datasets.files import cache, download, find, folders, read
+from tacit.datasets.files import cache, download, find, folders
 from tacit.errors import InvalidInput, TacitError
 
 NOWHERE = "https://data.invalid/numbers.csv"
@@ -156,22 +155,3 @@ def test_a_download_cut_short_leaves_nothing_behind(length, whole, places, monke
     with pytest.raises(InvalidInput, match="ended after 10 of 11 bytes"):
         find("numbers.csv", NOWHERE)
     assert list(places[1].iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["a.data", "a.data.gz"])
-def test_text_is_read_gzipped_or_not_whatever_the_name(name, tmp_path):
-    """The first bytes decide."""
-    path = tmp_path / name
-    path.write_bytes("1, ä\n".encode())
-    assert read(path) == "1, ä\n"
-    path.write_bytes(gzip.compress("1, ä\n".encode()))
-    assert read(path) == "1, ä\n"
-
-
-@pytest.mark.parametrize("data", [gzip.compress(b"1, 2" * 99, mtime=0)[:-9], b"\x1f\x8bnot gzip", b"\xff\xfe", None])
-def test_what_is_no_text_is_refused(data, tmp_path):
-    """Cut short, not gzip after all, not UTF-8, not there."""
-    if data is not None:
-        (tmp_path / "a.data").write_bytes(data)
-    with pytest.raises(InvalidInput, match="cannot be read as text"):
-        read(tmp_path / "a.data")

@@ -28,6 +28,7 @@ from tacit import (
     L2Ball,
     Linear,
     Logistic,
+    MultiHinge,
     OneHot,
     Privacy,
     Private,
@@ -59,6 +60,9 @@ LOSSES = {
     "squared": Squared(),
 }
 SCORES = {"softmax": Softmax(3), "one hot": OneHot(3)}
+KINKED_SCORES = {"multi hinge": MultiHinge(3)}
+"""For learners that take any slope, and for none that solve."""
+
 SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace(), "simplex": Simplex(0.7)}
 """So small that most steps end at their border; the simplex has no number, and goes one by one."""
 
@@ -131,19 +135,20 @@ def _entry() -> dict[str, Any]:
         form = SETS[domain]
         made[f"qftl, {domain}"] = QFTL(problem(Squared(), form, ridge=0.1))
         made[f"qftl, one hot, {domain}"] = QFTL(problem(OneHot(3), form), extra_ridge=0.5)
-        for loss, phi in (LOSSES | SCORES).items():
+        for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
             made[f"ftrl, {loss}, {domain}"] = FTRL(problem(phi, form, ridge=0.1 if loss < "l" else 0.0))
-    return made
+    return made | {"ftrl, margins kept": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
 
 
 def _range() -> dict[str, Any]:
     """Learners that hand over the losses of candidates."""
     made: dict[str, Any] = {"experts": experts(DIMENSION)}
-    for loss, phi in (LOSSES | SCORES).items():
+    for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
         net = np.random.default_rng(3).uniform(-0.4, 0.4, (17, problem(phi, SETS["space"]).size))
         made[f"ewoo, {loss}"] = EWOO(problem(phi, L2Ball(3.0), ridge=0.1 if loss < "i" else 0.0), net)
     mixed = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
     made["ewoo on unit vectors"] = EWOO(problem(Huber(0.7), L2Ball(3.0), ridge=0.1), np.eye(DIMENSION + 1))
+    made["ewoo, margins kept"] = EWOO(problem(MultiHinge(3), WholeSpace()), 9.0 * net)
     return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
 
 

@@ -26,6 +26,8 @@ UNITS, CANDIDATES = ("ewoo on unit vectors", "exponential", "every"), ("ewoo, so
 SPARSE, SPARSE_BALL = (*IGD, "compressed"), ("igd, logistic, ball", "gaussian", "every 7", "compressed")
 SPARSE_BOX, SPARSE_PRINTED = ("igd, logistic, box", "gaussian", "every 7", "compressed"), (*PRINTED, "compressed")
 SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
+MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins kept", "tree", "every")
+MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins kept", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
 SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
 CASES = [
     IGD,
@@ -48,7 +50,7 @@ CASES += [LEADER_BUFFER, ANYTIME, FTRL, THROUGH_ROOT, KINKED, LOGISTIC, SQUARED,
 CASES += [SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL]
 CASES += [("igd, logistic, space", "gaussian", "every"), ("qftl, one hot, box", "plain tree", "geometric")]
 CASES += [("ftrl, softmax, box", "anytime", "every"), ("ftrl, one hot, ball", "tree", "every")]
-CASES += [("ftl, softmax, ball", "gaussian", "at")]
+CASES += [("ftl, softmax, ball", "gaussian", "at"), MARGIN, SPARSE_MARGIN, MARGIN_LOSSES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
@@ -147,6 +149,11 @@ SCORES = {
     "probabilities that do not come to 1": ("s[k] = s[k] / total - (1.0", "s[k] = s[k] - (1.0", SPACE),
     "a step that is not divided": ("(a - tau * s) / c", "a - tau * s", BALL),
     "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
+    "no margin": ("short = 1.0 + u[k] - u[own]", "short = u[k] - u[own]", MARGIN),
+    "a margin that is never kept": ("if short > 0.0", "if True", SPARSE_MARGIN),
+    "the last of several": ("u[k] > u[best] and", "u[k] >= u[best] and", MARGIN),
+    "a class that is its own rival": ("u[k] > u[best] and k != y", "u[k] > u[best]", SPARSE_MARGIN),
+    "a rival that may only be the first": ("1 if y == 0.0 else 0\n", "0\n", MARGIN_LOSSES),
     "Newton's method stops half-way": ("_NEAR = 2.0**-28", "_NEAR = 2.0**-8", SPACE),
 }
 CLASSES = {
@@ -163,6 +170,7 @@ WEIGHTS = {
     "experts without a bound": ("min(max(v[c], 0.0), loss[1]) if advice else v[c]", "v[c]", EXPERTS),
     "every loss is an expert's": ("loss[1]) if advice else v[c]", "loss[1])", UNITS),
     "scores of another class": ("top - u[int(y)]", "top - u[0]", CANDIDATES),
+    "a margin that is rewarded": ("max(0.0, 1.0 + u[rival", "(1.0 + u[rival", MARGIN_LOSSES),
     "totals that start anew": ("rows[done] = total", "rows[done] = total\n            total[:] = 0", EWOO),
 }
 FOLLOW = {

@@ -14,6 +14,7 @@ from tacit import (
     GIGA,
     IGD,
     L2Ball,
+    MultiHinge,
     OneHot,
     Privacy,
     Problem,
@@ -95,11 +96,11 @@ def gradient(learner: FTRL, features, label: float, point: np.ndarray) -> np.nda
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-@pytest.mark.parametrize(("loss", "radius"), [(Softmax(3), 100.0), (OneHot(3), 1.2)], ids=str)
+@pytest.mark.parametrize(("loss", "radius"), [(Softmax(3), 100.0), (OneHot(3), 1.2), (MultiHinge(3), 2.0)], ids=str)
 def test_ftrl_s_certificate_is_reached_and_not_passed(loss, radius, neighbours):
     """By mirrored examples of one class at a point that is sure of another, or by one and none."""
     learner, R = FTRL(Problem(loss, L2Ball(radius), 2, 1.5, neighbours=neighbours)), 1.5
-    wrong = np.array([1.0, -1.0, 0.0]) if isinstance(loss, Softmax) else -loss.targets(np.array([1.0]))[0]
+    wrong = -loss.targets(np.array([1.0]))[0] if isinstance(loss, OneHot) else np.array([1.0, -1.0, 0.0])
     point, best = radius * np.outer(wrong / np.linalg.norm(wrong), [0.0, 1.0]).ravel(), 0.0
     for p in np.linspace(0.0, 1.0, 101):
         q = math.sqrt(1.0 - p * p)
@@ -111,7 +112,7 @@ def test_ftrl_s_certificate_is_reached_and_not_passed(loss, radius, neighbours):
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("K", [2, 3, 7])
-@pytest.mark.parametrize("kind", [Softmax, OneHot])
+@pytest.mark.parametrize("kind", [Softmax, OneHot, MultiHinge])
 def test_no_pair_of_gradients_passes_ftrl_s_certificate(kind, K):
     """Of random examples and points, with an intercept."""
     learner, rng = FTRL(Problem(kind(K), L2Ball(2.0), 2, 1.5, intercept=0.7)), np.random.default_rng(K)
@@ -122,7 +123,7 @@ def test_no_pair_of_gradients_passes_ftrl_s_certificate(kind, K):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.001, 1e-6), (1.0, 1e-6), (100.0, 1e-4)])
-@pytest.mark.parametrize("loss", [Softmax(3), OneHot(3)], ids=str)
+@pytest.mark.parametrize("loss", [Softmax(3), OneHot(3), MultiHinge(3)], ids=str)
 def test_ftrl_stays_inside(loss, epsilon, delta):
     """Each round's point is finite and in the ball, with an intercept."""
     problem, (X, y) = Problem(loss, L2Ball(1.5), 2, intercept=1.0), stream(1000)
@@ -139,6 +140,8 @@ def test_ftrl_stays_inside(loss, epsilon, delta):
 RECIPES = {
     "pftrl, softmax": (pftrl, Problem(Softmax(3), L2Ball(5.0), 2)),
     "pftrl, one hot": (pftrl, Problem(OneHot(3), L2Ball(2.0), 2, ridge=0.01)),
+    "pftrl, multi hinge": (pftrl, Problem(MultiHinge(3), L2Ball(5.0), 2)),
+    "pftrl, multi hinge, ridge": (pftrl, Problem(MultiHinge(3), L2Ball(5.0), 2, intercept=0.5, ridge=0.01)),
     "pftrl, intercept": (pftrl, Problem(Softmax(3), L2Ball(5.0), 2, intercept=1.0)),
     "pigd": (pigd, Problem(Softmax(3), L2Ball(5.0), 2, ridge=0.1)),
     "pgiga": (pgiga, Problem(Softmax(3), L2Ball(5.0), 2, ridge=0.1)),
@@ -172,7 +175,7 @@ def net() -> np.ndarray:
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-@pytest.mark.parametrize("loss", [Softmax(3), OneHot(3)], ids=str)
+@pytest.mark.parametrize("loss", [Softmax(3), OneHot(3), MultiHinge(3)], ids=str)
 def test_no_pair_moves_the_candidates_apart_by_more_than_is_certified(loss, neighbours):
     """In range, by any two examples at all angles; and some use more than a fifth of it."""
     learner = EWOO(Problem(loss, L2Ball(2.0), 2, neighbours=neighbours), net())
@@ -191,9 +194,10 @@ def test_no_pair_moves_the_candidates_apart_by_more_than_is_certified(loss, neig
     assert bound / 5.0 < found <= bound
 
 
-def test_ewoo_finds_the_right_matrix():
+@pytest.mark.parametrize("loss", [Softmax(3), MultiHinge(3)], ids=str)
+def test_ewoo_finds_the_right_matrix(loss):
     """Of six, at a generous budget (fixed seed)."""
-    problem, (X, y) = Problem(Softmax(3), L2Ball(2.0), 2), stream(600, seed=4)
+    problem, (X, y) = Problem(loss, L2Ball(2.0), 2), stream(600, seed=4)
     private = ewoo(EWOO(problem, net()), GENEROUS, 600, schedule=geometric(1.3), seed=5)
     _, releases = private.run(private.start(), X, y)
     assert np.array_equal(releases[-1].point, net()[0])

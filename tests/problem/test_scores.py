@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from tacit import FTRL, IGD, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared, Unprovable, WholeSpace
+from tacit import InvalidInput, L2Ball, Logistic, MultiHinge, OneHot, Problem, Softmax, Squared, WholeSpace
 from tacit.problem.scores import ScoresLoss
 
-LOSSES = {f"{kind.__name__}({K})": kind(K) for kind in (Softmax, OneHot) for K in (2, 3, 7)}
+KINDS = (Softmax, OneHot, MultiHinge)
+LOSSES = {f"{kind.__name__}({K})": kind(K) for kind in KINDS for K in (2, 3, 7)}
 FINITE = st.floats(-50.0, 50.0)
 
 
@@ -37,6 +37,8 @@ def by_hand(loss: ScoresLoss, u: np.ndarray, y: int) -> float:
     """The loss of one row of scores as the docstring has it, in plain arithmetic."""
     if isinstance(loss, Softmax):
         return math.log(sum(math.exp(s) for s in u)) - u[y]
+    if isinstance(loss, MultiHinge):
+        return max(0.0, 1.0 + max(s for k, s in enumerate(u) if k != y) - u[y])
     return 0.5 * sum((s - ((k == y) - 1.0 / loss.classes)) ** 2 for k, s in enumerate(u))
 
 
@@ -46,19 +48,22 @@ def test_values_are_those_of_the_formula(loss):
     U = 3.0 * rng.normal(size=(40, loss.classes))
     y = np.arange(40) % loss.classes
     plain = [by_hand(loss, u, int(k)) for u, k in zip(U, y, strict=True)]
-    np.testing.assert_allclose(loss.losses(U, y.astype(float)), plain, rtol=1e-12)
+    np.testing.assert_allclose(loss.losses(U, y.astype(float)), plain, rtol=1e-12, atol=1e-15)
     W, v = rng.normal(size=(loss.classes, 4)), rng.normal(size=4)
     for k in range(loss.classes):
         assert loss.value(W.ravel(), v, float(k)) == pytest.approx(by_hand(loss, W @ v, k), rel=1e-12)
 
 
 def test_slopes_are_those_of_the_formula(loss):
-    """`p - e_y`, and the residual."""
+    """`p - e_y`, the residual, and the wrong class that comes nearest, if it comes too near."""
     rng = np.random.default_rng(2)
     for u in 2.0 * rng.normal(size=(20, loss.classes)):
         for y in range(loss.classes):
             hit = np.arange(loss.classes) == y
             guess = np.exp(u) / np.exp(u).sum() if isinstance(loss, Softmax) else u + 1.0 / loss.classes
+            if isinstance(loss, MultiHinge):
+                rivals = np.where(hit, -math.inf, u)
+                guess = 1.0 * (u == rivals.max() if rivals.max() > u[y] - 1.0 else hit)
             np.testing.assert_allclose(loss.slopes(u[None], np.array([y]))[0], guess - hit, atol=1e-14)
 
 
@@ -100,10 +105,10 @@ def test_two_classes_are_logistic_regression():
 
 
 @settings(max_examples=80)
-@given(arrays(np.float64, (2, 3), elements=FINITE), st.floats(0.0, 1.0), st.integers(0, 2), st.booleans())
-def test_losses_are_convex(U, share, y, softmax):
+@given(arrays(np.float64, (2, 3), elements=FINITE), st.floats(0.0, 1.0), st.integers(0, 2), st.sampled_from(KINDS))
+def test_losses_are_convex(U, share, y, kind):
     """No value between two rows of scores lies above their chord, nor any value below a tangent."""
-    loss, label = Softmax(3) if softmax else OneHot(3), np.array([y])
+    loss, label = kind(3), np.array([y])
     ends = loss.losses(U, np.array([y, y]))
     between = loss.losses((share * U[0] + (1.0 - share) * U[1])[None], label)[0]
     assert between <= share * ends[0] + (1.0 - share) * ends[1] + 1e-9
@@ -118,6 +123,9 @@ def test_huge_scores_do_not_overflow(size):
     assert Softmax(3).losses(U, np.array([0.0]))[0] == pytest.approx(0.0, abs=1e-300)
     assert Softmax(3).slopes(U, np.array([1.0]))[0].tolist() == [1.0, -1.0, 0.0]
     assert np.isfinite(OneHot(3).losses(U, np.array([1.0]))).all()
+    assert MultiHinge(3).losses(U, np.array([1.0]))[0] == pytest.approx(1.0 + 2.0 * size, rel=1e-12)
+    assert MultiHinge(3).losses(U, np.array([0.0]))[0] == 0.0
+    assert MultiHinge(3).slopes(U, np.array([1.0]))[0].tolist() == [1.0, -1.0, 0.0]
 
 
 # Targets and settings.
@@ -140,7 +148,7 @@ def test_a_row_of_targets_is_no_matrix():
     assert Softmax(100_000).targets(np.array([77_777.0])).sum() == 1.0
 
 
-@pytest.mark.parametrize("kind", [Softmax, OneHot])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("classes", [1, 0, -3, 2.5, math.nan, "3", None])
 def test_fewer_than_two_classes_are_refused(kind, classes):
     """And so is what is no number of classes; a whole float will do."""
@@ -261,33 +269,3 @@ def test_a_planted_lie_is_found():
     """The same search passes the diameter of a loss that forgets the other columns."""
     problem = Problem(Short(3), L2Ball(0.5), 2)
     assert found_apart(problem) > 1.1 * problem.gradient_diameter
-
-
-# A loss of one's own.
-
-
-@dataclass(frozen=True)
-class Margins(ScoresLoss):
-    """`max_k (1 if k ≠ y) + u_k - u_y`, the support vector machine of Crammer and Singer (2001), as a user would."""
-
-    def losses(self, U, y):
-        margins = U + 1.0 - self.targets(y)
-        return margins.max(axis=1) - U[np.arange(len(U)), y.astype(int)]
-
-    def slopes(self, U, y):
-        worst = np.argmax(U + 1.0 - self.targets(y), axis=1)
-        return self.targets(worst) - self.targets(y)
-
-    def steepest(self, reach):
-        return math.sqrt(2.0)
-
-
-def test_a_loss_of_ones_own():
-    """Two functions and a constant; it has a kink, so FTRL learns it and IGD says why it cannot."""
-    problem = Problem(Margins(3), L2Ball(1.0), 2, ridge=0.1)
-    assert problem.values(np.zeros(6), *problem.bound([[0.1, 0.2]], [1])) == pytest.approx([1.0])
-    assert problem.gradient_diameter == pytest.approx(2.0 * math.sqrt(2.0))
-    assert math.isinf(problem.smoothness)
-    assert float(FTRL(problem).certificate.at(1)) == pytest.approx(2.0 * math.sqrt(2.0), rel=1e-6)
-    with pytest.raises(Unprovable, match="cannot certify its step on Margins"):
-        IGD(problem)

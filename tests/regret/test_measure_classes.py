@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit import IGD, L2Ball, OneHot, Problem, Release, Softmax, WholeSpace
+from tacit import IGD, L2Ball, MultiHinge, OneHot, Problem, Release, Softmax, Unprovable, WholeSpace
 from tacit.regret import best_in_hindsight, igd_regret_bound, optimum, replay, replay_exact
 from zoo import SETS
 
@@ -69,7 +69,7 @@ def test_a_poor_point_has_a_gap_that_says_so(monkeypatch):
     assert poor.gap >= poor.average - good.average > 0.01
 
 
-@pytest.mark.parametrize("loss", [Softmax(3), OneHot(3)], ids=str)
+@pytest.mark.parametrize("loss", [Softmax(3), OneHot(3), MultiHinge(3)], ids=str)
 def test_the_largest_score_is_the_prediction(loss):
     """That of the point played: at first 0, whose scores are all the same, so that the first class is predicted."""
     problem = Problem(loss, L2Ball(9.0), 1, intercept=1.0)
@@ -96,3 +96,10 @@ def test_an_exact_learner_is_a_sequence_of_releases():
     assert one.accuracy == other.accuracy == np.mean(one.correct)
     best = best_in_hindsight(problem, X, y)
     assert 0.0 < one.average_regret(best) <= igd_regret_bound(problem, 40) / 40.0
+
+
+def test_kinks_in_several_scores_have_no_certified_optimum():
+    """Said in one sentence, with what can be done; losses of any point are there all the same."""
+    problem = Problem(MultiHinge(3), L2Ball(1.0), 1)
+    with pytest.raises(Unprovable, match=r"MultiHinge is neither .* Compare with the losses of a point of your own"):
+        best_in_hindsight(problem, [[0.5]], [0])

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.datasets.files import find, read
+from tacit.datasets.contents import copy_of, text
+from tacit.datasets.files import find
+from tacit.datasets.scaling import indicators
 from tacit.datasets.simulated import Stream
 from tacit.errors import InvalidInput
 
@@ -94,11 +96,8 @@ def adult(path: str | os.PathLike[str] | None = None) -> Stream:
     (array([-1.]), 1.0)
     """
     file = find("adult.data", URL, "adult.data.gz") if path is None else Path(path)
-    try:
-        return complete(parse(read(file).splitlines()))
-    except InvalidInput as error:
-        remedy = f"Put a fresh copy of {URL} in its place."
-        raise InvalidInput(f"{file} is not UCI's adult.data: {error} {remedy}") from error
+    with copy_of("UCI's adult.data", file, URL):
+        return complete(parse(text(file, "adult.data").splitlines()))
 
 
 def parse(lines: Iterable[str]) -> Stream:
@@ -138,11 +137,6 @@ def scaled(name: str, texts: Sequence[str]) -> Array:
     values: Array = np.clip(np.array([float(text) for text in texts]), low, high)
     share: Array = np.log1p(values) / np.log1p(high) if name in LOGARITHMIC else (values - low) / (high - low)
     return share if name in LOGARITHMIC else 2.0 * share - 1.0
-
-
-def indicators(texts: Sequence[str], values: tuple[str, ...]) -> Array:
-    """One column per value, 1 where the text is that value: rows of norm 1, or 0 where it is none of them."""
-    return np.array(np.array(texts, dtype=str)[:, None] == np.array(values), dtype=np.float64)
 
 
 def complete(stream: Stream) -> Stream:

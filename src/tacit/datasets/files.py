@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import sys
 import tempfile
 import urllib.request
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -88,19 +86,3 @@ def watched(response: BinaryIO, size: int | None, name: str) -> Iterator[BinaryI
             yield progress.wrap_file(response, size, description=name)
     else:
         yield response
-
-
-def read(path: Path) -> str:
-    """The text of a file, gzipped or not, whatever its name.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.data").write_bytes(gzip.compress(b"1, 2"))
-    ...     read(Path(folder, "a.data"))
-    '1, 2'
-    """
-    try:
-        data = path.read_bytes()
-        return (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InvalidInput(f"it cannot be read as text, gzipped or plain ({error}).") from error

@@ -3,7 +3,8 @@
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
-than any data; `10·R_y/R` for numbers, predictions up to ten times the largest label.
+than any data; for numbers `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others,
+whose regret grows with it: predictions up to five times, or twice, the largest label.
 
 **Ridge.** None for sums, which their noise regularises. IGD and GIGA learn from strongly convex losses alone: `R²/100`,
 a hundredth of the curvature of squared loss.
@@ -20,7 +21,7 @@ from tacit.plan import Method, Plan, recommend
 from tacit.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss
-from tacit.problem.scores import OneHot, ScoresLoss, Softmax
+from tacit.problem.scores import MultiHinge, OneHot, ScoresLoss, Softmax
 from tacit.problem.sets import L2Ball
 from tacit.schedule import Schedule, every, geometric
 
@@ -47,7 +48,7 @@ class Request:
     classes : int
         How many there are; 0 for numbers.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
-        Auto asks `tacit.plan`. PQFTL learns classes by least squares.
+        Auto asks `tacit.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
     release : {"auto", "geometric", "every"} or int
         When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
     radius, ridge : float, optional
@@ -116,7 +117,9 @@ class Request:
     def _radius(self, bound: float, label_bound: float | None) -> float:
         if self.radius is not None:
             return self.radius
-        return 40.0 / bound if label_bound is None else 10.0 * label_bound / bound
+        if label_bound is None:
+            return 40.0 / bound
+        return (5.0 if self.loss == "squared" else 2.0) * label_bound / bound
 
     @property
     def _loss(self) -> ScalarLoss | ScoresLoss:
@@ -128,6 +131,11 @@ class Request:
         if self.method == "pqftl" and self.loss not in (*_CLASSIFY, "squared"):
             raise Unprovable(
                 f"PQFTL adds up the statistics of squared loss, and this is {self.loss}. Use method='ftrl'."
+            )
+        if self.loss == "hinge" and self.classes > 2 and self.method in ("igd", "giga"):
+            raise Unprovable(
+                f"the hinge loss of {self.classes} classes has kinks in all their scores, and {self.method} certifies "
+                "no step on it. Use method='ftrl', or loss='logistic'."
             )
         return self._loss_of_classes if self.classes else self._loss_of_numbers
 
@@ -145,7 +153,7 @@ class Request:
             return Squared() if self.classes == 2 else OneHot(self.classes)
         if self.classes == 2:
             return Logistic() if self.loss == "logistic" else Hinge()
-        return Softmax(self.classes)
+        return Softmax(self.classes) if self.loss == "logistic" else MultiHinge(self.classes)
 
     def _stated(self, name: str) -> Any:
         value = getattr(self, name)

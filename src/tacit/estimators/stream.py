@@ -17,6 +17,10 @@ from tacit.release import Releases
 from tacit.state import State, read_beside
 
 
+class PrivacyWarning(UserWarning):
+    """Something is spent, or becomes public, that a user of a front door may not expect."""
+
+
 class Spent(NamedTuple):
     """What was spent: an epsilon, rounded up, at a delta."""
 

@@ -9,10 +9,13 @@ SQUARED, LOGISTIC, HINGE, QUANTILE, ABSOLUTE, HUBER, LINEAR = range(7)
 """Losses of `v·x`: with a parameter (a quantile's level, Huber's width) and over how much kinks are rounded off."""
 
 SOFTMAX, ONE_HOT = 7, 8
-"""Losses of several scores."""
+"""Smooth losses of several scores."""
 
 ADVICE = 9
 """What experts lose, with the most it can be."""
+
+MULTI_HINGE = 10
+"""A kinked loss of several scores: for code that looks at values and slopes, and for none that solves."""
 
 REAL, SIGN, CLASS, NONE = range(4)
 """Labels: any number, -1 or +1, one of several classes, or none."""

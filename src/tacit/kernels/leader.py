@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from tacit.kernels import blt, tree
-from tacit.kernels.codes import ONE_HOT, SOFTMAX, Code, Leader
+from tacit.kernels.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled, inlined
 from tacit.kernels.dots import along, dots_at
 from tacit.kernels.losses import slope
-from tacit.kernels.scores import softmax, target
+from tacit.kernels.scores import multi_hinge, softmax, target
 from tacit.kernels.sets import project
 
 
@@ -185,5 +185,7 @@ def _slopes(loss: Code, steepest: float, y: float, scores: Any) -> None:
     if loss[0] == SOFTMAX or loss[0] == ONE_HOT:
         for k in range(len(scores)):
             scores[k] -= target(loss[0], k, y, len(scores))
+    elif loss[0] == MULTI_HINGE:
+        multi_hinge(scores, y)
     else:
         scores[0] = min(max(slope(loss[0], loss[1], loss[2], scores[0], y), -steepest), steepest)

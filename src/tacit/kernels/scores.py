@@ -60,6 +60,27 @@ def target(loss: int, k: int, y: float, count: int) -> float:
 
 
 @compiled
+def multi_hinge(u: Any, y: float) -> None:
+    """Slopes of MultiHinge in place of scores."""
+    own, k = int(y), rival(u, y)
+    short = 1.0 + u[k] - u[own]
+    for j in range(len(u)):
+        u[j] = 0.0
+    if short > 0.0:
+        u[k], u[own] = 1.0, -1.0
+
+
+@compiled
+def rival(u: Any, y: float) -> int:
+    """The wrong class with the largest score, of several the first."""
+    best = 1 if y == 0.0 else 0
+    for k in range(best + 1, len(u)):
+        if u[k] > u[best] and k != y:
+            best = k
+    return best
+
+
+@compiled
 def implicit_slopes(
     loss: int, domain: Code, A: Any, v: Any, y: float, pull: float, a: Any, tau: float, c: float, s: Any, q: Any
 ) -> None:

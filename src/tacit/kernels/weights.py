@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels.codes import ADVICE, ONE_HOT, SOFTMAX, Code
+from tacit.kernels.codes import ADVICE, MULTI_HINGE, ONE_HOT, SOFTMAX, Code
 from tacit.kernels.compiling import compiled
 from tacit.kernels.losses import value
-from tacit.kernels.scores import target
+from tacit.kernels.scores import rival, target
 
 
 @compiled
@@ -66,6 +66,8 @@ def _losses(loss: Code, U: Any, y: float) -> float:
             U[0, c] = _softmax(U[:, c], y)
         elif loss[0] == ONE_HOT:
             U[0, c] = _one_hot(U[:, c], y)
+        elif loss[0] == MULTI_HINGE:
+            U[0, c] = _multi_hinge(U[:, c], y)
         elif loss[0] != ADVICE:
             U[0, c] = value(loss[0], loss[1], U[0, c], y)
         least = min(least, U[0, c])
@@ -88,3 +90,8 @@ def _one_hot(u: Any, y: float) -> float:
     for k in range(len(u)):
         squared += (u[k] - target(ONE_HOT, k, y, len(u))) ** 2
     return 0.5 * squared
+
+
+@compiled
+def _multi_hinge(u: Any, y: float) -> float:
+    return max(0.0, 1.0 + u[rival(u, y)] - u[int(y)])

@@ -15,7 +15,7 @@ from tacit.errors import Unprovable
 from tacit.kernels.codes import Leader
 from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, lattice_of, rounded
 from tacit.passes import Block, LeadsInside, Pass
-from tacit.problem.codes import loss_code, set_code
+from tacit.problem.codes import set_code, slope_code
 from tacit.problem.compressed import Rows, by_number
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import Values
@@ -96,7 +96,7 @@ class FTRL:
     def pass_through(self, calibrated: Calibrated) -> Pass | None:
         """Compiled, for losses and sets of the package, through a mechanism that has a loop for it."""
         p = self.problem
-        loss, domain = loss_code(p.loss), set_code(p.domain)
+        loss, domain = slope_code(p.loss), set_code(p.domain)
         if loss is None or domain is None or not isinstance(calibrated, LeadsInside) or not calibrated.leads:
             return None
         leader = loss, domain, p.lipschitz / p.norm_bound, p.lipschitz, lattice_of(p.lipschitz)

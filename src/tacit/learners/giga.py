@@ -17,7 +17,7 @@ from tacit.errors import Unprovable, one_of
 from tacit.kernels import codes
 from tacit.learners.iterate import MOVED_BY, IterateLearner
 from tacit.learners.together import Coded, coded
-from tacit.problem.scalar import Values
+from tacit.problem.scalar import ScalarLoss, Values
 
 Step = Literal["contracting", "printed"]
 
@@ -51,13 +51,14 @@ class GIGA(IterateLearner):
     step: Step = "contracting"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         one_of("step", self.step, ("contracting", "printed"))
         if not math.isfinite(self.problem.smoothness):
+            other = "IGD" if isinstance(self.problem.loss, ScalarLoss) else "FTRL"
             raise Unprovable(
                 f"GIGA needs a smooth loss, and {type(self.problem.loss).__name__} has a kink: its gradient steps do "
-                "not contract. Use IGD, or a smooth loss (Logistic, Squared, Huber)."
+                f"not contract. Use {other}, or a smooth loss (Logistic, Softmax, Squared, Huber)."
             )
+        super().__post_init__()
 
     @property
     def delay(self) -> float:

@@ -13,10 +13,9 @@ from tacit.accounting import paper
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays
 from tacit.contracts import Certificate
-from tacit.errors import Unprovable
 from tacit.kernels import codes
 from tacit.learners.implicit import implicit_step
-from tacit.learners.iterate import MOVED_BY, UNIT, IterateLearner
+from tacit.learners.iterate import MOVED_BY, UNIT, IterateLearner, check_solvable
 from tacit.learners.scores import steps_by_slopes
 from tacit.learners.together import Coded, coded
 from tacit.problem.problem import Problem
@@ -59,12 +58,8 @@ class IGD(IterateLearner):
     """
 
     def __post_init__(self) -> None:
+        check_solvable(self.problem, "IGD cannot certify its step")
         super().__post_init__()
-        if not (isinstance(self.problem.loss, ScalarLoss) or math.isfinite(self.problem.smoothness)):
-            raise Unprovable(
-                f"IGD cannot certify its step on {type(self.problem.loss).__name__}, which is neither a ScalarLoss nor "
-                "smooth. State a finite smoothness, or write the loss as a function of v·x."
-            )
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -20,6 +20,16 @@ UNIT = 2.0**-53
 MOVED_BY = "one example moves every later iterate"
 
 
+def check_solvable(problem: Problem, refusal: str) -> None:
+    """Refuse a loss on which no solver is certified: one that has kinks and is no function of `v·x`."""
+    if not (isinstance(problem.loss, ScalarLoss) or math.isfinite(problem.smoothness)):
+        raise Unprovable(
+            f"{refusal} on {type(problem.loss).__name__}, which is neither a ScalarLoss nor smooth. Use FTRL over a "
+            "bounded set, which needs neither; or a smooth loss, such as Softmax. State a finite smoothness if a loss "
+            "of yours has one, or write it as a function of v·x."
+        )
+
+
 @dataclass(frozen=True)
 class IterateLearner:
     """A learner whose row is its iterate `x` and whose decision is to project the noisy row."""

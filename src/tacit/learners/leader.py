@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable
-from tacit.learners.iterate import MOVED_BY, IterateLearner
+from tacit.learners.iterate import MOVED_BY, IterateLearner, check_solvable
 from tacit.learners.together import one_by_one
 from tacit.problem.codes import loss_code, set_code
 from tacit.problem.losses import Squared
@@ -64,12 +64,8 @@ class FTL(IterateLearner):
     def __post_init__(self) -> None:
         if not 0.0 <= self.extra_ridge < math.inf:
             raise InvalidInput(f"extra_ridge must be 0 or more, got {self.extra_ridge!r}.")
+        check_solvable(self.problem, "FTL cannot certify its leader")
         super().__post_init__()
-        if not (isinstance(self.problem.loss, ScalarLoss) or math.isfinite(self.problem.smoothness)):
-            raise Unprovable(
-                f"FTL cannot certify its leader on {type(self.problem.loss).__name__}, which is neither a ScalarLoss "
-                "nor smooth. State a finite smoothness, or write the loss as a function of v·x."
-            )
         if mean_smoothness(self.problem, 0.0, self._width) > _STIFFEST * (self.problem.ridge + self.extra_ridge):
             raise Unprovable(
                 f"a ridge of {self.problem.ridge + self.extra_ridge:g} is too small for a leader that is certified in "

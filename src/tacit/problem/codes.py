@@ -20,6 +20,7 @@ _LOSSES: dict[type, int] = {
     scores.Softmax: codes.SOFTMAX,
     scores.OneHot: codes.ONE_HOT,
 }
+_MULTI_HINGE = (codes.MULTI_HINGE, 0.0, 0.0)
 
 
 def loss_code(loss: Any) -> Code | None:
@@ -36,6 +37,15 @@ def loss_code(loss: Any) -> Code | None:
     return None if number is None else (number, parameter, width)
 
 
+def slope_code(loss: Any) -> Code | None:
+    """The same, for code that takes slopes and solves nothing: kinked losses of several scores have a number too.
+
+    >>> slope_code(scores.MultiHinge(3)), loss_code(scores.MultiHinge(3))
+    ((10, 0.0, 0.0), None)
+    """
+    return _MULTI_HINGE if type(loss) is scores.MultiHinge else loss_code(loss)
+
+
 def value_code(loss: Any) -> Code | None:
     """The same, for code that looks at a loss's values: experts' losses have a number too, envelopes have none.
 
@@ -44,7 +54,7 @@ def value_code(loss: Any) -> Code | None:
     """
     if type(loss) is unlabelled.Advice:
         return codes.ADVICE, loss.loss_bound, 0.0
-    return None if type(loss) is Smoothed else loss_code(loss)
+    return None if type(loss) is Smoothed else slope_code(loss)
 
 
 def set_code(domain: Any) -> Code | None:

@@ -152,3 +152,51 @@ class OneHot(ScoresLoss):
         reach it, mirror images in W's only direction.)
         """
         return Squared().gradient_diameter(feature_bound, radius, self.target_norm)
+
+
+@dataclass(frozen=True)
+class MultiHinge(ScoresLoss):
+    """`max(0, 1 + max_{k≠y} u_k - u_y)`: a support vector machine for several classes.
+
+    By Crammer and Singer (*On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines*, 2001, Section
+    3). It is 0 once the true class leads by a margin of 1. The largest of linear functions is convex, and has the slope
+    of any one that is largest: `e_k - e_y`, k the wrong class with the largest score, of several the first; and 0 where
+    the margin is kept, if only just.
+
+    **Gradient diameter.** A slope is 0 or `sqrt(2)` long, so gradients are at most `sqrt(2)·R` long and `2·sqrt(2)·R`
+    apart, at any point. No set makes either less: at `W = 0`, or where all rows of W are alike, an example v of length
+    R has the slope `e_1 - e_0` if its class is 0, and `e_0 - e_1` if it is 1, the same in any number of classes. The
+    two gradients are opposite, `2·sqrt(2)·R` apart; with an intercept too, as v is the same in both.
+
+    Kinks lie wherever wrong classes tie, and at the margin. `FTRL` needs no more than a slope, and `EWOO` no more than
+    values. `IGD` and `FTL` refuse it, as their solvers are certified for smooth losses of several scores alone; so does
+    `GIGA`, whose steps on it do not contract.
+
+    >>> loss, W, v = MultiHinge(3), np.array([1.0, 0.0, 0.0, 0.5, 0.0, 0.0]), np.array([0.6, 0.8])
+    >>> round(loss.value(W, v, 0), 4), loss.gradient(W, v, 0)
+    (0.8, array([-0.6, -0.8,  0.6,  0.8,  0. ,  0. ]))
+    >>> round(loss.gradient_diameter(1.0, radius=5.0, label_bound=1.0), 4)
+    2.8284
+    """
+
+    def losses(self, U: Array, y: Array) -> Array:
+        return np.maximum(0.0, self._rivals(U, y)[1])
+
+    def slopes(self, U: Array, y: Array) -> Array:
+        rivals, short = self._rivals(U, y)
+        return np.where(short[:, None] > 0.0, self.targets(rivals) - self.targets(y), 0.0)
+
+    def steepest(self, reach: float) -> float:
+        return math.sqrt(2.0)
+
+    def variation(self, points: Array, feature_bound: float, label_bound: float) -> float:
+        """From 0 to the largest there can be at the longest point W: `u_k - u_y ≤ sqrt(2)·‖W‖·R`."""
+        longest = float(np.max(np.linalg.norm(points, axis=1)))
+        return (1.0 + math.sqrt(2.0) * longest * feature_bound) * ROUNDED_UP
+
+    def _rivals(self, U: Array, y: Array) -> tuple[Array, Array]:
+        """The wrong class with the largest score, of several the first; and what the true one lacks of its margin."""
+        rows, own, others = np.arange(len(U)), np.asarray(y, dtype=np.int64), np.array(U, dtype=np.float64)
+        others[rows, own] = -math.inf
+        rivals = np.argmax(others, axis=1)
+        return rivals, np.asarray(1.0 + U[rows, rivals] - U[rows, own])

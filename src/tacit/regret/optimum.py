@@ -83,6 +83,7 @@ def _check(problem: Problem) -> None:
         raise Unprovable("losses without a ridge may have no best point. Bound the domain, or give a ridge.")
     if not isinstance(problem.loss, ScalarLoss) and not math.isfinite(problem.smoothness):
         raise Unprovable(
-            f"{type(problem.loss).__name__} is neither a ScalarLoss nor smooth, so no optimum can be certified. State "
-            "a finite smoothness, or write it as a function of v·x."
+            f"{type(problem.loss).__name__} is neither a ScalarLoss nor smooth, so no optimum can be certified. "
+            "Compare with the losses of a point of your own (Problem.values). State a finite smoothness if a loss of "
+            "yours has one, or write it as a function of v·x."
         )

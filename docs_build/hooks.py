@@ -1,0 +1,35 @@
+"""What MkDocs calls while it builds the site: the command's reference, and pictures in the place of their marks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path, not as part of a package
+
+from docs_build import commands, pictures
+
+
+def on_startup(**_: Any) -> None:
+    """One thread for linear algebra: what is drawn is small, and threads would wait for each other."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported, which pictures do first
+
+
+def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
+    """The list of commands, where a page asks for it; a page without sections needs no list of them beside it."""
+    if page is not None and "\n## " not in markdown and ":::" not in markdown:
+        page.meta["hide"] = [*page.meta.get("hide", []), "toc"]
+    if commands.MARK not in markdown:
+        return markdown
+    import typer.main
+
+    from tacit import cli
+
+    return markdown.replace(commands.MARK, commands.reference(typer.main.get_command(cli.app)))
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Pictures come last, so that the search does not read their labels."""
+    return pictures.illustrated(output)

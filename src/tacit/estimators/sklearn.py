@@ -1,0 +1,300 @@
+"""Private linear models with scikit-learn's manners: `fit`, `partial_fit`, `predict`, pipelines.
+
+What is learnt, and how, is stated before the data: nothing is inferred from it but the number of rows and features, and
+the labels where `classes` is left out, which it says. Models come from releases alone, so `predict` costs no privacy;
+`score` on private data is a number that no guarantee covers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+
+try:
+    from sklearn.base import ClassifierMixin, RegressorMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:  # pragma: no cover
+    raise ImportError("tacit.estimators.sklearn needs scikit-learn: install tacit[sklearn].") from None
+
+from tacit.arrays import Array
+from tacit.errors import InvalidInput
+from tacit.estimators.fitting import PrivateLinearModel
+from tacit.estimators.links import classes_of, probabilities
+from tacit.estimators.request import LossName, MethodName, Request
+from tacit.estimators.stream import PrivacyWarning
+
+__all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression"]
+
+
+class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
+    """Private linear regression, for scikit-learn.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total budget of everything that one stream publishes. Epsilon must be stated.
+    feature_bound, label_bound : float
+        Longest features (Euclidean norm, before the intercept) and largest label in absolute value. Both must be
+        stated, from public knowledge; longer rows are scaled down, larger labels cut.
+    loss : {"squared", "absolute", "huber", "quantile"}
+        What is minimised.
+    quantile, huber_width : float
+        Which quantile; where Huber's loss turns straight (by default a tenth of the label bound).
+    fit_intercept : bool
+        Whether there is one.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        Auto asks `tacit.plan`.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: as the plan says, at rounds that grow by a tenth, after each example, after every k.
+    horizon : int, optional
+        Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
+        for streams without an end, which needs more noise.
+    radius, ridge : float, optional
+        Longest model and strong convexity; by default by public rules (`tacit.estimators.request`).
+    neighbours : {"replace", "zero-out"}
+        What one person may change.
+    seed : int, optional
+        For simulations and tests, which then protect nobody. (There is no `random_state`: tools would set it.)
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray, float
+        The latest model; before the first release one that knows no data.
+    privacy_spent_ : Spent
+        What the releases so far cost.
+    guarantee_ : str
+        What is guaranteed, and what is public besides.
+    releases_ : Releases
+        What the latest call released.
+    n_examples_, n_releases_ : int
+        How many so far in this stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.estimators.sklearn import PrivateLinearRegression
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(50_000, 2))
+    >>> model = PrivateLinearRegression(epsilon=1.0, feature_bound=1.0, label_bound=2.0, seed=1)
+    >>> model.fit(X, X @ [1.0, -0.5] + 0.2).coef_.round(1), round(float(model.intercept_), 1)
+    (array([ 1. , -0.5]), 0.2)
+    """
+
+    _numbers = True
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        feature_bound: float | None = None,
+        label_bound: float | None = None,
+        loss: Literal["squared", "absolute", "huber", "quantile"] = "squared",
+        quantile: float = 0.5,
+        huber_width: float | None = None,
+        fit_intercept: bool = True,
+        method: MethodName = "auto",
+        release: str | int = "auto",
+        horizon: int | None = None,
+        radius: float | None = None,
+        ridge: float | None = None,
+        neighbours: Literal["replace", "zero-out"] = "replace",
+        seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.label_bound = label_bound
+        self.loss = loss
+        self.quantile = quantile
+        self.huber_width = huber_width
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.release = release
+        self.horizon = horizon
+        self.radius = radius
+        self.ridge = ridge
+        self.neighbours = neighbours
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from a whole data set, as a stream of its own."""
+        return self._learn_all(X, y, None)
+
+    def partial_fit(self, X: Any, y: Any) -> Any:
+        """Learn from the next rows; any number of calls on different people costs the stated budget once."""
+        return self._learn_more(X, y, None)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions of the latest model; rows are bounded as in learning."""
+        return self._scores(X)
+
+    def _show(self) -> Any:
+        super()._show()
+        self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+        return self
+
+    def _request(self, classes: Any) -> Request:
+        return Request(**{name: value for name, value in self.get_params().items() if name != "horizon"})
+
+    def _class_set(self, y: Any, classes: Any) -> None:
+        return None
+
+    def _encoded(self, y: Any, classes: Any) -> Any:
+        return y
+
+
+class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):
+    """What the two classifiers share: labels to classes and back."""
+
+    _numbers = False
+    _loss: LossName
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        feature_bound: float | None = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        method: MethodName = "auto",
+        release: str | int = "auto",
+        horizon: int | None = None,
+        radius: float | None = None,
+        ridge: float | None = None,
+        neighbours: Literal["replace", "zero-out"] = "replace",
+        seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.release = release
+        self.horizon = horizon
+        self.radius = radius
+        self.ridge = ridge
+        self.neighbours = neighbours
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from a whole data set, as a stream of its own."""
+        return self._learn_all(X, y, self.classes)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        """Learn from the next rows; any number of calls on different people costs the stated budget once.
+
+        The first call needs the labels that there can be: here, or in the constructor.
+        """
+        classes = self.classes if classes is None else classes
+        if classes is None and not hasattr(self, "_stream"):
+            raise InvalidInput("the first partial_fit needs classes, all labels that there can be. They are public.")
+        return self._learn_more(X, y, classes)
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: positive for the second of two classes, or one for each class."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row by the latest model; rows are bounded as in learning."""
+        scores = self._scores(X)
+        return self.classes_[classes_of(scores)]
+
+    def _request(self, classes: Any) -> Request:
+        settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes")}
+        return Request(self._loss, **settings, classes=len(classes))
+
+    def _class_set(self, y: Any, classes: Any) -> Any:
+        check_classification_targets(y)
+        if classes is None:
+            warnings.warn(
+                "the set of labels was read off y, and is published. State it, as in classes=[0, 1], if y could show "
+                "a label that only private data has.",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+        found = np.unique(y if classes is None else classes)
+        if len(found) < 2:
+            raise InvalidInput(f"a classifier needs two classes or more, got {len(found)} class. State classes=.")
+        return found
+
+    def _encoded(self, y: Any, classes: Any) -> Any:
+        """Numbers of classes; -1 and +1 if there are two."""
+        at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        if not (classes[at] == y).all():
+            raise InvalidInput(
+                "y has a label that was not declared. State all of them, as in classes=[0, 1], before the first "
+                "example: they are public."
+            )
+        return 2.0 * at - 1.0 if len(classes) == 2 else at.astype(np.float64)
+
+
+class PrivateLogisticRegression(_PrivateClassifier):
+    """Private logistic regression, for two classes or more, for scikit-learn.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total budget of everything that one stream publishes. Epsilon must be stated.
+    feature_bound : float
+        Longest features (Euclidean norm, before the intercept). Must be stated, from public knowledge; longer rows are
+        scaled down.
+    classes : array-like, optional
+        All labels that there can be. They are public; left out, they are read off `y`, with a warning.
+    fit_intercept, method, release, horizon, radius, ridge, neighbours, seed
+        As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_
+        The latest model, with scikit-learn's shapes; before the first release one that knows no data.
+    privacy_spent_, guarantee_, releases_, n_examples_, n_releases_
+        As in `PrivateLinearRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.estimators.sklearn import PrivateLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(10_000, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
+    >>> model = PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, classes=["no", "yes"], seed=1)
+    >>> model.fit(X, y).predict([[0.5, -0.5], [-0.5, 0.5]])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    _loss = "logistic"
+
+    def predict_proba(self, X: Any) -> Array:
+        """A probability for each class."""
+        return probabilities(self._checked_problem, self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Their logarithms."""
+        return np.log(self.predict_proba(X))
+
+    @property
+    def _checked_problem(self) -> Any:
+        check_is_fitted(self, "_stream")
+        return self._problem
+
+
+class PrivateLinearSVC(_PrivateClassifier):
+    """Private linear support vector classification: the hinge loss, for two classes or more, for scikit-learn.
+
+    Parameters and attributes are those of `PrivateLogisticRegression`; there are no probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.estimators.sklearn import PrivateLinearSVC
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(10_000, 2))
+    >>> model = PrivateLinearSVC(epsilon=1.0, feature_bound=1.0, classes=[0, 1], seed=1)
+    >>> model.fit(X, (X[:, 0] > X[:, 1]).astype(int)).predict([[0.5, -0.5], [-0.5, 0.5]])
+    array([1, 0])
+    """
+
+    _loss = "hinge"

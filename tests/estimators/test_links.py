@@ -1,0 +1,42 @@
+"""Scores become classes and probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tacit import L2Ball, Logistic, OneHot, Problem, Softmax, Squared
+from tacit.estimators.links import classes_of, probabilities
+
+TWO = [Problem(Logistic(), L2Ball(1.0), 2), Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)]
+MANY = [Problem(Softmax(4), L2Ball(1.0), 2), Problem(OneHot(4), L2Ball(1.0), 2)]
+FINITE = st.floats(-50.0, 50.0)
+
+
+@given(arrays(np.float64, 7, elements=FINITE))
+@pytest.mark.parametrize("problem", TWO)
+def test_two_classes(problem, scores):
+    shares = probabilities(problem, scores)
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert ((shares >= 0.0) & (shares <= 1.0)).all()
+    certain = np.abs(scores) > 1e-9
+    assert (shares.argmax(axis=1) == classes_of(scores))[certain].all()
+
+
+@given(arrays(np.float64, (5, 4), elements=FINITE))
+@pytest.mark.parametrize("problem", MANY)
+def test_several_classes(problem, scores):
+    shares = probabilities(problem, scores)
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert ((shares >= 0.0) & (shares <= 1.0)).all()
+    chosen = np.take_along_axis(shares, classes_of(scores)[:, None], axis=1)[:, 0]
+    assert chosen == pytest.approx(shares.max(axis=1))
+
+
+def test_least_squares_reads_probabilities_off_scores():
+    assert probabilities(TWO[1], np.array([0.5, -3.0])).tolist() == [[0.25, 0.75], [1.0, 0.0]]
+    row = np.array([[0.75, -0.25, -0.25, -0.25]])
+    assert probabilities(MANY[1], row)[0, 0] == pytest.approx(1.0)

@@ -1,0 +1,91 @@
+"""Scaling by public statements: the same for one row and for many, and blind to what came before."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("river")
+pytest.importorskip("pandas")
+
+import pandas as pd
+
+from tacit import InvalidInput
+from tacit.estimators.river import NormClip, PublicScaler
+
+SCALER = PublicScaler({"a": (0, 10), "b": (-3.0, -1.0)})
+ROWS = st.lists(st.fixed_dictionaries({"a": st.floats(), "b": st.floats(), "c": st.floats()}), min_size=1, max_size=4)
+
+
+def test_ranges_go_to_minus_one_and_one_and_what_lies_outside_is_cut():
+    assert SCALER.transform_one({"a": 0, "b": -1}) == {"a": -1.0, "b": 1.0}
+    assert SCALER.transform_one({"a": 7.5, "b": -2.0}) == {"a": 0.5, "b": 0.0}
+    assert SCALER.transform_one({"a": 1e9, "b": -math.inf}) == {"a": 1.0, "b": -1.0}
+    assert SCALER.transform_one({"a": True, "c": 99, "d": "text"}) == {"a": -0.8, "c": 99, "d": "text"}
+
+
+def test_what_is_no_number_passes_to_be_refused_by_the_learner():
+    assert SCALER.transform_one({"a": "5", "b": None}) == {"a": "5", "b": None}
+    assert math.isnan(SCALER.transform_one({"a": math.nan})["a"])
+    assert SCALER.transform_one({"a": 10**400}) == {"a": 10**400}
+
+
+@pytest.mark.parametrize("transformer", [SCALER, NormClip(2.0), NormClip(1e-3)])
+@given(rows=ROWS)
+def test_many_rows_are_transformed_as_one(transformer, rows):
+    X = pd.DataFrame(rows, index=range(5, 5 + len(rows)))
+    many, one = transformer.transform_many(X), [transformer.transform_one(x) for x in rows]
+    assert list(many.index) == list(X.index)
+    np.testing.assert_allclose(many, pd.DataFrame(one), rtol=1e-11, atol=1e-300)
+    pd.testing.assert_frame_equal(X, pd.DataFrame(rows, index=X.index))  # left as it was
+
+
+@pytest.mark.parametrize("transformer", [SCALER, NormClip(2.0)])
+def test_frames_of_texts_and_gaps_are_transformed_row_by_row(transformer):
+    X = pd.DataFrame({"a": [5, None], "b": [-1.0, -2.0], "d": ["x", "y"]}, dtype=object)
+    expected = pd.DataFrame([transformer.transform_one(x) for x in X.to_dict("records")])
+    pd.testing.assert_frame_equal(transformer.transform_many(X), expected)
+    assert list(transformer.transform_many(X.iloc[:0]).columns) == ["a", "b", "d"]
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.floats(allow_nan=False, allow_infinity=False)))
+def test_a_clipped_example_is_no_longer_than_its_bound_and_points_as_before(x):
+    clipped = NormClip(2.0).transform_one(x)
+    assert math.hypot(*clipped.values()) <= 2.0 * (1.0 + 1e-12)
+    if math.hypot(*x.values()) <= 2.0:
+        assert clipped == x
+    else:
+        largest = max(x, key=lambda name: abs(x[name]))
+        assert all(
+            math.isclose(clipped[name] / clipped[largest], x[name] / x[largest], rel_tol=1e-9, abs_tol=1e-300)
+            for name in x
+        )
+
+
+def test_texts_are_not_counted_and_bad_examples_pass():
+    assert NormClip(2.5).transform_one({"a": 3, "b": 4.0, "city": "Rome"}) == {"a": 1.5, "b": 2.0, "city": "Rome"}
+    for bad in ({"a": math.inf, "b": 9.0}, {"a": None, "b": 9.0}, {"a": 10**400}):
+        assert NormClip(1.0).transform_one(bad) == bad
+    assert NormClip(1.0).transform_one({}) == {}
+
+
+def test_nothing_is_learnt():
+    before = SCALER.transform_one({"a": 3.0})
+    SCALER.learn_one({"a": 1e6})
+    SCALER.learn_many(pd.DataFrame({"a": [1e6]}))
+    assert SCALER.transform_one({"a": 3.0}) == before
+
+
+@pytest.mark.parametrize("ranges", [{"a": (1, 1)}, {"a": (2, 1)}, {"a": (0, math.inf)}, {"a": 3}, {"a": (0, 1, 2)}])
+def test_a_range_is_two_numbers(ranges):
+    with pytest.raises(InvalidInput, match="the range of 'a'"):
+        PublicScaler(ranges)
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(InvalidInput, match="ranges cannot be"):
+        PublicScaler([("a", 0, 1)])
+    with pytest.raises(InvalidInput, match="bound must be positive"):
+        NormClip(0.0)

@@ -1,0 +1,69 @@
+"""Slopes of the hinge loss of several classes by number: those of the class, ties and all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tacit import FTRL, L2Ball, MultiHinge, Problem
+from tacit.kernels import leader, scores, weights
+from tacit.kernels.codes import MULTI_HINGE
+from tacit.problem.codes import loss_code, slope_code, value_code
+
+SCORES = st.integers(2, 6).flatmap(
+    lambda K: arrays(np.float64, K, elements=st.one_of(st.integers(-2, 2).map(float), st.floats(-1e150, 1e150)))
+)
+CODE = slope_code(MultiHinge(3))
+
+
+@given(SCORES, st.data())
+def test_slopes_and_values_are_those_of_the_class(u, data):
+    """Bit for bit: of tied classes, of margins just kept, and far out."""
+    y = float(data.draw(st.integers(0, len(u) - 1)))
+    loss, label, found = MultiHinge(len(u)), np.array([y]), u.copy()
+    leader._slopes(CODE, 1.0, y, found)
+    np.testing.assert_array_equal(found, loss.slopes(u[None], label)[0])
+    assert weights._multi_hinge(u, y) == loss.losses(u[None], label)[0]
+    rival = scores.rival(u, y)
+    assert rival != y
+    assert u[rival] == max(np.delete(u, int(y)))
+
+
+class Own(MultiHinge):
+    """Another's."""
+
+
+def test_only_code_that_takes_slopes_or_values_has_a_number_for_it():
+    """And a subclass has none anywhere: it may be another loss."""
+    assert slope_code(MultiHinge(4)) == value_code(MultiHinge(4)) == (MULTI_HINGE, 0.0, 0.0)
+    assert loss_code(MultiHinge(4)) is None
+    assert slope_code(Own(3)) is None
+    assert value_code(Own(3)) is None
+
+
+@pytest.mark.parametrize("classes", [2, 3, 11])
+def test_one_point_and_many_examples(classes):
+    """The sum of gradients, dense and compressed, beside the definition's; sums on a lattice are exact."""
+    rng = np.random.default_rng(classes)
+    problem = Problem(MultiHinge(classes), L2Ball(1.0), 4, intercept=0.3)
+    learner, point = FTRL(problem), problem.domain.project(rng.normal(size=problem.size))
+    V, y = problem.bound(rng.normal(size=(50, 4)), rng.integers(classes, size=50))
+    defined = learner.absorb(learner.start(), 0, V, y, point)["sum"]
+    lattice = leader_of(learner)
+    none = np.zeros(0, dtype=np.int64)
+    starts, columns = np.arange(0, V.size + 1, V.shape[1]), np.tile(np.arange(V.shape[1]), len(V))
+    forms = (V, none, none, np.zeros(0)), (np.zeros((0, V.shape[1])), starts, columns, V.ravel())
+    for rows in forms:
+        total = np.zeros(problem.size)
+        leader.gradients(lattice, point, total, rows, y)
+        np.testing.assert_array_equal(total, defined)
+
+
+def leader_of(learner):
+    """The numbers that a pass hands to its loop."""
+    from tacit import BLT, Privacy, Private, every
+
+    return Private(learner, BLT(), every(5), Privacy(1.0, 1e-6), 10)._pass.leader

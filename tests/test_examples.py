@@ -1,0 +1,43 @@
+"""The examples are short, run as they are, and say what they promise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+DATA_IS_MISSING = "is not on this machine and could not be downloaded"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_names_its_guarantee(example, tmp_path):
+    here = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        check=False,
+        cwd=tmp_path,
+        env=here,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    if DATA_IS_MISSING in done.stderr:
+        pytest.skip(f"{example.stem} needs a data set: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    assert "differentially private" in done.stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short_and_says_how_to_run_it(example):
+    text = example.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 60
+    assert f"python examples/{example.name}" in text
+
+
+def test_there_are_five():
+    assert len(EXAMPLES) >= 5
