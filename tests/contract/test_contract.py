@@ -2,10 +2,13 @@
 
 import copy
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from contract.declared import contract
 from tacit import InvalidInput
@@ -153,6 +156,37 @@ def test_labels_and_predictions_agree():
     assert contract("range").decode_predictions(np.array([-9.0, 0.0, 2.5])).tolist() == [0.0, 5.0, 7.5]
     assert contract("classes").decode_predictions(np.array([[0.0, 2.0, 1.0]])).tolist() == ["maybe"]
     assert contract("positive").decode_predictions(np.array([-1.0, 1.0])).tolist() == ["rest", "yes"]
+
+
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=4)
+    | st.sampled_from([10**400, "?", 2**70]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["range", "hash", "epsilon", "x"]), inner, max_size=2)
+    ),
+)
+
+
+@settings(max_examples=500)
+@given(st.data())
+def test_whatever_stands_in_a_file_it_is_a_contract_or_refused(data):
+    """Never another error, and never for long."""
+    declared = copy.deepcopy(contract("range", horizon=10).declared)
+    place = declared
+    while True:
+        key = data.draw(st.sampled_from(sorted(place)))
+        if not (isinstance(place[key], dict) and place[key] and data.draw(st.booleans())):
+            break
+        place = place[key]
+    place[key] = data.draw(JUNK)
+    with suppress(InvalidInput):
+        made = contract_of(declared)
+        assert contract_of(made.declared) == made
 
 
 def test_the_guarantee_names_what_is_public():

@@ -85,6 +85,18 @@ def test_what_is_no_parquet_is_refused(tmp_path):
         open_rows(contract(), tmp_path / "nowhere.parquet")
 
 
+def test_a_file_that_is_broken_in_the_middle_is_refused_when_it_is_met(tmp_path):
+    path = tmp_path / "rows.parquet"
+    table = pa.table({name: values * 1_000 for name, values in ROWS.items()})
+    parquet.write_table(table, path, row_group_size=1_000)
+    content = bytearray(path.read_bytes())
+    middle = parquet.ParquetFile(path).metadata.row_group(3).column(0).data_page_offset
+    content[middle : middle + 40] = b"\xff" * 40
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="this Parquet file cannot be read"):
+        list(open_rows(contract(), path, bad_rows="zero"))
+
+
 def test_a_pipe_is_refused():
     class Pipe(io.BytesIO):
         def seekable(self):

@@ -23,8 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Array
-from tacit.contract.values import Values, number_of, text_of
+from tacit.contract.values import Values, is_number, number_of, shown, text_of
 from tacit.errors import InvalidInput, whole
+
+MOST_BUCKETS = 2**20
+"""Of a hashed column: more features than that drown in noise."""
 
 Bad = NDArray[np.bool_]
 Named = int | float | str
@@ -164,6 +167,8 @@ class Hashed:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "buckets", whole(f"columns.{self.name}.hash", self.buckets))
+        if self.buckets > MOST_BUCKETS:
+            raise InvalidInput(f"columns.{self.name}.hash must be at most {MOST_BUCKETS:,}, got {self.buckets:,}.")
 
     @property
     def width(self) -> int:
@@ -237,18 +242,15 @@ def check_range(key: str, low: float, high: float) -> None:
 def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
     """Categories or classes as declared: all numbers or all texts, none twice, none empty."""
     listed = tuple(values)
-    if not listed or not (all(_is_number(v) for v in listed) or all(isinstance(v, str) for v in listed)):
-        raise InvalidInput(f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {list(listed)!r}.')
+    numbers = all(is_number(v) and math.isfinite(v) for v in listed)
+    if not listed or not (numbers or all(isinstance(v, str) for v in listed)):
+        raise InvalidInput(f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {shown(listed)}.')
     spelt = [v.strip() if isinstance(v, str) else float(v) for v in listed]
     if "" in spelt:
         raise InvalidInput(f"{key} names an empty text. Leave it out: an empty value is a missing one.")
     if len(set(spelt)) < len(spelt):
-        raise InvalidInput(f"{key} names a value twice: {listed!r}. Name each once.")
+        raise InvalidInput(f"{key} names a value twice: {shown(listed)}. Name each once.")
     return tuple(v.strip() if isinstance(v, str) else v for v in listed)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def no_number(name: str, value: Any) -> str | None:
@@ -256,9 +258,3 @@ def no_number(name: str, value: Any) -> str | None:
     if not math.isnan(number_of(value)):
         return None
     return f"{name} is missing" if text_of(value) is None else f"{name} is {shown(value)}, which is not a number"
-
-
-def shown(value: Any) -> str:
-    """A value for a message on the trusted side, not longer than a glance."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

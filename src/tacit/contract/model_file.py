@@ -75,9 +75,9 @@ class Model:
         """Scores of encoded rows."""
         return self.problem.predict(self.point, X)
 
-    def probabilities(self, X: Any) -> Array:
-        """A row of probabilities for each encoded row, in the order of the target's classes."""
-        return probabilities(self.problem, self.scores(X))
+    def probabilities(self, scores: Array) -> Array:
+        """A row of probabilities for each row of scores, in the order of the target's classes."""
+        return probabilities(self.problem, scores)
 
     def as_data(self) -> dict[str, Any]:
         """The file's content."""

@@ -25,7 +25,11 @@ def open_parquet(source: str | os.PathLike[str] | BinaryIO) -> Any:
     try:
         return parquet.ParquetFile(source, pre_buffer=False)
     except (pa.ArrowException, OSError) as refusal:
-        raise InvalidInput(f"this Parquet file cannot be read: {' '.join(str(refusal).split())[:200]}.") from None
+        raise _unreadable(refusal) from None
+
+
+def _unreadable(refusal: Exception) -> InvalidInput:
+    return InvalidInput(f"this Parquet file cannot be read: {' '.join(str(refusal).split())[:200]}. Write it again.")
 
 
 def parquet_blocks(file: Any, wanted: tuple[str, ...], most: int, size: int) -> Iterator[Parsed]:
@@ -33,11 +37,20 @@ def parquet_blocks(file: Any, wanted: tuple[str, ...], most: int, size: int) -> 
     from tacit.contract.arrow import ArrowValues
 
     done, rows = 0, max(1, file.metadata.num_rows)
-    for batch in file.iter_batches(batch_size=most, columns=list(dict.fromkeys(wanted)), use_threads=False):
+    for batch in _batches(file, wanted, most):
         numbers = np.arange(done + 1, done + 1 + batch.num_rows)
         done += batch.num_rows
         values = {name: ArrowValues(batch.column(batch.schema.get_field_index(name))) for name in wanted}
         yield Parsed(values, numbers, size=size * done // rows)
+
+
+def _batches(file: Any, wanted: tuple[str, ...], most: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    try:
+        yield from file.iter_batches(batch_size=most, columns=list(wanted), use_threads=False)
+    except (pa.ArrowException, OSError) as refusal:
+        raise _unreadable(refusal) from None
 
 
 def check_kinds(file: Any, names: tuple[str, ...], numbers: frozenset[str]) -> None:

@@ -51,9 +51,10 @@ def write_predictions(
 def _lines(model: Model, batch: Batch, proba: bool) -> list[list[Any]]:
     """Prediction and probabilities of each row; None where it is bad."""
     bad: list[bool] = np.asarray(np.isnan(batch.X).any(axis=1)).tolist()
-    lines = [[value] for value in model.contract.decode_predictions(model.scores(batch.X)).tolist()]
+    scores = model.scores(batch.X)
+    lines = [[value] for value in model.contract.decode_predictions(scores).tolist()]
     if proba:
-        for line, chances in zip(lines, model.probabilities(batch.X).tolist(), strict=True):
+        for line, chances in zip(lines, model.probabilities(scores).tolist(), strict=True):
             line += chances
     return [[None] * len(line) if wrong else line for line, wrong in zip(lines, bad, strict=True)]
 

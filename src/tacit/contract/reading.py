@@ -12,7 +12,8 @@ from typing import Any
 from tacit.contract.columns import Categories, Column, Hashed, Ignored, Range, check_values
 from tacit.contract.section import BLANK, Section
 from tacit.contract.target import Classes, Number, Positive, Target
-from tacit.errors import InvalidInput, one_of
+from tacit.contract.values import shown
+from tacit.errors import InvalidInput
 
 KINDS = "range = [low, high], categories = [...], hash = 256 or ignore = true"
 
@@ -32,7 +33,7 @@ def release_of(learning: Section) -> str | int:
     value = learning.take("release", "auto")
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
-    return one_of("learning.release", value, ("auto", "geometric", "every"))
+    return learning.choice("release", ("auto", "geometric", "every"), "auto")
 
 
 def target_of(section: Section) -> Target:
@@ -54,7 +55,9 @@ def target_of(section: Section) -> Target:
     if kinds == ["positive"]:
         return Positive(column, values)
     if len(values) < 2:
-        raise InvalidInput(f"target.classes must be two or more, got {values!r}. One against the rest is positive.")
+        raise InvalidInput(
+            f"target.classes must be two or more, got {shown(values)}. One against the rest is positive."
+        )
     return Classes(column, values)
 
 
@@ -65,7 +68,9 @@ def column_of(name: str, declared: Any) -> Column:
     Range(name='age', low=0.0, high=100.0)
     """
     if not isinstance(declared, dict):
-        raise InvalidInput(f"columns.{name} cannot be {declared!r}. Declare it as in {{ range = [0, 100] }}: {KINDS}.")
+        raise InvalidInput(
+            f"columns.{name} cannot be {shown(declared)}. Declare it as in {{ range = [0, 100] }}: {KINDS}."
+        )
     section = Section(f"columns.{name}", declared)
     kinds = [key for key in ("range", "categories", "hash", "ignore") if key in declared]
     _refuse_near_misses(section, kinds)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,7 +203,7 @@ def _stream(source: Source) -> Iterator[Lines]:
                         yield Lines(cast(IO[bytes], unpacked), raw.tell)
                 else:
                     yield Lines(raw)
-        except (gzip.BadGzipFile, EOFError) as refusal:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as refusal:
             raise InvalidInput(f"{source} is no whole gzip file: {refusal}.") from None
         except OSError as refusal:
             raise InvalidInput(f"{source} cannot be read: {refusal.strerror}. Check its name.") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, TypeVar, overload
 
+from tacit.contract.values import is_number, shown
 from tacit.errors import InvalidInput, positive, whole
 
 BLANK = "?"
@@ -56,8 +57,8 @@ class Section:
             raise InvalidInput(f"{self.key(key)} is missing. {remedy}".rstrip())
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidInput(f"{self.key(key)} must be a number, got {value!r}. Write it without quotes.")
+        if not is_number(value):
+            raise InvalidInput(f"{self.key(key)} must be a number, got {shown(value)}. Write it without quotes.")
         return float(value)
 
     def positive(self, key: str) -> float | None:
@@ -74,14 +75,14 @@ class Section:
         """True or false."""
         value = self.take(key, default)
         if not isinstance(value, bool):
-            raise InvalidInput(f"{self.key(key)} must be true or false, without quotes; got {value!r}.")
+            raise InvalidInput(f"{self.key(key)} must be true or false, without quotes; got {shown(value)}.")
         return value
 
     def text(self, key: str, remedy: str) -> str:
         """A text; it must be there."""
         value = self.take(key)
         if not isinstance(value, str) or not value:
-            came = "is missing" if value is None else f"must be a text in quotes, got {value!r}"
+            came = "is missing" if value is None else f"must be a text in quotes, got {shown(value)}"
             raise InvalidInput(f"{self.key(key)} {came}. {remedy}")
         return value
 
@@ -91,21 +92,20 @@ class Section:
         for choice in allowed:
             if choice == value:
                 return choice
-        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {value!r}.")
+        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {shown(value)}.")
 
     def listed(self, key: str) -> list[Any]:
         """A list."""
         value = self.take(key)
         if not isinstance(value, list):
-            raise InvalidInput(f"{self.key(key)} must be a list in brackets, got {value!r}.")
+            raise InvalidInput(f"{self.key(key)} must be a list in brackets, got {shown(value)}.")
         return value
 
     def pair(self, key: str) -> tuple[float, float]:
         """Two numbers."""
         value = self.take(key)
-        numbers = isinstance(value, list) and all(type(entry) in (int, float) for entry in value)
-        if not numbers or len(value) != 2:
-            raise InvalidInput(f"{self.key(key)} must be two numbers, as in [0, 100]; got {value!r}.")
+        if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
+            raise InvalidInput(f"{self.key(key)} must be two numbers, as in [0, 100]; got {shown(value)}.")
         return float(value[0]), float(value[1])
 
     def close(self) -> None:

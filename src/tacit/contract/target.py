@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Array
-from tacit.contract.columns import Bad, Named, Vocabulary, check_range, no_number, shown
-from tacit.contract.values import Values, text_of
+from tacit.contract.columns import Bad, Named, Vocabulary, check_range, no_number
+from tacit.contract.values import Values, shown, text_of
 from tacit.estimators.links import classes_of
 
 

@@ -102,3 +102,26 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return None if value is None else str(value).strip() or None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a declared value is a number, and one that floating point can hold.
+
+    >>> is_number(3), is_number(True), is_number("3"), is_number(10**400)
+    (True, False, False, False)
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return isinstance(value, float) or abs(value) < 2**1000
+
+
+def shown(value: Any) -> str:
+    """A value for a message on the trusted side, not longer than a glance.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
+    """
+    if isinstance(value, int) and abs(value) >= 2**1000:
+        return "a number of hundreds of digits"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
