@@ -19,6 +19,7 @@ SELECTED = (
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "mechanisms/test_sampling.py::test_secret_bits_never_repeat",
     "problem/test_problem.py",
+    "contract/test_csv_rows.py::test_a_corrupt_row_changes_no_other_and_takes_one_round",
     "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
     "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
     "mechanisms/test_gaussian.py",
@@ -124,6 +125,12 @@ MUTANTS = (
         "accounting/ledger.py",
         "line.live, line.spent = following, spent",
         "line.live = following",
+    ),
+    Mutant(
+        "a bad row takes no round",
+        "contract/rows.py",
+        "yield Batch(X, y, first, part.lines, part.size)",
+        "yield Batch(X[~bad], y[~bad], first, part.lines[~bad], part.size)",
     ),
 )
 

@@ -1,0 +1,61 @@
+"""The page on contracts is true: its commands print what it shows, and its file is the one that is drafted."""
+
+import doctest
+import os
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tacit.cli import app
+from tacit.contract.contract import contract_of, read_contract
+from tacit.errors import TacitError
+
+PAGE = Path(__file__).parents[2] / "docs" / "contract.md"
+BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def printed(command):
+    """What a command line prints, its refusal included."""
+    done = CliRunner().invoke(app, shlex.split(command)[1:], env={"COLUMNS": "120"})
+    return done.output + (f"tacit: {done.exception}\n" if isinstance(done.exception, TacitError) else "")
+
+
+def check(text):
+    for part in text.split("$ ")[1:]:
+        command, _, expected = part.partition("\n")
+        found = printed(command)
+        assert doctest.OutputChecker().check_output(expected, found, LOOSE), f"{command}\n{found}"
+
+
+@pytest.fixture
+def here(tmp_path):
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    yield tmp_path
+    os.chdir(before)
+
+
+def test_blocks_run_one_after_the_other_and_print_what_is_shown(here):
+    namespace, kinds = {}, []
+    for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+        kinds.append(block["kind"])
+        if block["kind"] == "console":
+            check(block["text"])
+        elif block["kind"] == "python":
+            exec(block["text"], namespace)
+        else:
+            assert contract_of(tomllib.loads(block["text"])).digest == read_contract("tacit.toml").digest
+    assert namespace["contract"].digest == read_contract("tacit.toml").digest
+    assert kinds.count("console") >= 4
+
+
+def test_a_block_that_shows_something_else_is_caught(here):
+    (here / "a.csv").write_text("age,bought\n")
+    check("$ tacit init a.csv --yes\nWrote tacit.toml. ...\n")
+    with pytest.raises(AssertionError, match="tacit check"):
+        check("$ tacit check tacit.toml\nWhat is promised ...\n")
