@@ -20,13 +20,14 @@ from tacit import (
     Private,
     Problem,
     Release,
+    Releases,
     Squared,
     ewoo,
     experts,
     geometric,
     pftrl,
 )
-from tacit.averages import average, running_average
+from tacit.averages import average, late_average, late_averages, running_average
 from tacit.datasets import linear_regression
 from tacit.regret import best_in_hindsight, ftrl_regret_bound
 
@@ -134,3 +135,13 @@ def test_what_is_refused():
     ):
         with pytest.raises(InvalidInput, match=why):
             refused()
+
+
+def test_late_averages_are_late_average_after_each_release():
+    """To the last bit, however many came before."""
+    points = np.random.default_rng(5).normal(size=(9, 4))
+    releases = Releases(np.arange(3, 30, 3), 1, points, points, np.ones(9), False)
+    rows = late_averages(releases)
+    for i in range(9):
+        np.testing.assert_array_equal(rows[i], late_average(releases[: i + 1]))
+    np.testing.assert_array_equal(late_averages(releases[4:], rows[3], 12), rows[4:])
