@@ -1,0 +1,59 @@
+"""Columns of Arrow's as values: the fast twin of `tacit.contract.values.PlainValues`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array, Integers
+from tacit.contract.values import number_of, text_of
+
+
+class ArrowValues:
+    """A column of a table; the same numbers and texts as of its values one after the other.
+
+    >>> import pyarrow
+    >>> values = ArrowValues(pyarrow.array([7.0, None, 0.5]))
+    >>> values.numbers(), values.texts()
+    (array([7. , nan, 0.5]), (array([0, 2, 1]), ['7', '0.5', None]))
+    """
+
+    def __init__(self, column: Any) -> None:
+        self.column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+    def numbers(self) -> Array:
+        import pyarrow as pa
+
+        kind = self.column.type
+        if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+            numbers = np.array(self.column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+            return np.where(np.isfinite(numbers), numbers, math.nan)
+        codes, distinct = self._distinct()
+        return np.array([number_of(value) for value in distinct], dtype=np.float64)[codes]
+
+    def texts(self) -> tuple[Integers, list[str | None]]:
+        codes, distinct = self._distinct()
+        return codes, [text_of(value) for value in distinct]
+
+    def value(self, row: int) -> Any:
+        value = self.column[row].as_py()
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+    def _distinct(self) -> tuple[Integers, list[Any]]:
+        """Different values, the last of them None, and for each row which of them it has."""
+        import pyarrow as pa
+
+        coded = self.column if pa.types.is_dictionary(self.column.type) else self.column.dictionary_encode()
+        distinct = coded.dictionary
+        if pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type):
+            distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
+        values = [_plain(value) for value in distinct.to_pylist()]
+        codes = coded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+        return np.asarray(codes, dtype=np.int64), [*values, None]
+
+
+def _plain(value: Any) -> Any:
+    """Texts come as bytes, of which those that are none are read with signs in the place of what cannot be."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

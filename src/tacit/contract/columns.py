@@ -1,0 +1,264 @@
+"""What a column is, and the features that its values become: by that value and the contract alone.
+
+| declared | features | a value becomes |
+|---|---|---|
+| `range = [low, high]` | 1 | scaled linearly to [-1, 1], cut to it if it lies outside |
+| `categories = [...]` | one for each | 1 at its own; an unknown or missing one is 0 everywhere |
+| `hash = buckets` | so many | +1 or -1 at a place, both by a hash of `name=value`; a missing one is 0 everywhere |
+| `ignore = true` | 0 | not read |
+
+Each of the first three adds at most 1 to the squared length of a row: with n of them no row is longer than `sqrt(n)`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arrays import Array
+from tacit.contract.values import Values, number_of, text_of
+from tacit.errors import InvalidInput, whole
+
+Bad = NDArray[np.bool_]
+Named = int | float | str
+"""A category or class as it is declared."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The declared values of a column: numbers, which values equal, or texts, which they spell.
+
+    >>> Vocabulary((1, 2, 7)).place("7.0"), Vocabulary(("a", "b")).place("c")
+    (2, -1)
+    """
+
+    values: tuple[Named, ...]
+
+    @cached_property
+    def _places(self) -> dict[Named, int]:
+        return {value if isinstance(value, str) else float(value): i for i, value in enumerate(self.values)}
+
+    @property
+    def numeric(self) -> bool:
+        """Whether they are numbers."""
+        return not isinstance(self.values[0], str)
+
+    def place(self, text: str | None) -> int:
+        """Which of them a text is, or -1."""
+        if text is None:
+            return -1
+        return self._places.get(number_of(text) if self.numeric else text, -1)
+
+    def places(self, values: Values) -> tuple[NDArray[np.int64], Bad]:
+        """Which of them each value is, or -1; and which values are missing."""
+        codes, texts = values.texts()
+        places = np.array([self.place(text) for text in texts], dtype=np.int64)
+        missing = np.array([text is None for text in texts], dtype=np.bool_)
+        return places[codes], missing[codes]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number with a public range, scaled linearly to [-1, 1]; what lies outside is cut.
+
+    >>> from tacit.contract.values import PlainValues
+    >>> out = np.zeros((4, 1))
+    >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old"]), out)
+    array([False, False, False,  True])
+    >>> out.ravel()
+    array([0. , 0.5, 1. , 0. ])
+    """
+
+    name: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_range(f"columns.{self.name}.range", self.low, self.high)
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values, and say which of them are bad."""
+        numbers = values.numbers()
+        bad = np.isnan(numbers)
+        within = np.clip(np.where(bad, self.low, numbers), self.low, self.high)
+        out[:, 0] = np.where(bad, 0.0, np.clip(2.0 * ((within - self.low) / (self.high - self.low)) - 1.0, -1.0, 1.0))
+        return bad
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a value, if anything."""
+        return no_number(self.name, value)
+
+    def declared(self) -> dict[str, Any]:
+        return {"range": [self.low, self.high]}
+
+
+@dataclass(frozen=True)
+class Categories:
+    """One of a public list, as a feature for each.
+
+    >>> from tacit.contract.values import PlainValues
+    >>> out = np.zeros((3, 2))
+    >>> bad = Categories("soil", ("clay", "sand")).encode(PlainValues(["sand", "gold", "clay"]), out)
+    >>> out.tolist()
+    [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+    """
+
+    name: str
+    values: tuple[Named, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={value}" for value in self.values)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.values)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values; none is bad."""
+        places, _ = self._vocabulary.places(values)
+        known = np.flatnonzero(places >= 0)
+        out[known, places[known]] = 1.0
+        return np.zeros(len(places), dtype=np.bool_)
+
+    def complaint(self, value: Any) -> str | None:
+        """Nothing is: what is unknown has no feature."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"categories": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Any text, as a sign at one of so many places: both from a hash of `name=value` that is the same everywhere.
+
+    >>> from tacit.contract.values import PlainValues
+    >>> out = np.zeros((3, 4))
+    >>> bad = Hashed("ip", 4).encode(PlainValues(["10.0.0.1", "10.0.0.2", ""]), out)
+    >>> out.tolist()
+    [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+
+    name: str
+    buckets: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buckets", whole(f"columns.{self.name}.hash", self.buckets))
+
+    @property
+    def width(self) -> int:
+        return self.buckets
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}#{i}" for i in range(self.buckets))
+
+    def place(self, text: str) -> tuple[int, float]:
+        """Where a text goes, and its sign: the remainder and the lowest bit of 64 bits of BLAKE2b."""
+        digest = hashlib.blake2b(f"{self.name}={text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        drawn = int.from_bytes(digest, "little")
+        return (drawn >> 1) % self.buckets, 1.0 if drawn & 1 else -1.0
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values; none is bad."""
+        codes, texts = values.texts()
+        placed = [(0, 0.0) if text is None else self.place(text) for text in texts]
+        places, signs = np.array([p for p, _ in placed], dtype=np.int64), np.array([s for _, s in placed])
+        out[np.arange(len(codes)), places[codes]] = signs[codes]
+        return np.zeros(len(codes), dtype=np.bool_)
+
+    def complaint(self, value: Any) -> str | None:
+        """Nothing is."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"hash": self.buckets}
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A column that is not read.
+
+    >>> Ignored("note").width
+    0
+    """
+
+    name: str
+
+    @property
+    def width(self) -> int:
+        return 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write nothing: it is never asked to."""
+        raise InvalidInput(f"column {self.name} is ignored and has no features.")
+
+    def complaint(self, value: Any) -> str | None:
+        """Nothing is."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"ignore": True}
+
+
+Column = Range | Categories | Hashed | Ignored
+
+
+def check_range(key: str, low: float, high: float) -> None:
+    """Refuse a range that is empty, infinite, or too narrow or wide for floating point."""
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and 1e-60 <= high - low <= 1e60):
+        raise InvalidInput(f"{key} must be two finite numbers, the lower first, got [{low!r}, {high!r}].")
+
+
+def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
+    """Categories or classes as declared: all numbers or all texts, none twice, none empty."""
+    listed = tuple(values)
+    if not listed or not (all(_is_number(v) for v in listed) or all(isinstance(v, str) for v in listed)):
+        raise InvalidInput(f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {list(listed)!r}.')
+    spelt = [v.strip() if isinstance(v, str) else float(v) for v in listed]
+    if "" in spelt:
+        raise InvalidInput(f"{key} names an empty text. Leave it out: an empty value is a missing one.")
+    if len(set(spelt)) < len(spelt):
+        raise InvalidInput(f"{key} names a value twice: {listed!r}. Name each once.")
+    return tuple(v.strip() if isinstance(v, str) else v for v in listed)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def no_number(name: str, value: Any) -> str | None:
+    """What is wrong with a value that should be a number, if anything."""
+    if not math.isnan(number_of(value)):
+        return None
+    return f"{name} is missing" if text_of(value) is None else f"{name} is {shown(value)}, which is not a number"
+
+
+def shown(value: Any) -> str:
+    """A value for a message on the trusted side, not longer than a glance."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,87 @@
+"""Blocks of CSV by Arrow's reader, where it reads them as `tacit.contract.csv_rows` defines: the fast twin.
+
+It is asked only where the two cannot differ: no quotes, no carriage return but at a line's end, no empty line, UTF-8,
+lines of legal length. Numbers that are infinite or not a number are Arrow's own idea. If it refuses a field, a count of
+fields or anything else, the block is read the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arrays import Integers
+from tacit.contract.lines import LONGEST
+
+if TYPE_CHECKING:
+    from tacit.contract.arrow import ArrowValues
+    from tacit.contract.csv_header import Header
+
+
+def read_fast(
+    block: bytes, ends: Integers, header: Header, wanted: Sequence[str], floats: frozenset[str]
+) -> dict[str, ArrowValues] | None:
+    r"""The values of these columns, or None if they must be read the other way.
+
+    >>> from tacit.contract.csv_header import header_of
+    >>> from tacit.contract.lines import line_ends
+    >>> block = b"1,a\n2,b\n"
+    >>> read_fast(block, line_ends(block), header_of(b"x,y"), ["x"], frozenset("x"))["x"].numbers()
+    array([1., 2.])
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import csv
+    except ImportError:
+        return None
+    if not _plain(block, ends):
+        return None
+    names = [str(i) for i in range(len(header.names))]
+    places = {name: names[header.places[name]] for name in wanted}
+    kinds = {places[n]: pa.float64() if n in floats else pa.dictionary(pa.int32(), pa.string()) for n in wanted}
+    try:
+        table = csv.read_csv(pa.BufferReader(block), *_options(csv, names, header.delimiter, kinds, len(block)))
+    except (pa.ArrowException, ValueError):
+        return None
+    whole = table.num_rows == len(ends) and all(_finite(table[place]) for n, place in places.items() if n in floats)
+    return _values(table, places) if whole else None
+
+
+def _plain(block: bytes, ends: Integers) -> bool:
+    """Whether nothing in a block is read differently here."""
+    if b'"' in block or b"\n\n" in block or block[:1] in (b"\n", b"\r") or b"\n\r" in block:
+        return False
+    if block.count(b"\r") != block.count(b"\r\n") or int(np.diff(ends, prepend=0).max()) > LONGEST:
+        return False
+    try:
+        return block.isascii() or bool(block.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _options(csv: Any, names: list[str], delimiter: str, kinds: dict[str, Any], size: int) -> tuple[Any, Any, Any]:
+    return (
+        csv.ReadOptions(column_names=names, block_size=size + 1),
+        csv.ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False, ignore_empty_lines=False),
+        csv.ConvertOptions(
+            column_types=kinds,
+            include_columns=list(kinds),
+            null_values=[],
+            true_values=[],
+            false_values=[],
+            strings_can_be_null=False,
+            check_utf8=False,
+        ),
+    )
+
+
+def _finite(column: Any) -> bool:
+    return bool(np.isfinite(column.to_numpy()).all())
+
+
+def _values(table: Any, places: dict[str, str]) -> dict[str, ArrowValues]:
+    from tacit.contract.arrow import ArrowValues
+
+    return {name: ArrowValues(table[place]) for name, place in places.items()}

@@ -1,0 +1,207 @@
+"""Rows of a file or a pipe as the contract reads them: batches of features and labels, in constant memory.
+
+**Nobody's row changes another's.** How a row is read depends on that row and the contract alone (and on the header or
+schema, which are public), and every row takes its round. With `bad_rows="zero"` a bad one becomes an example without
+influence. What counts as a row is the format's: a record in Parquet, and a line in CSV and JSON lines, so whoever can
+write a newline into a CSV file can add rows. With `bad_rows="stop"` the first bad row ends the stream, and its refusal
+speaks of the data: keep it on the trusted side.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, Literal, NamedTuple, cast, get_args
+
+from tacit.arrays import Array, Integers
+from tacit.contract.columns import Range
+from tacit.contract.contract import Contract
+from tacit.contract.csv_header import header_of
+from tacit.contract.csv_rows import CsvRows
+from tacit.contract.json_rows import JsonRows
+from tacit.contract.lines import Lines
+from tacit.contract.parquet_rows import check_kinds, open_parquet, parquet_blocks, size_of
+from tacit.contract.parsed import Parsed, columns_to_read
+from tacit.contract.target import Number
+from tacit.errors import InvalidInput, one_of, whole
+
+Format = Literal["csv", "json", "parquet"]
+Source = str | os.PathLike[str] | BinaryIO
+BadRows = Literal["stop", "zero"]
+
+_ENTRIES = 2**20  # of a batch
+_ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+class Batch(NamedTuple):
+    """Rows that were read together.
+
+    Attributes
+    ----------
+    X : ndarray
+        Features, a row each, float64 and contiguous; a bad row is NaN.
+    y : ndarray
+        Labels: -1 and +1, class numbers from 0, or numbers about the middle of their range; NaN where the row is bad;
+        empty if labels were not asked for.
+    first : int
+        The number of the first row, counted from 0 over all rows.
+    lines : ndarray of int
+        The line of each row in its file, counted from 1, header included; in Parquet the row.
+    size : int
+        Bytes of the source used so far, 0 if unknown.
+    """
+
+    X: Array
+    y: Array
+    first: int
+    lines: Integers
+    size: int
+
+
+def open_rows(
+    contract: Contract,
+    source: Source,
+    *,
+    bad_rows: BadRows = "stop",
+    labelled: bool = True,
+    format: str | None = None,
+    block: int = 2**15,
+) -> Iterator[Batch]:
+    r"""Batches of at most `block` rows, of a file, of `"-"` for the standard input, or of an open binary file.
+
+    The format follows from a file's ending, and is CSV where there is none: it is never guessed from rows. From a live
+    input rows come as they arrive, a second late at most.
+
+    >>> import io
+    >>> from tacit.contract.contract import contract_of
+    >>> target = {"column": "y", "range": [0, 2]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"x": {"range": [0, 4]}}})
+    >>> [batch] = open_rows(contract, io.BytesIO(b"x,y\n1,2\n4,0\n"))
+    >>> batch.X.ravel(), batch.y, batch.lines
+    (array([-0.5,  1. ]), array([ 1., -1.]), array([2, 3]))
+    """
+    one_of("bad_rows", bad_rows, get_args(BadRows))
+    most = min(whole("block", block), max(1, _ENTRIES // contract.dimension))
+    kind = format_of(source, format)
+    parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most)
+    next(parts)  # the header or schema is read now, and refused now
+    return _batches(contract, parts, bad_rows, labelled)
+
+
+def format_of(source: Source, format: str | None = None) -> str:
+    """The format that was named, or that of a file's ending.
+
+    >>> format_of("data.csv.gz"), format_of("-"), format_of("rows.jsonl")
+    ('csv', 'csv', 'json')
+    """
+    if format is not None:
+        return one_of("format", format, get_args(Format))
+    if not isinstance(source, str | os.PathLike) or str(source) == "-":
+        return "csv"
+    ending = Path(str(source).lower().removesuffix(".gz")).suffix
+    if ending not in _ENDINGS:
+        raise InvalidInput(
+            f"{source} has no ending that says its format. Name it, or say --format csv, json or parquet."
+        )
+    return _ENDINGS[ending]
+
+
+def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, labelled: bool) -> Iterator[Batch]:
+    first = 0
+    for part in filter(None, parts):
+        X, y, bad = part.encode(contract, labelled)
+        if bad_rows == "stop" and bad.any():
+            row = int(bad.argmax())
+            if row:
+                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size)
+            raise InvalidInput(
+                f"line {part.lines[row]}: {part.complaint(row, contract, labelled)}. Mend the row, or say "
+                "--bad-rows zero to let rows like it pass as examples without influence."
+            )
+        yield Batch(X, y, first, part.lines, part.size)
+        first += len(X)
+
+
+def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
+    """None when the header is read, then blocks."""
+    wanted, line = tuple(columns_to_read(contract, labelled)), 1
+    with _stream(source) as lines:
+        if kind == "csv":
+            header, line = header_of(lines.first()), 2
+            check_names(header.names, contract, labelled)
+            rows: CsvRows | JsonRows = CsvRows(header, wanted, _numbers(contract))
+        else:
+            rows = JsonRows(wanted)
+        yield None
+        for block in lines.blocks(most):
+            for part in rows.parse(block, line, lines.size):
+                line += len(part.lines)
+                yield part
+
+
+def _parquet(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
+    """None when the schema is read, then blocks."""
+    wanted = tuple(columns_to_read(contract, labelled))
+    if str(source) == "-":
+        source = sys.stdin.buffer
+    with open_parquet(source) as file:
+        check_names(tuple(file.schema_arrow.names), contract, labelled)
+        check_kinds(file, wanted, _numbers(contract))
+        yield None
+        yield from parquet_blocks(file, wanted, most, size_of(source))
+
+
+def _numbers(contract: Contract) -> frozenset[str]:
+    """The columns of which only numbers are wanted."""
+    ranges = {column.name for column in contract.read if isinstance(column, Range)}
+    return frozenset(ranges | ({contract.target.column} if isinstance(contract.target, Number) else set()))
+
+
+def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> None:
+    """Refuse a header that lacks a column, has one twice, or, where we learn, one that nobody declared."""
+    for name in columns_to_read(contract, labelled):
+        if names.count(name) != 1:
+            what = "not in the header" if name not in names else "twice in the header"
+            listed = ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
+            raise InvalidInput(f"column {name} of the contract is {what}, which has {listed}. Mend one of the two.")
+    known = {contract.target.column, *(column.name for column in contract.columns)}
+    undeclared = [name for name in names if name not in known]
+    if labelled and undeclared:
+        raise InvalidInput(
+            f"column {undeclared[0]} is in the file and not in the contract. Declare it under [columns], if only as "
+            "{ ignore = true }."
+        )
+
+
+@contextmanager
+def _stream(source: Source) -> Iterator[Lines]:
+    """The lines of a source; files that were opened here are closed here."""
+    if not isinstance(source, str | os.PathLike):
+        yield Lines(source)
+    elif str(source) == "-":
+        yield Lines(sys.stdin.buffer)
+    else:
+        try:
+            with open(source, "rb") as raw:
+                if str(source).endswith(".gz"):
+                    with gzip.open(raw) as unpacked:
+                        yield Lines(cast(IO[bytes], unpacked), raw.tell)
+                else:
+                    yield Lines(raw)
+        except (gzip.BadGzipFile, EOFError) as refusal:
+            raise InvalidInput(f"{source} is no whole gzip file: {refusal}.") from None
+        except OSError as refusal:
+            raise InvalidInput(f"{source} cannot be read: {refusal.strerror}. Check its name.") from None
