@@ -17,6 +17,7 @@ except ImportError:  # pragma: no cover
 from tacit import __version__
 from tacit.audit_cli import audit
 from tacit.errors import InvalidInput, TacitError
+from tacit.learn_cli import learn
 from tacit.reproduce_cli import app as reproduce
 
 if TYPE_CHECKING:  # commands import what they need, so that the others start at once
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(reproduce, name="reproduce")
 app.command()(audit)
+app.command()(learn)
 
 
 @app.callback(invoke_without_command=True)
