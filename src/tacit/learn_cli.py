@@ -59,7 +59,8 @@ def learn(
         run = open_run(
             runs.Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
         )
-        watch = Diagnostics(plan.private.problem, run.stream.t, run.aside) if diagnostics else None
+        classifies = bool(declared.target.names)
+        watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
         with Progress(_size(data), quiet or as_json) as progress:
             ending = learn_from(run, rows, watch, progress)
         write_report(run, declared, ending, watch)

@@ -16,7 +16,7 @@ from tacit.mechanisms.sums import RunningSum
 from tacit.report.learnt import File, Learnt, Released, Weight, learnt_page
 
 _LARGEST = 20
-_MODELS = 20
+_POINTS = 200  # of the second half of the stream, and no more than these
 _SHOWN = 2_000  # releases that a page looks at; of more, some
 
 
@@ -69,7 +69,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         guarantee=contract.guarantee(plan),
         public=_PUBLIC,
         secret=_SECRET,
-        spent=tuple(stream.spent),
+        spent=stream.spent,
         total=(contract.epsilon, contract.delta),
         t=stream.t,
         made=stream.k,
@@ -87,17 +87,18 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
 
 
 def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
-    """The largest weights of the model to use, the intercept's times its constant, and how many models they moved in."""
+    """The largest weights of the model to use, the intercept times its constant, and over how many points they swung."""
     problem = run.stream.plan.private.problem
     scale = np.ones((problem.outputs, problem.width))
     scale[:, problem.dimension :] = problem.intercept
     features = [*contract.feature_names, *(["intercept"] if problem.intercept else [])]
     of = [f"{name}: " for name in contract.target.names] if problem.outputs > 1 else [""]
     names = [f"{whose}{name}" for whose in of for name in features]
-    models = np.array([line["model"] for line in last_lines(run.folder.models, _MODELS)] or [run.stream.model])
-    weights, moved = run.stream.model * scale.ravel(), np.ptp(models, axis=0) * scale.ravel()
+    late = [line for line in last_lines(run.folder.models, _POINTS) if 2 * line["t"] > run.stream.t]
+    points = np.array([line.get("point", line["model"]) for line in late] or [run.stream.model])
+    weights, swing = run.stream.model * scale.ravel(), points.std(axis=0) * scale.ravel()
     largest = np.argsort(-np.abs(weights), kind="stable")[:_LARGEST]
-    return [Weight(names[i], float(weights[i]), float(moved[i])) for i in largest], len(models)
+    return [Weight(names[i], float(weights[i]), float(swing[i])) for i in largest], len(points)
 
 
 def _some(first: int, last: int) -> list[int]:

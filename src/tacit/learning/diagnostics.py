@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, Arrays
-from tacit.errors import InvalidInput
 from tacit.estimators.links import classes_of
 from tacit.problem.problem import Problem
 
@@ -28,28 +27,28 @@ class Diagnostics:
     ----------
     problem : Problem
         What is learnt.
+    classifies : bool
+        Whether labels are classes, and not numbers.
     t : int
         Rows before the first one that is watched.
     kept : dict of ndarray, optional
-        What `arrays` gave before an interruption.
+        What `arrays` gave before an interruption; if rows went by unwatched since, it is left aside.
 
     Examples
     --------
     >>> from tacit import L2Ball, Logistic
-    >>> watch = Diagnostics(Problem(Logistic(), L2Ball(1.0), dimension=1, on_bad="zero"))
+    >>> watch = Diagnostics(Problem(Logistic(), L2Ball(1.0), dimension=1, on_bad="zero"), classifies=True)
     >>> watch(np.array([[0.5], [3.0], [np.nan]]), np.array([1.0, 1.0, -1.0]), np.array([0.1]))
     >>> {name: watch.as_data()[name] for name in ("accuracy", "clipped_share", "bad_rows")}
     {'accuracy': 1.0, 'clipped_share': 0.5, 'bad_rows': 1}
     """
 
-    def __init__(self, problem: Problem, t: int = 0, kept: Arrays | None = None) -> None:
-        self.problem, self.t, self.first = problem, t, t
+    def __init__(self, problem: Problem, classifies: bool, t: int = 0, kept: Arrays | None = None) -> None:
+        self.problem, self.classifies, self.t, self.first = problem, classifies, t, t
         self.width, self.sums = 256, np.zeros((_BINS, len(_COLUMNS)))
-        if kept:
+        if kept and int(kept["where"][-1]) == t:
             self.sums = np.array(kept["sums"])
-            self.width, self.first, last = (int(number) for number in kept["where"])
-            if last != t:
-                raise InvalidInput("diagnostics were left out in between. Go on without --diagnostics.")
+            self.width, self.first, _ = (int(number) for number in kept["where"])
 
     def __call__(self, X: Array, y: Array, model: Array) -> None:
         """The next rows, and the model in use before them."""
@@ -75,11 +74,6 @@ class Diagnostics:
         if not self.classifies:
             return np.asarray(np.abs(scores - labels))
         return np.asarray(classes_of(scores) != (labels > 0.0 if scores.ndim == 1 else labels), dtype=np.float64)
-
-    @property
-    def classifies(self) -> bool:
-        """Whether labels are classes. (Least squares on labels -1 and +1 is judged as numbers.)"""
-        return self.problem.loss.labels != "real"
 
     def arrays(self) -> Arrays:
         """For the secret state."""

@@ -36,7 +36,7 @@ class RowDigest:
             bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(y))
             X, y = np.where(bad[:, None], np.nan, X), np.where(bad, np.nan, y)
         for part, values in zip(self._parts, (X, y), strict=True):
-            part.update(np.ascontiguousarray(values, dtype=np.float64))
+            part.update(np.ascontiguousarray(values, dtype=np.float64).data)
         self.rows += len(y)
 
     @property

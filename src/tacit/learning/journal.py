@@ -1,9 +1,9 @@
 """`models.jsonl`: one line a release, in the order of their numbers, each written once.
 
-A line holds `k` (number of the release), `t` (examples seen), `noise_sd` (deviation of the noise on an entry of what was
-released), `model` (the point to use) and, where models are averages, `point` (the released point itself); of a seeded
-run also `"simulated": true`. All of it is public. A point has an entry for each feature, in the contract's order, and one
-for the intercept's constant; with several classes, so many for each class.
+A line holds `k` (number of the release), `t` (examples seen), `noise_sd` (deviation of the noise on an entry of what
+was released), `model` (the point to use) and, where models are averages, `point` (the released point itself); of a
+seeded run also `"simulated": true`. All of it is public. A point has an entry for each feature, in the contract's
+order, and one for the intercept's constant; with several classes, so many for each class.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tacit.release import Releases
 
 
 def lines_of(plan: Plan, releases: Releases, model: Array) -> bytes:
-    """The lines of consecutive releases; `model` is the one to use before them.
+    r"""The lines of consecutive releases; `model` is the one to use before them.
 
     >>> from tacit.estimators.request import Request
     >>> plan = Request("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
     >>> one = np.array([[0.5, 0.25, 0.0]])
     >>> lines_of(plan, Releases(np.array([4]), 1, one, one, np.array([2.0]), False), np.zeros(3))
-    b'{"k": 1, "t": 4, "noise_sd": 2.0, "model": [0.5, 0.25, 0.0]}\\n'
+    b'{"k": 1, "t": 4, "noise_sd": 2.0, "model": [0.5, 0.25, 0.0]}\n'
     """
     models = models_to_use(plan, releases, model).tolist()
     points = releases.points.tolist() if plan.averages else [None] * len(releases)

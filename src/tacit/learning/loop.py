@@ -107,9 +107,9 @@ def _learn_within(run: Run, X: Array, y: Array, diagnostics: Diagnostics | None)
         run.learn(X[:left], y[:left], diagnostics)
     if left < len(y):
         raise BudgetExhausted(
-            f"the input has more rows than the {run.stream.t:,} that the contract's horizon allows, for which the noise "
-            "was planned. All up to there were learnt; a longer stream is a new contract and a new run, and spends as "
-            "much again."
+            f"the input has more rows than the {run.stream.t:,} of the contract's horizon, for which the noise was "
+            "planned. All up to there were learnt; a longer stream is a new contract and a new run, and spends as much "
+            "again."
         )
     if run.left == 0:
         run.commit()  # nothing more can come of it: show it, whether or not the input ends here

@@ -63,7 +63,7 @@ class Progress:
             self._bar.update(self._task, completed=done, total=total, said=said)
         elif now - self._told >= _SECONDS:
             self._told = now
-            print(f"tacit: {said}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"tacit: {said}\n")
 
     def _said(self, run: Run) -> str:
         if self._first is None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _WIDTH, _HEIGHT = 1000, 100
-_MOST = 400  # points of a line, or ticks
+_POINTS, _TICKS = 400, 150  # the most that are drawn
 
 
 def ticks(made: Sequence[float], later: Sequence[float], last: float, caption: str) -> str:
@@ -19,7 +19,7 @@ def ticks(made: Sequence[float], later: Sequence[float], last: float, caption: s
     True
     """
     marks = "".join(
-        f'<path{kind} d="' + "".join(f"M{_WIDTH * t / last:.4g} 10V90" for t in _some(rounds)) + '"/>'
+        f'<path{kind} d="' + "".join(f"M{_WIDTH * t / last:.4g} 10V90" for t in _some(rounds, _TICKS)) + '"/>'
         for rounds, kind in ((later, ' class="later"'), (made, ""))
         if len(rounds)
     )
@@ -32,7 +32,7 @@ def line(points: Sequence[tuple[float, float]], last: float, caption: str, logar
     >>> line([(0.0, 1.0), (10.0, 3.0)], 10.0, "rises").count("<path")
     1
     """
-    points = _some(points)
+    points = _some(points, _POINTS)
     heights = [math.log(y) if logarithmic else y for _, y in points]
     low, high = min(heights), max(heights)
     places = [
@@ -54,9 +54,9 @@ def _figure(shapes: str, ends: tuple[str, str], caption: str) -> str:
     )
 
 
-def _some(items: Sequence[T]) -> list[T]:
+def _some(items: Sequence[T], most: int) -> list[T]:
     """All of them, or so many, evenly, the last among them."""
     count = len(items)
-    if count <= _MOST:
+    if count <= most:
         return list(items)
-    return [items[(i + 1) * count // _MOST - 1] for i in range(_MOST)]
+    return [items[(i + 1) * count // most - 1] for i in range(most)]

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from tacit.report.drawings import line, ticks
-from tacit.report.page import bar, bullets, document, number, paragraph, rows, section
+from tacit.report.page import bar, bullets, document, number, number_head, paragraph, rows, section
 
 NOT_PRIVATE = "NOT PRIVATE: computed from exact data; do not publish"
 SIMULATION = "SIMULATION: NOT PRIVATE"
@@ -25,11 +25,11 @@ class Released(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """A weight of the model to use, and how far it moved over the last models, from its least to its largest."""
+    """A weight of the model to use, and its deviation over the points released lately."""
 
     name: str
     value: float
-    moved: float
+    swing: float
 
 
 class File(NamedTuple):
@@ -60,7 +60,7 @@ class Learnt:
     noise_on : str
         What the noise is added to an entry of.
     weights, models : sequence of Weight, int
-        The largest, and over how many models they moved so.
+        The largest, and over how many points they swung so.
     files : sequence of File
         What was written.
     simulated : bool
@@ -141,17 +141,17 @@ def _model(learnt: Learnt) -> str:
         (
             escape(weight.name),
             number(f"{weight.value:+.4g}"),
-            number(f"{weight.moved:.2g}"),
+            number(f"{weight.swing:.2g}" if learnt.models > 1 else "–"),
             f'<td class="bars">{bar(0.5, 0.5 + weight.value / most / 2.0)}</td>',
         )
         for weight in learnt.weights
     ]
     return section(
         "Model: largest weights",
-        rows(cells, ("feature", "weight", "moved", "")),
+        rows(cells, ("feature", number_head("weight"), number_head("swing"), "")),
         paragraph(
-            f"Moved: the distance between its least and its largest value in the last {learnt.models:,} released models. "
-            "A weight that is not larger than that is mostly noise.",
+            f"Swing: the deviation of the weight over the last {learnt.models:,} released points, which move with the "
+            "noise. A weight no larger than its swing says little. An average of points swings less than they do.",
             soft=True,
         ),
     )
@@ -179,6 +179,8 @@ def _plan(learnt: Learnt) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

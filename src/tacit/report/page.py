@@ -30,9 +30,13 @@ th, td { text-align: left; padding: .25rem .75rem .25rem 0; vertical-align: top;
 th { color: var(--soft); font-weight: 500; }
 tr + tr > * { border-top: 1px solid var(--line); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.bar { position: relative; height: .8rem; min-width: 4rem; background: var(--line); border-radius: .2rem; overflow: hidden; }
+.bar { position: relative; height: .8rem; min-width: 4rem; background: var(--line); border-radius: .2rem;
+  overflow: hidden; }
 .bar i { position: absolute; top: 0; bottom: 0; background: var(--main); }
 td.bars { width: 40%; vertical-align: middle; }
+td:first-child { min-width: 6rem; }
+@media (max-width: 34rem) { td.bars { width: 25%; } .bar { min-width: 2.5rem; }
+  td:first-child { min-width: 8rem; } th, td { padding-right: .5rem; } section { padding: .8rem; } }
 code { font-size: .92em; overflow-wrap: anywhere; }
 figure { margin: .6rem 0; }
 svg { display: block; width: 100%; height: 6rem; background: var(--back); border-radius: .3rem; }
@@ -75,8 +79,8 @@ def bullets(items: Iterable[str]) -> str:
 
 
 def rows(cells: Iterable[Iterable[str]], heads: Iterable[str] = ()) -> str:
-    """A table whose cells are HTML; a cell that is `number(...)` or `bar(...)` says how it wants to stand."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    """A table whose cells are HTML; those made by `number` and `number_head` stand to the right."""
+    head = "".join(text if text.startswith("<th") else f"<th>{escape(text)}</th>" for text in heads)
     body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in cells)
     return f'<div class="wide"><table>{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'
 
@@ -88,6 +92,11 @@ def _cell(cell: str) -> str:
 def number(text: str) -> str:
     """A cell that holds a number."""
     return f'<td class="number">{escape(text)}</td>'
+
+
+def number_head(text: str) -> str:
+    """The head of a column of numbers."""
+    return f'<th class="number">{escape(text)}</th>'
 
 
 def bar(start: float, end: float) -> str:
