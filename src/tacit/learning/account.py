@@ -87,7 +87,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
 
 
 def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
-    """The largest weights of the model to use, the intercept times its constant, and over how many points they swung."""
+    """The largest weights, the intercept times its constant, and over how many points they swung."""
     problem = run.stream.plan.private.problem
     scale = np.ones((problem.outputs, problem.width))
     scale[:, problem.dimension :] = problem.intercept
