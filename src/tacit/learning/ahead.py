@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ class Ahead(Generic[T]):
 
     def __exit__(self, *_: object) -> None:
         self._left.set()
+        with contextlib.suppress(queue.Empty):
+            self._ready.get_nowait()  # a thread that waits to hand something over need not
         self._thread.join(timeout=0.3)
 
     @property

@@ -111,7 +111,8 @@ class Run:
     show : callable
         Publishes the model, after each commit.
     seconds : float
-        Least time between two commits, while rows come fast.
+        Least time between two commits, while rows come fast; ten times as long as one takes, if that is more, so that
+        a slow disk does not take most of the time. 0 commits after every block.
 
     Examples
     --------
@@ -174,8 +175,8 @@ class Run:
 
     def commit_if_due(self) -> None:
         """Commit if the last time was long enough ago, or much waits."""
-        waited = time.monotonic() - self._last
-        if waited >= max(self.seconds, self._patience) or sum(map(len, self._unwritten)) > _MOST_TEXT:
+        wait = max(self.seconds, self._patience) if self.seconds else 0.0
+        if time.monotonic() - self._last >= wait or sum(map(len, self._unwritten)) > _MOST_TEXT:
             self.commit()
 
     def commit(self) -> None:
@@ -190,7 +191,7 @@ class Run:
         self.show(self)
         self.written, self._unwritten, self._committed = self.written + len(lines), [], self.stream.t
         self._last = time.monotonic()
-        self._patience = 10.0 * (self._last - began)  # a slow disk is not to take most of the time
+        self._patience = 10.0 * (self._last - began)
 
     def _beside(self, lines: bytes) -> Arrays:
         texts: dict[str, Any] = {"contract": self.contract, "key": self.seen.key, "digest": self.seen.value}
