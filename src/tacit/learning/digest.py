@@ -32,7 +32,9 @@ class RowDigest:
 
     def add(self, X: Array, y: Array) -> None:
         """The next rows."""
-        if not (np.isfinite(X.sum()) and np.isfinite(y.sum())):  # rarely; an overflow leads here in vain
+        with np.errstate(over="ignore", invalid="ignore"):
+            fine = np.isfinite(X.sum()) and np.isfinite(y.sum())
+        if not fine:  # rarely; an overflow leads here in vain
             bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(y))
             X, y = np.where(bad[:, None], np.nan, X), np.where(bad, np.nan, y)
         for part, values in zip(self._parts, (X, y), strict=True):
