@@ -16,7 +16,7 @@ ORDER = (
     "errors | arrays | kernels < accounting < problem < schedule | state | release < contracts < passes < core"
     " < learners | mechanisms < algorithms | averages | perturbation < plan | regret | checks"
     " < audit | datasets | estimators | report < contract < learning < experiments"
-    " < audit_cli | contract_cli | learn_cli | reproduce_cli < cli"
+    " < audit_cli | contract_cli | learn_cli | plan_cli | privacy_cli | reproduce_cli < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
 LAZY = {"tacit.__init__", "tacit.__main__"}  # the front doors may import anything

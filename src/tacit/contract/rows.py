@@ -127,9 +127,10 @@ def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, 
             row = int(bad.argmax())
             if row:
                 yield Batch(X[:row], y[:row], first, part.lines[:row], part.size)
+            passes = "zero to let rows like it pass as examples without influence" if labelled else "blank to go on"
             raise InvalidInput(
-                f"line {part.lines[row]}: {part.complaint(row, contract, labelled)}. Mend the row, or say "
-                "--bad-rows zero to let rows like it pass as examples without influence."
+                f"line {part.lines[row]}: {part.complaint(row, contract, labelled)}. Mend the row, or say --bad-rows "
+                f"{passes}."
             )
         yield Batch(X, y, first, part.lines, part.size)
         first += len(X)

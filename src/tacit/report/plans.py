@@ -1,0 +1,25 @@
+"""A plan for the terminal."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from tacit.mechanisms.sums import RunningSum
+from tacit.plan import Plan
+
+
+def plan_report(made: Plan) -> list[RenderableType]:
+    """Which method and why, its settings, the noise to expect, and whether anything can be learnt."""
+    data = made.as_data()
+    table = Table("setting", "value")
+    for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
+        table.add_row(name, escape(f"{data[name]}"))
+    table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
+    on_what = "a sum" if isinstance(made.private.mechanism, RunningSum) else "a model"
+    noise = Table("strategy", f"noise on an entry of {on_what}, last release")
+    for name, sd in made.noise.items():
+        noise.add_row(escape(name), f"{sd:.4g}")
+    verdict = made.warning or "From the burn-in on, the data outweighs the noise."
+    return [f"[bold]{made.method}[/bold]: {made.why}.", table, noise, verdict]

@@ -1,0 +1,160 @@
+"""A contract is read strictly, states every bound, and has one digest for what it declares."""
+
+import copy
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contract.declared import contract
+from tacit import InvalidInput
+from tacit.contract.contract import contract_of, read_contract
+
+FILE = """
+[privacy]
+epsilon = 1.0
+[target]
+column = "bought"
+positive = ["yes"]
+[learning]
+horizon = 1000
+[columns]
+age = { range = [0, 100] }
+"hours per week" = { range = [0, 80] }
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tacit.toml"
+
+
+def test_a_file_states_the_plan(path):
+    path.write_text("\ufeff" + FILE)
+    made = read_contract(path)
+    assert (made.epsilon, made.delta, made.neighbours) == (1.0, 1e-6, "replace")
+    assert (made.dimension, made.feature_names, made.horizon) == (2, ("age", "hours per week"), 1000)
+    plan = made.plan(on_bad="zero", seed=3)
+    assert (plan.private.horizon, plan.private.seed, plan.private.problem.on_bad) == (1000, 3, "zero")
+    assert (plan.private.problem.dimension, plan.private.problem.feature_bound) == (2, math.sqrt(2))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("epsilon = 1.0", "", "privacy.epsilon is missing. State the total budget"),
+        ("epsilon = 1.0", 'epsilon = "1.0"', "privacy.epsilon must be a number, got '1.0'. Write it without quotes"),
+        ("epsilon = 1.0", "epsilon = true", "privacy.epsilon must be a number"),
+        ("epsilon = 1.0", "epsilon = -1", "epsilon must be positive"),
+        ("epsilon = 1.0", "epsilon = nan", "epsilon must be positive"),
+        ("epsilon = 1.0", "epsilon = 1\ndelta = 1.5", "delta must lie"),
+        ("epsilon = 1.0", "epsilon = 1\ndetla = 1e-5", "privacy.detla is unknown. Did you mean delta"),
+        ("epsilon = 1.0", 'epsilon = 1\nneighbours = "remove"', "privacy.neighbours must be one of replace, zero-out"),
+        ("epsilon = 1.0", 'epsilon = "?"', 'privacy.epsilon is still "\\?"'),
+        ('column = "bought"', "", "target.column is missing. Name the column"),
+        ('column = "bought"', "column = 3", "target.column must be a text"),
+        ('positive = ["yes"]', "", "state one of classes, positive and range for the target bought, not none"),
+        ('positive = ["yes"]', 'positive = ["yes"]\nrange = [0, 1]', "not positive and range"),
+        ('positive = ["yes"]', 'classes = ["yes"]', "target.classes must be two or more"),
+        ('positive = ["yes"]', "range = [0, 1]\n[lerning]", "lerning is unknown. Did you mean learning"),
+        ('positive = ["yes"]', 'positive = "yes"', "target.positive must be a list"),
+        ("horizon = 1000", "horizon = 10.5", "learning.horizon must be a whole number"),
+        ("horizon = 1000", "horizon = 0", "learning.horizon must be a whole number"),
+        ("horizon = 1000", 'loss = "squared"', "the target bought has classes; learning.loss is squared. Use logistic"),
+        ("horizon = 1000", 'loss = "log"', "learning.loss must be one of"),
+        ("horizon = 1000", "seed = 1", "learning.seed is unknown"),
+        ("horizon = 1000", "feature_bound = 0", "learning.feature_bound must be positive"),
+        ("horizon = 1000", "intercept = 1", "learning.intercept must be true or false"),
+        ("horizon = 1000", "release = 0", "learning.release must be one of"),
+        ("horizon = 1000", "release = true", "learning.release must be one of"),
+        ("age =", "bought =", "bought is declared twice"),
+        ("{ range = [0, 100] }", '"?"', "state the range of age. Fill in columns.age"),
+        ("{ range = [0, 100] }", '{ range = ["?", 100] }', "state the range of age"),
+        ("[columns]", "[columns]\n[columns.age]\nhash = 2\n[other]", "other is unknown"),
+        ("[privacy]", "[privacy", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_a_remedy(path, old, new, words):
+    path.write_text(FILE.replace(old, new, 1))
+    assert path.read_text() != FILE
+    with pytest.raises(InvalidInput, match=words):
+        read_contract(path)
+
+
+def test_all_that_is_open_is_named_at_once():
+    data = {"privacy": {"epsilon": "?"}, "target": {"column": "?"}, "columns": {f"c{i}": "?" for i in range(30)}}
+    with pytest.raises(InvalidInput, match=r"Open as well: target.column, columns.c0, .* and more"):
+        contract_of(data)
+
+
+def test_a_file_without_columns_or_with_ignored_ones_alone_is_refused():
+    data = {"privacy": {"epsilon": 1}, "target": {"column": "y", "range": [0, 1]}}
+    with pytest.raises(InvalidInput, match=r"\[columns\] is missing or empty"):
+        contract_of(data)
+    with pytest.raises(InvalidInput, match="no column is left to learn from"):
+        contract_of(data | {"columns": {"x": {"ignore": True}}})
+    with pytest.raises(InvalidInput, match="columns must be a table"):
+        contract_of(data | {"columns": [1]})
+
+
+def test_two_features_never_share_a_name():
+    with pytest.raises(InvalidInput, match="same name"):
+        contract(columns={"town": {"categories": ["Oslo"]}, "town=Oslo": {"range": [0, 1]}})
+
+
+def test_the_default_bound_is_the_longest_row_and_never_scales_one_down():
+    made = contract()
+    assert made.feature_bound == 2.0  # age, town, floor, ip
+    longest = np.zeros((1, made.dimension))
+    longest[0, [0, 1, 3, 6]] = 1.0
+    bounded, _ = made.request().problem(made.dimension).bound(longest, [1.0])
+    assert np.allclose(bounded[0, :-1], longest[0], rtol=1e-9)
+    assert contract(feature_bound=1.5).feature_bound == 1.5
+
+
+@pytest.mark.parametrize("target", ["positive", "classes", "range"])
+def test_what_is_declared_declares_the_same(target):
+    made = contract(target, horizon=500, release=7, feature_bound=2.0, radius=3.0, intercept=False, method="ftrl")
+    assert contract_of(made.declared) == made
+    assert contract_of(made.declared).digest == made.digest
+
+
+def test_losses_with_settings_keep_them():
+    made = contract("range", loss="quantile", quantile=0.9)
+    assert contract_of(made.declared) == made
+    assert made.plan().private.problem.loss.level == 0.9
+    made = contract("range", loss="huber", huber_width=0.5)
+    assert contract_of(made.declared) == made
+
+
+def test_the_digest_sees_every_change():
+    made = contract()
+    others = [
+        replace(made, epsilon=2.0),
+        replace(made, delta=1e-7),
+        replace(made, columns=made.columns[::-1]),
+        replace(made, columns=made.columns[:-1]),
+        replace(made, horizon=9),
+        replace(made, intercept=False),
+        contract("classes"),
+    ]
+    assert len({made.digest, *(other.digest for other in others)}) == 1 + len(others)
+    assert copy.deepcopy(made).digest == made.digest == "bcb4de7801c0d15c1b2063c94efce8c9"
+
+
+def test_labels_and_predictions_agree():
+    assert contract("classes").plan().private.problem.outputs == 3
+    assert contract("range").plan().private.problem.label_bound == 5.0
+    assert contract("range").decode_predictions(np.array([-9.0, 0.0, 2.5])).tolist() == [0.0, 5.0, 7.5]
+    assert contract("classes").decode_predictions(np.array([[0.0, 2.0, 1.0]])).tolist() == ["maybe"]
+    assert contract("positive").decode_predictions(np.array([-1.0, 1.0])).tolist() == ["rest", "yes"]
+
+
+def test_the_guarantee_names_what_is_public():
+    made = contract()
+    sentence = made.guarantee(made.plan())
+    assert "(1, 1e-06)-differentially private" in sentence
+    assert "number and order of examples are public" in sentence
+    assert "names of the columns" in sentence
+    assert made.guarantee(made.plan(seed=1)).startswith("Simulation: not private.")

@@ -1,0 +1,77 @@
+"""A line of JSON is a row, whatever stands in it."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.declared import contract, csv, read
+from tacit import InvalidInput
+
+WHOLE = [
+    {"age": 50, "town": "Oslo", "floor": 1, "ip": "10.0.0.1", "note": [1], "bought": "yes"},
+    {"age": "25", "town": "Rome", "floor": 7.0, "bought": "no", "more": {}},
+    {"age": 1e1, "town": None, "floor": "x", "ip": "b", "bought": True},
+]
+CORRUPTION = st.one_of(
+    st.binary(max_size=30).map(lambda b: b.replace(b"\n", b" ")),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["age", "town", "bought"]), inner),
+    ).map(lambda value: json.dumps(value).encode()),
+    st.sampled_from(
+        [b"[" * 20_000, b"{", b'{"age": ' + b"9" * 5_000 + b"}", b'{"age": "\\ud800", "ip": "\\ud800"}', b"", b"\r"]
+    ),
+)
+
+
+def lines(*records):
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def test_the_same_rows_as_csv():
+    rows = ["50,Oslo,1,10.0.0.1,hi,yes", "25,Rome,7,,,no", "10,,x,b,,true"]
+    [plain], [objects] = read(contract(), csv(*rows)), read(contract(), lines(*WHOLE), format="json")
+    assert np.array_equal(plain.X, objects.X)
+    assert np.array_equal(plain.y, objects.y)
+    assert objects.lines.tolist() == [1, 2, 3]
+
+
+@pytest.mark.privacy
+@given(CORRUPTION, st.integers(0, 2))
+def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
+    whole = lines(*WHOLE).splitlines(keepends=True)
+    changed = [*whole[:place], corrupt + b"\n", *whole[place + 1 :]]
+    [before] = read(contract(), b"".join(whole), format="json", bad_rows="zero")
+    [after] = read(contract(), b"".join(changed), format="json", bad_rows="zero")
+    rest = np.arange(3) != place
+    assert len(after.X) == 3
+    assert np.array_equal(before.X[rest], after.X[rest], equal_nan=True)
+    assert np.array_equal(before.y[rest], after.y[rest], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"age": 1', "line 1: it is no JSON"),
+        (b"\xff", "it is no JSON"),
+        (b"[1]", "it is no object in braces"),
+        (b'{"age": [1], "bought": "yes"}', "age is a list"),
+        (b'{"age": 1, "bought": {}}', "bought is an object"),
+        (b'{"bought": "yes"}', "age is missing"),
+        (b'{"age": NaN, "bought": "yes"}', "age is missing"),
+        (b'{"age": Infinity, "bought": "yes"}', "age is inf, which is not a number"),
+        (b'{"age": true, "bought": "yes"}', "age is True, which is not a number"),
+        (b'{"age": 1}', "bought is missing"),
+        (b"", "it is no JSON"),
+        (b'{"age": "' + b"1" * 2**20 + b'"}', "longer than"),
+    ],
+)
+def test_bad_rows_are_named(line, words):
+    with pytest.raises(InvalidInput, match=words):
+        read(contract(), line + b"\n", format="json")
+    [batch] = read(contract(), line + b"\n", format="json", bad_rows="zero")
+    assert np.isnan(batch.X).all()
+    assert np.isnan(batch.y).all()

@@ -1,0 +1,206 @@
+"""`tacit init`, `check` and `predict`, from a header to predictions; each in one sentence where it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tacit.cli import app
+from tacit.contract.contract import read_contract
+from tacit.contract.model_file import write_model
+from tacit.contract.rows import open_rows
+from tacit.errors import InvalidInput
+from tacit.estimators.stream import Stream
+
+STATED = [
+    *["--target", "bought", "--classes", "no,yes", "--epsilon", "2", "--horizon", "40"],
+    *["--range", "age=0:100", "--categories", "town=Oslo,Rome", "--hash", "ip=4", "--ignore", "note"],
+]
+ROWS = [f"{i},{['Oslo', 'Rome'][i % 2]},10.0.0.{i % 3},hi,{['no', 'yes'][i > 20]}" for i in range(40)]
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "120"}, **options)
+
+
+def tacit(*arguments, **options):
+    """Through the real entry point."""
+    code = "from tacit.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with data, a contract and a model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sales.csv").write_text("\n".join(["age,town,ip,note,bought", *ROWS, ""]))
+    assert run("init", "sales.csv", *STATED).exit_code == 0
+    made = read_contract("tacit.toml")
+    stream = Stream(made.plan(seed=1))
+    for batch in open_rows(made, "sales.csv"):
+        stream.learn(batch.X, batch.y)
+    write_model("model.json", made, stream)
+    return tmp_path
+
+
+def test_what_is_stated_makes_a_whole_contract(folder):
+    made = read_contract("tacit.toml")
+    assert (made.epsilon, made.horizon, made.target.names) == (2.0, 40, ("no", "yes"))
+    assert made.feature_names == ("age", "town=Oslo", "town=Rome", "ip#0", "ip#1", "ip#2", "ip#3")
+
+
+def test_init_reads_no_row(tmp_path, monkeypatch):
+    """Only the header is ever written to the pipe, and the command ends."""
+    monkeypatch.chdir(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tacit", "init", "-", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        process.stdin.write(b"age,bought\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.read())
+    assert answer == {
+        "written": "tacit.toml",
+        "open": ["privacy.epsilon", "target.column", "target.classes", "columns.age", "columns.bought"],
+    }
+
+
+def test_an_open_contract_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sales.csv").write_text("Elevation,bought\n")
+    done = run("init", "sales.csv", "--target", "bought", "--positive", "yes", "--epsilon", "1")
+    assert 'Fill in what is "?" (columns.Elevation), then: tacit check tacit.toml' in done.stdout
+    done = tacit("check", "tacit.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "state the range of Elevation" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_init_overwrites_nothing_unless_it_is_told_to(folder):
+    before = (folder / "tacit.toml").read_text()
+    done = run("init", "sales.csv")
+    assert isinstance(done.exception, InvalidInput)
+    assert "say --force" in str(done.exception)
+    assert (folder / "tacit.toml").read_text() == before
+    assert run("init", "sales.csv", "--force").exit_code == 0
+    assert (folder / "tacit.toml").read_text() != before
+
+
+def test_init_takes_names_where_there_is_no_header(folder):
+    done = run("init", "rows.jsonl", "--columns", "age,bought", "--out", "b.toml", "--target", "bought", "--json")
+    assert json.loads(done.stdout)["open"] == ["privacy.epsilon", "target.classes", "columns.age"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_init_asks_at_a_terminal(tmp_path):
+    """Questions go to the side, and answers into the contract; --yes asks none."""
+    import pty
+
+    (tmp_path / "sales.csv").write_text("age,bought\n")
+    for arguments, answers in ((["--yes"], b""), (["--force"], b"1\nbought\nno,yes\n0:100\n")):
+        ours, theirs = pty.openpty()
+        os.write(ours, answers)
+        done = subprocess.run(
+            [sys.executable, "-m", "tacit", "init", "sales.csv", *arguments],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            cwd=tmp_path,
+        )
+        os.close(ours)
+        os.close(theirs)
+        assert ("epsilon, the total budget" in done.stderr) == bool(answers)
+    assert read_contract(tmp_path / "tacit.toml").feature_names == ("age",)
+
+
+def test_check_explains_the_guarantee_for_people(folder):
+    text = " ".join(run("check", "tacit.toml").stdout.split())
+    for words in (
+        "(2, 1e-06)-differentially private",
+        "Whoever sees every model that is published, and knows all rows but one",
+        "What is public - every published model",
+        "7 features predict bought, one of no, yes.",
+        "No row is longer than 1.732, so none is scaled down",
+        "a number from 0 to 100",
+        "anything, hashed into 4",
+        "pftrl",
+        "burn-in",
+        "noise on an entry of a sum",
+    ):
+        assert words in text, words
+
+
+def test_check_warns_where_nothing_can_be_learnt(folder):
+    run("init", "sales.csv", *STATED, "--epsilon", "0.01", "--force")
+    text = " ".join(run("check").stdout.split())
+    assert "Nothing useful can be learnt at this budget in 40 rounds" in text
+
+
+def test_check_for_machines(folder):
+    answer = json.loads(run("check", "tacit.toml", "--json").stdout)
+    made = read_contract("tacit.toml")
+    assert answer["digest"] == made.digest
+    assert answer["plan"] == json.loads(json.dumps(made.plan().as_data()))
+    assert [c["features"] for c in answer["columns"]] == [1, 2, 4, 0]
+    assert answer["dimension"] == 7
+
+
+def test_names_that_look_like_markup_are_shown(folder):
+    text = (folder / "tacit.toml").read_text().replace("age =", '"[red]age" =')
+    (folder / "markup.toml").write_text(text)
+    assert "[red]age" in run("check", "markup.toml").stdout
+
+
+def test_predictions_of_a_file_a_pipe_and_for_machines_agree(folder):
+    """And are those of the library; labels are not needed."""
+    done = run("predict", "model.json", "sales.csv", "--out", "p.csv")
+    assert (done.exit_code, done.stdout) == (0, "")
+    head, *lines = (folder / "p.csv").read_text().splitlines()
+    assert (head, len(lines), set(lines) <= {"no", "yes"}) == ("prediction", 40, True)
+    made = read_contract("tacit.toml")
+    [batch] = open_rows(made, "sales.csv", labelled=False)
+    stream = Stream(made.plan(seed=1))
+    [labelled] = open_rows(made, "sales.csv")
+    stream.learn(labelled.X, labelled.y)
+    scores = stream.plan.private.problem.predict(stream.model, batch.X)
+    assert lines == made.decode_predictions(scores).tolist()
+    unlabelled = "\n".join(["age,town,ip", *(",".join(row.split(",")[:3]) for row in ROWS)])
+    piped = tacit("predict", "model.json", "-", input=unlabelled)
+    assert piped.stdout.splitlines() == [head, *lines]
+    machines = run("predict", "model.json", "sales.csv", "--json", "--proba").stdout.splitlines()
+    assert [json.loads(line)["prediction"] for line in machines] == lines
+    chances = np.array([list(json.loads(line)["probabilities"].values()) for line in machines])
+    assert np.allclose(chances.sum(axis=1), 1.0)
+    assert ((chances[:, 1] > 0.5) == (np.array(lines) == "yes")).all()
+    assert run("predict", "model.json", "sales.csv", "--proba").stdout.startswith("prediction,probability_no,")
+
+
+def test_a_bad_row_stops_and_leaves_no_half_file_or_is_left_blank(folder):
+    (folder / "bad.csv").write_text("age,town,ip\n1,Oslo,a\nold,Rome,b\n2,Oslo,a\n")
+    done = tacit("predict", "model.json", "bad.csv", "--out", "p.csv")
+    assert done.returncode == 2
+    assert "line 3: age is 'old', which is not a number" in done.stderr
+    assert "--bad-rows blank" in done.stderr
+    assert not [name for name in os.listdir(folder) if "p.csv" in name]
+    assert run("predict", "model.json", "bad.csv", "--out", "p.csv", "--bad-rows", "blank").exit_code == 0
+    lines = (folder / "p.csv").read_text().splitlines()
+    assert (len(lines), lines[2]) == (4, '""')
+    blank = run("predict", "model.json", "bad.csv", "--json", "--proba", "--bad-rows", "blank").stdout.splitlines()[1]
+    assert json.loads(blank) == {"prediction": None, "probabilities": {"no": None, "yes": None}}
+
+
+def test_the_draft_is_toml_that_explains_itself(folder):
+    run("init", "sales.csv", "--out", "draft.toml")
+    text = (folder / "draft.toml").read_text()
+    assert tomllib.loads(text)["columns"]["age"] == "?"
+    for words in ("Nothing here was read off its rows", "range = [low, high]", "horizon", "feature_bound"):
+        assert words in text

@@ -1,0 +1,125 @@
+"""The command's manners: every command shows an example and speaks JSON, help is quick, refusals are one sentence."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from tacit.cli import PANELS, app
+
+
+def leaves(command, name="tacit"):
+    """Every command by its full name, those of groups included."""
+    children = getattr(command, "commands", None)
+    if not children:
+        return {name: command}
+    return {full: leaf for child, sub in children.items() for full, leaf in leaves(sub, f"{name} {child}").items()}
+
+
+COMMANDS = leaves(get_command(app))
+
+
+def tacit(*arguments, code="from tacit.cli import main; main()", **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "100", "TACIT_DEBUG": ""} | environment,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example_of_itself(name):
+    """And the example's options are its own."""
+    [example] = re.findall(rf"Example: ({re.escape(name)}(?: .*)?)", " ".join(COMMANDS[name].help.split()))
+    known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+    assert set(re.findall(r"(?<= )--[\w-]+", example)) <= known
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_speaks_json(name):
+    assert "--json" in {option for parameter in COMMANDS[name].params for option in parameter.opts}
+
+
+def test_help_is_a_tour():
+    """Commands in the order of use, and a workflow at the end."""
+    text = tacit("--help").stdout
+    places = [text.index(panel) for panel in PANELS]
+    assert places == sorted(places)
+    tour = text[text.index("From a file to a private model") :]
+    steps = [tour.index(f"tacit {step}") for step in ("init", "check", "learn", "predict")]
+    assert steps == sorted(steps)
+
+
+def test_no_arguments_show_the_help():
+    assert tacit().stdout.count("Usage: tacit") == 1
+
+
+def test_help_takes_less_than_a_third_of_a_second():
+    """Of processor time, the best of five."""
+    taken = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert tacit("--help").returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(taken) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["plan"], "tacit: Missing option '--epsilon'. Try tacit plan --help."),
+        (["nothing"], "tacit: No such command 'nothing'. Try tacit --help."),
+        (["check", "--jsno"], "tacit: No such option: --jsno"),
+        (["privacy", "--epsilon", "much", "--delta", "1"], "tacit: Invalid value for '--epsilon'"),
+        (["check", "nowhere.toml"], "tacit: nowhere.toml cannot be read: No such file or directory. Draft a contract"),
+        (["predict", "nowhere.json", "-"], "tacit: nowhere.json cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_and_exit_2(arguments, words):
+    done = tacit(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(words)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_debug_shows_where():
+    """Before the command, or in the environment."""
+    for done in (tacit("--debug", "check", "nowhere.toml"), tacit("check", "nowhere.toml", TACIT_DEBUG="1")):
+        assert done.returncode == 2
+        assert "Traceback" in done.stderr
+        assert done.stderr.splitlines()[-1].startswith("tacit: nowhere.toml cannot be read")
+
+
+INTERRUPTED = """
+from tacit import audit, cli
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+audit.audit = interrupt
+cli.main()
+"""
+
+
+def test_an_interruption_is_exit_130_without_a_traceback():
+    done = tacit("audit", "pigd", code=INTERRUPTED)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("typed", "wanted"), [("tacit pl", "plan"), ("tacit check --js", "--json")])
+def test_shells_complete_commands_and_options(typed, wanted):
+    words = len(typed.split()) - 1
+    done = tacit(_TACIT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
+    assert wanted in done.stdout.split()
+
+
+def test_every_command_has_its_place_in_the_tour():
+    """Whoever adds a command says when it is used."""
+    listed = [command.__name__ for commands in PANELS.values() for command in commands]
+    assert {name.split()[1] for name in COMMANDS} == {*listed, "reproduce"}
