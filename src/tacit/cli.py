@@ -24,7 +24,7 @@ from tacit.reproduce_cli import app as reproduce
 TOUR = """\
 [bold]From a file to a private model[/bold]
 
-tacit init trees.csv                        [dim]drafts tacit.toml from the header alone[/dim]
+tacit init trees.csv                        [dim]drafts tacit.toml from its header[/dim]
 
 tacit check tacit.toml                      [dim]explains what it promises[/dim]
 
