@@ -72,10 +72,11 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | Non
     """The rows; a file's header is read now, that of a pipe when it comes."""
     from tacit.contract.rows import open_rows
 
-    if data != "-":
-        return open_rows(contract, data, bad_rows=bad_rows, format=format)
-    source: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a thread waits on it: it is to hold no lock
-    return (batch for part in (0,) for batch in open_rows(contract, source, bad_rows=bad_rows, format=format))
+    def piped() -> Iterator[Any]:
+        source: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a thread waits on it: it is to hold no lock
+        yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
+
+    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
 
 
 def _size(data: str) -> int:

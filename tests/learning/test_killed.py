@@ -170,6 +170,26 @@ def test_a_signal_ends_a_process_that_waits_for_a_pipe_that_stays_open(tmp_path)
     assert complaints == b""
 
 
+def peak_memory(folder, rows):
+    """Of a process that learns from so many rows, in megabytes."""
+    folder.mkdir()
+    toml, data = write_case(folder, rows, horizon=1_000_000, release='"auto"')
+    process = start(COMMAND, "learn", toml, data, "--out", folder / "run", "--quiet")
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0
+    return used.ru_maxrss / 1024.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Ten times the rows, and a few megabytes more."""
+    small, large = (peak_memory(tmp_path / str(rows), rows) for rows in (100_000, 1_000_000))
+    assert large < 500.0
+    assert large < small + 60.0
+
+
 def test_rows_of_the_case_are_prefixes():
     """What resuming in these tests rests on."""
     assert rows_of(60)[:20] == rows_of(20)

@@ -119,6 +119,15 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["page"]
 
 
+def test_a_file_is_no_more_open_than_others_of_its_owner(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_whole(tmp_path / "page", "text", 0o644)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o600
+
+
 def test_short_writes_are_continued(tmp_path, monkeypatch):
     """A system may take less than it was given."""
     real = os.write

@@ -36,7 +36,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.chmod(temporary, mode)
+            os.chmod(temporary, mode & ~_mask())
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -46,6 +46,13 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
             os.unlink(temporary)
         raise
     sync_folder(path.parent)
+
+
+def _mask() -> int:
+    """What this process takes from the modes of new files; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write_at(path: Path, place: int, data: bytes) -> None:

@@ -81,9 +81,9 @@ def bring_up(path: Path, written: int, unwritten: bytes, k: int) -> None:
 
 
 def last_lines(path: Path, count: int) -> list[dict[str, Any]]:
-    """The last releases of a file, oldest first; those that fit into 16 MB."""
+    """The last releases of a file, oldest first; those that fit into 4 MB."""
     size = path.stat().st_size if path.exists() else 0
-    place = max(0, size - 2**24)
+    place = max(0, size - 2**22)
     lines = _part(path, place, size - place).split(b"\n")[:-1]
     return [json.loads(line) for line in (lines[1:] if place else lines)[-count:]]
 
