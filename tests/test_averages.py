@@ -27,7 +27,7 @@ from tacit import (
     geometric,
     pftrl,
 )
-from tacit.averages import average, late_average, running_average
+from tacit.averages import average, late_average, late_averages, running_average
 from tacit.datasets import linear_regression
 from tacit.regret import best_in_hindsight, ftrl_regret_bound
 
@@ -172,3 +172,13 @@ def test_a_late_average_leaves_what_it_was_given():
     mean = np.ones(2)
     late_average(all_of([5], [[3.0, 3.0]]), mean, since=4)
     assert (mean == 1.0).all()
+
+
+def test_late_averages_are_late_average_after_each_release():
+    """To the last bit, however many came before."""
+    points = np.random.default_rng(5).normal(size=(9, 4))
+    releases = Releases(np.arange(3, 30, 3), 1, points, points, np.ones(9), False)
+    rows = late_averages(releases)
+    for i in range(9):
+        np.testing.assert_array_equal(rows[i], late_average(releases[: i + 1]))
+    np.testing.assert_array_equal(late_averages(releases[4:], rows[3], 12), rows[4:])

@@ -101,6 +101,25 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     return kept
 
 
+def late_averages(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
+    """After each release, the `late_average` of all so far, to the last bit: an array with one row a release.
+
+    >>> import numpy as np
+    >>> from tacit import Releases
+    >>> points, two = np.array([[4.0], [8.0]]), np.ones(2)
+    >>> late_averages(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0).ravel()
+    array([4., 6.])
+    """
+    from tacit.kernels.averaging import late_mean
+
+    means = np.empty_like(releases.points)
+    kept = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    for i, rounds in enumerate(releases.rounds):
+        late_mean(kept, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0)
+        means[i], since = kept, int(rounds)
+    return means
+
+
 def _means(releases: Sequence[Release], share: float, first: Array | None, until: int | None) -> Array:
     """For each point the mean over the last rounds up to its own: a difference of two sums from the beginning."""
     if len(releases) == 0:

@@ -16,6 +16,7 @@ from tacit import __version__
 from tacit.audit_cli import audit
 from tacit.contract_cli import check, init, predict
 from tacit.errors import TacitError
+from tacit.learn_cli import learn
 from tacit.plan_cli import plan
 from tacit.privacy_cli import errata, privacy
 from tacit.reproduce_cli import app as reproduce
@@ -23,19 +24,19 @@ from tacit.reproduce_cli import app as reproduce
 TOUR = """\
 [bold]From a file to a private model[/bold]
 
-tacit init trees.csv              [dim]drafts tacit.toml from the header alone[/dim]
+tacit init trees.csv                        [dim]drafts tacit.toml from its header[/dim]
 
-tacit check tacit.toml            [dim]explains what it promises[/dim]
+tacit check tacit.toml                      [dim]explains what it promises[/dim]
 
-tacit learn tacit.toml trees.csv  [dim]learns, and publishes models[/dim]
+tacit learn tacit.toml trees.csv            [dim]learns, and publishes models[/dim]
 
-tacit predict model.json new.csv  [dim]predicts with the last of them[/dim]
+tacit predict tacit-run/model.json new.csv  [dim]predicts with the last of them[/dim]
 
 Each command shows an example: tacit init --help. For machines there is --json.
 """
 
 PANELS = {
-    "Learn from a file, in this order": (init, check, predict),
+    "Learn from a file, in this order": (init, check, learn, predict),
     "Before there is data": (plan, privacy),
     "Look behind it": (audit, errata),
 }

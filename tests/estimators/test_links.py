@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import L2Ball, Logistic, OneHot, Problem, Softmax, Squared
+from tacit import Hinge, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared
 from tacit.estimators.links import classes_of, probabilities
 
 TWO = [Problem(Logistic(), L2Ball(1.0), 2), Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)]
@@ -40,3 +40,12 @@ def test_least_squares_reads_probabilities_off_scores():
     assert probabilities(TWO[1], np.array([0.5, -3.0])).tolist() == [[0.25, 0.75], [1.0, 0.0]]
     row = np.array([[0.75, -0.25, -0.25, -0.25]])
     assert probabilities(MANY[1], row)[0, 0] == pytest.approx(1.0)
+
+
+def test_scores_of_the_hinge_are_no_probabilities():
+    with pytest.raises(InvalidInput, match="scores of Hinge are no probabilities"):
+        probabilities(Problem(Hinge(), L2Ball(1.0), 2), np.zeros(3))
+
+
+def test_tiny_probabilities_are_not_lost():
+    assert probabilities(TWO[0], np.array([40.0]))[0, 0] == pytest.approx(np.exp(-40.0))

@@ -6,9 +6,10 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from tacit.arrays import Array, Integers
-from tacit.problem.losses import Logistic
+from tacit.errors import InvalidInput
+from tacit.problem.losses import Logistic, Squared
 from tacit.problem.problem import Problem
-from tacit.problem.scores import Softmax
+from tacit.problem.scores import OneHot, Softmax
 
 
 def classes_of(scores: Array) -> Integers:
@@ -32,8 +33,12 @@ def probabilities(problem: Problem, scores: Array) -> Array:
     """
     if isinstance(problem.loss, Softmax):
         return np.asarray(softmax(scores, axis=1))
-    if scores.ndim == 1:
-        second = expit(scores) if isinstance(problem.loss, Logistic) else np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
+    if isinstance(problem.loss, Logistic):
+        return np.column_stack([expit(-scores), expit(scores)])
+    if isinstance(problem.loss, Squared):
+        second = np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
         return np.column_stack([1.0 - second, second])
+    if not isinstance(problem.loss, OneHot):
+        raise InvalidInput(f"scores of {type(problem.loss).__name__} are no probabilities. Learn with logistic loss.")
     share = np.clip(scores + 1.0 / problem.outputs, 1e-12, 1.0)
     return np.asarray(share / share.sum(axis=1, keepdims=True))

@@ -83,7 +83,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearSVC(PrivateClassifier):
-    """A linear classifier by the hinge loss, private as a whole; with more than two classes by softmax.
+    """A linear classifier by the hinge loss, with any number of classes, private as a whole.
 
     Parameters
     ----------

@@ -1,0 +1,116 @@
+"""`tacit learn`: it wires the contract's rows to a run, tells what happens, and says how to go on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+    from collections.abc import Iterator
+
+    from tacit.contract.contract import Contract
+    from tacit.learning.loop import Ending
+    from tacit.learning.run import Run
+
+BadRows = Literal["stop", "zero"]
+Format = Literal["csv", "json", "parquet"]
+
+
+def learn(
+    contract: Annotated[Path, typer.Argument(help="What was declared: a tacit.toml.", show_default=False)],
+    data: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet; - for standard input.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="DIR")] = Path("tacit-run"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the folder's run stopped.")] = False,
+    bad_rows: Annotated[BadRows, typer.Option(help="Stop at a bad row, or let it count without influence.")] = "stop",
+    format: Annotated[Format | None, typer.Option(help="Of the data; by its ending if left out.")] = None,
+    diagnostics: Annotated[
+        bool, typer.Option("--diagnostics", help="NOT PRIVATE: add figures made of exact rows to the report.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Simulate: the noise protects nobody.", min=0)] = None,
+    commit_every: Annotated[float, typer.Option(help="Seconds between commits while rows flow.", min=0.0)] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but refusals.")] = False,
+) -> None:
+    """Learn in one pass, publish models as you go, and survive a crash at any moment.
+
+    Writes models.jsonl (every release), model.json (the one to use), report.html, and state.npz, which is secret.
+    Exit status 0 at the end of the input, 2 if a row or the run is refused, 130 or 143 if interrupted.
+
+    Example: tacit learn tacit.toml data.csv --out run
+    """
+    from tacit.contract.contract import read_contract
+    from tacit.learning import run as runs
+    from tacit.learning.account import write_report
+    from tacit.learning.diagnostics import Diagnostics
+    from tacit.learning.durable import locked
+    from tacit.learning.loop import learn_from
+    from tacit.learning.progress import Progress
+
+    declared = read_contract(contract)
+    plan = declared.plan(on_bad="zero", seed=seed)  # bad rows are the reader's to stop at, so that both go on alike
+    rows = _rows(declared, data, bad_rows, format)
+    out.mkdir(parents=True, exist_ok=True)
+    with locked(out):
+        open_run = runs.resume if resume else runs.begin
+        run = open_run(
+            runs.Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
+        )
+        classifies = bool(declared.target.names)
+        watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
+        with Progress(_size(data), quiet or as_json) as progress:
+            ending = learn_from(run, rows, watch, progress)
+        write_report(run, declared, ending, watch)
+    _say(run, declared, ending, as_json, quiet)
+    _end(ending)
+
+
+def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | None) -> Iterator[Any]:
+    """The rows; a file's header is read now, that of a pipe when it comes."""
+    from tacit.contract.rows import open_rows
+
+    def piped() -> Iterator[Any]:
+        source: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a thread waits on it: it is to hold no lock
+        yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
+
+    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
+
+
+def _size(data: str) -> int:
+    return os.path.getsize(data) if data != "-" and os.path.isfile(data) else 0
+
+
+def _publish(run: Run, contract: Contract) -> None:
+    from tacit.contract.model_file import write_model
+    from tacit.learning.durable import sync_folder
+
+    write_model(run.folder.model, contract, run.stream)
+    sync_folder(run.folder.path)
+
+
+def _say(run: Run, contract: Contract, ending: Ending, as_json: bool, quiet: bool) -> None:
+    from tacit.learning.account import as_data, outcome
+
+    if as_json:
+        from tacit.experiments.experiment import json_text
+
+        typer.echo(json_text(as_data(run, contract, ending)))
+    elif not quiet:
+        spent = run.stream.spent
+        typer.echo(outcome(run, ending))
+        typer.echo(
+            f"{run.stream.k:,} models released; spent epsilon = {spent.epsilon:.4g} of {contract.epsilon:g} at delta = "
+            f"{spent.delta:g}.{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
+        )
+        typer.echo(f"{run.folder.path}: model.json, models.jsonl, report.html; state.npz is secret.")
+
+
+def _end(ending: Ending) -> None:
+    """The exit status; a refusal is said by the command as all are."""
+    if ending.refusal is not None:
+        raise ending.refusal
+    if ending.status:
+        raise typer.Exit(ending.status)

@@ -1,0 +1,130 @@
+"""What a run says of itself when it ends: for its page, for people and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.contract.contract import Contract
+from tacit.learning.diagnostics import Diagnostics
+from tacit.learning.durable import write_whole
+from tacit.learning.journal import last_lines
+from tacit.learning.loop import Ending
+from tacit.learning.run import Run
+from tacit.mechanisms.sums import RunningSum
+from tacit.report.learnt import File, Learnt, Released, Weight, learnt_page
+
+_LARGEST = 20
+_POINTS = 200  # of the second half of the stream, and no more than these
+_SHOWN = 2_000  # releases that a page looks at; of more, some
+
+
+def outcome(run: Run, ending: Ending) -> str:
+    """How it ended, in a sentence."""
+    rows, left = f"{run.stream.t:,} rows", run.left
+    if ending.why == "interrupted":
+        return f"Interrupted after {rows}; everything up to there is committed. Go on with --resume."
+    if ending.why == "refused":
+        return f"Stopped after {rows}; everything up to there is committed."
+    if left == 0:
+        return f"Complete: all {rows} of the horizon were learnt."
+    if left is None:
+        return f"The input ended after {rows}. The stream has no end: go on with --resume when it has grown."
+    return f"The input ended after {rows}; {left:,} of the horizon remain. Go on with --resume when it has grown."
+
+
+def as_data(run: Run, contract: Contract, ending: Ending) -> dict[str, Any]:
+    """The run for machines; nothing in it is secret."""
+    spent = run.stream.spent
+    return {
+        "outcome": ending.why,
+        "sentence": outcome(run, ending),
+        "refusal": None if ending.refusal is None else str(ending.refusal),
+        "rows": run.stream.t,
+        "releases": run.stream.k,
+        "rounds_left": run.left,
+        "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "budget": {"epsilon": contract.epsilon, "delta": contract.delta},
+        "guarantee": contract.guarantee(run.stream.plan),
+        "simulated": run.stream.plan.private.seed is not None,
+        "files": {file.name: str(run.folder.path / file.name) for file in _files(False)},
+    }
+
+
+def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> None:
+    """Write the page; with diagnostics in it, for the owner's eyes alone."""
+    page = learnt_page(_learnt(run, contract, ending, diagnostics))
+    write_whole(run.folder.report, page, 0o644 if diagnostics is None else 0o600)
+
+
+def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
+    stream, plan, table = run.stream, run.stream.plan, run.stream.plan.private.timetable
+    sums = isinstance(plan.private.mechanism, RunningSum)
+    weights, models = _weights(run, contract)
+    coming = 0 if table.horizon is None else table.count - stream.k
+    return Learnt(
+        title=f"Private model of {contract.target.column}",
+        outcome=outcome(run, ending),
+        guarantee=contract.guarantee(plan),
+        public=_PUBLIC,
+        secret=_SECRET,
+        spent=stream.spent,
+        total=(contract.epsilon, contract.delta),
+        t=stream.t,
+        made=stream.k,
+        coming=coming,
+        releases=[Released(table.due(k) or 0, plan.private.calibrated.noise_sd(k)) for k in _some(1, stream.k)],
+        planned=[table.due(k) or 0 for k in _some(stream.k + 1, stream.k + coming)],
+        plan=plan.as_data(),
+        noise_on="a sum" if sums else "a model",
+        weights=weights,
+        models=models,
+        files=_files(diagnostics is not None),
+        simulated=plan.private.seed is not None,
+        diagnostics=None if diagnostics is None else diagnostics.as_data(),
+    )
+
+
+def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
+    """The largest weights, the intercept times its constant, and over how many points they swung."""
+    problem = run.stream.plan.private.problem
+    scale = np.ones((problem.outputs, problem.width))
+    scale[:, problem.dimension :] = problem.intercept
+    features = [*contract.feature_names, *(["intercept"] if problem.intercept else [])]
+    of = [f"{name}: " for name in contract.target.names] if problem.outputs > 1 else [""]
+    names = [f"{whose}{name}" for whose in of for name in features]
+    late = [line for line in last_lines(run.folder.models, _POINTS) if 2 * line["t"] > run.stream.t]
+    points = np.array([line.get("point", line["model"]) for line in late] or [run.stream.model])
+    weights, swing = run.stream.model * scale.ravel(), points.std(axis=0) * scale.ravel()
+    largest = np.argsort(-np.abs(weights), kind="stable")[:_LARGEST]
+    return [Weight(names[i], float(weights[i]), float(swing[i])) for i in largest], len(points)
+
+
+def _some(first: int, last: int) -> list[int]:
+    """Whole numbers from the first to the last, or so many of them, both ends among them."""
+    count = min(_SHOWN, last - first + 1)
+    return [first] if count == 1 else np.linspace(first, last, max(count, 0)).astype(int).tolist()
+
+
+def _files(diagnostics: bool) -> list[File]:
+    page = "this page, with what is not private in it: for you alone" if diagnostics else "this page: public"
+    return [
+        File("model.json", "the model to use, for tacit predict: public"),
+        File("models.jsonl", "every release, a line each: public"),
+        File("report.html", page),
+        File("state.npz", "where the stream stands: SECRET, as sensitive as the rows; needed to resume"),
+    ]
+
+
+_PUBLIC = (
+    "The contract: columns, ranges, categories, classes, budget, settings.",
+    "The number and the order of the rows, and so the rounds of all releases.",
+    "The size of the noise, which follows from the contract.",
+    "Every released model, and whatever is computed from them.",
+)
+_SECRET = (
+    "Every row, and everything computed from rows before noise is added: state.npz.",
+    "The noise, which is stored nowhere.",
+    "Which rows were cut or bad, and how well models do on the rows they were learnt from.",
+)

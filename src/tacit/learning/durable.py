@@ -1,0 +1,102 @@
+"""Files that survive a crash: each write is on the disk, whole, before the next begins."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tacit.errors import InvalidInput, StateConflict
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover
+    fcntl = None  # type: ignore[assignment]
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's names on the disk: a renamed file is only then safe from a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file by `text`, whole or not at all.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder) / "note", "all of it")
+    ...     (Path(folder) / "note").read_text()
+    'all of it'
+    """
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.chmod(temporary, mode & ~_mask())
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    sync_folder(path.parent)
+
+
+def _mask() -> int:
+    """What this process takes from the modes of new files; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def write_at(path: Path, place: int, data: bytes) -> None:
+    """Let a file end with `data` after its first `place` bytes; doing so twice is doing so once.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for data in (b"one, tor", b"one, two"):
+    ...         write_at(Path(folder) / "log", 0, data)
+    ...     write_at(Path(folder) / "log", 8, b", three")
+    ...     (Path(folder) / "log").read_text()
+    'one, two, three'
+    """
+    new = not path.exists()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        os.ftruncate(handle, place)
+        os.lseek(handle, place, os.SEEK_SET)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    if new:
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process alone, until the end of the block or of the process, however it ends.
+
+    The lock is advisory (`flock`). It does not cover a copy of the folder, nor network file systems that keep locks on
+    one machine only, nor programs that do not ask for it.
+    """
+    if fcntl is None:  # pragma: no cover
+        raise InvalidInput("this system has no flock, which keeps two runs apart. Learn on Linux or macOS.")
+    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StateConflict(
+                f"another process is learning in {folder}. Wait for it to end, or name another folder by --out."
+            ) from None
+        yield
+    finally:
+        os.close(handle)

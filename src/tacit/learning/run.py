@@ -1,0 +1,278 @@
+"""One run in one folder: what it learns is committed first and shown afterwards.
+
+**Order.** A commit, by `Run.commit`, is these steps, each on the disk before the next begins:
+
+1. learn a block of rows; its releases stay in memory;
+2. write one file, `state.npz`: the state after the block with what it has spent, the lines of `models.jsonl` that are
+   not written yet and the place where they go, the model, and the key and digest of all rows so far. It is written
+   beside the old one, synced, renamed over it, and the folder is synced;
+3. write those lines to that place of `models.jsonl`, and sync;
+4. replace `model.json`.
+
+**Claim.** Whenever the process, or the machine, stops: no round is shown twice with different noise; what the state
+says is spent is at least what everything shown has cost; and a resumed run counts every row once.
+
+*Proof.* Renaming is atomic, so `state.npz` is at every moment that of the last commit that finished step 2; call it S,
+after t rows and k releases. (i) *Shown implies committed.* Lines are written, and the model replaced, in steps 3 and 4
+only, after step 2 of the same commit; so every line shown has a number of at most k, and S has spent their cost, for
+spending never falls. (ii) *Shown once.* A line of S is text in S. A resumed run writes that text, at its place, and
+no other: `bring_up` refuses a file in which anything else stands there. Releases after the k-th that were made and
+lost were never written (i); that their rounds are made again, with fresh noise, shows nobody two of the same round.
+(iii) *Counted once.* S holds t, and the digest of the t rows it has seen. A resumed run hashes the first t rows of its
+input by the same key, refuses if the digests differ, and learns from the next row on. ∎
+
+The proof takes S to be the newest state. One restored from a backup is older: if it has made fewer releases than
+`models.jsonl` shows, it is refused; if `models.jsonl` is restored or lost as well, nothing in the folder can tell. Two
+processes in one folder are kept apart by a lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.arrays import Array, Arrays
+from tacit.errors import InvalidInput, StateConflict
+from tacit.estimators.stream import Stream
+from tacit.learning.digest import RowDigest
+from tacit.learning.durable import sync_folder, write_at
+from tacit.learning.journal import bring_up, lines_of
+from tacit.plan import Plan
+from tacit.state import new_name, read_beside, read_state
+
+_MOST_TEXT = 2**23  # bytes of lines that wait for a commit
+_MOST_ROWS = 2**13  # rows after which a commit may be due
+_WATCHED_ROWS = 2**8  # rows that one model is judged by
+_MOST_ENTRIES = 2**19  # of points that are released between two
+
+
+class Watch(Protocol):
+    """Looks at exact rows; what it keeps is committed with the secret state."""
+
+    def __call__(self, X: Array, y: Array, model: Array) -> None:
+        """The next rows, and the model in use before them."""
+
+    def arrays(self) -> Arrays:
+        """What it keeps."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where a run lives, and what its files are called."""
+
+    path: Path
+
+    @property
+    def state(self) -> Path:
+        """Secret: as sensitive as the rows."""
+        return self.path / "state.npz"
+
+    @property
+    def models(self) -> Path:
+        """Every release, public."""
+        return self.path / "models.jsonl"
+
+    @property
+    def model(self) -> Path:
+        """The model to use, public."""
+        return self.path / "model.json"
+
+    @property
+    def report(self) -> Path:
+        """For people."""
+        return self.path / "report.html"
+
+    def clear(self) -> None:
+        """Remove what a killed process left half-written."""
+        for name in ("state.npz", "model.json", "report.html"):
+            for leftover in self.path.glob(f".{name}.*"):
+                leftover.unlink()
+
+
+@dataclass
+class Run:
+    """A stream, the folder it is kept in, and what was learnt and not committed yet.
+
+    Parameters
+    ----------
+    folder : Folder
+        Held by `locked` for as long as this lives.
+    stream : Stream
+        What learns.
+    contract : str
+        Digest of what was declared; a run goes on under the same.
+    seen : RowDigest
+        Of the rows learnt from.
+    show : callable
+        Publishes the model, after each commit.
+    seconds : float
+        Least time between two commits, while rows come fast; ten times as long as one takes, if that is more, so that
+        a slow disk does not take most of the time. 0 commits after every block.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tacit.estimators.request import Request
+    >>> plan = Request("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     run = begin(Folder(Path(place)), plan, "digest of a contract")
+    ...     run.learn(np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([0.5, -0.5]))
+    ...     run.commit()
+    ...     again = resume(Folder(Path(place)), plan, "digest of a contract")
+    >>> again.stream.t, again.stream.k
+    (2, 2)
+    """
+
+    folder: Folder
+    stream: Stream
+    contract: str
+    seen: RowDigest
+    show: Callable[[Run], None] = lambda run: None
+    seconds: float = 1.0
+    written: int = 0
+    aside: Arrays = field(default_factory=dict)
+    _unwritten: list[bytes] = field(default_factory=list)
+    _committed: int = -1
+    _last: float = field(default_factory=time.monotonic)
+    _patience: float = 0.0
+
+    @property
+    def left(self) -> int | None:
+        """Rounds before the horizon; None if there is none."""
+        horizon = self.stream.plan.private.timetable.horizon
+        return None if horizon is None else horizon - self.stream.t
+
+    def learn(self, X: Array, y: Array, watch: Watch | None = None) -> None:
+        """Learn from rows, and commit where that is due; `watch` is shown each part and the model before it."""
+        start = 0
+        while start < len(y):
+            end = start + self._stride(min(len(y) - start, _MOST_ROWS if watch is None else _WATCHED_ROWS))
+            self._learn(X[start:end], y[start:end], watch)
+            start = end
+            self.commit_if_due()
+
+    def _stride(self, rows: int) -> int:
+        """How many of these rows to learn at once: not so many that they release too much."""
+        stream = self.stream
+        most = max(1, _MOST_ENTRIES // len(stream.model))
+        due = stream.plan.private.timetable.following(stream.k, stream.t + rows, most)
+        return int(due[-1]) - stream.t if len(due) == most else rows
+
+    def _learn(self, X: Array, y: Array, watch: Watch | None) -> None:
+        before = self.stream.model
+        releases = self.stream.learn(X, y)
+        self.seen.add(X, y)
+        if len(releases):
+            self._unwritten.append(lines_of(self.stream.plan, releases, before))
+        if watch is not None:
+            watch(X, y, before)
+            self.aside = watch.arrays()
+
+    def commit_if_due(self) -> None:
+        """Commit if the last time was long enough ago, or much waits."""
+        wait = max(self.seconds, self._patience) if self.seconds else 0.0
+        if time.monotonic() - self._last >= wait or sum(map(len, self._unwritten)) > _MOST_TEXT:
+            self.commit()
+
+    def commit(self) -> None:
+        """Steps 2, 3 and 4 of the order above; nothing, if nothing was learnt since."""
+        if self._committed == self.stream.t:
+            return
+        began, lines = time.monotonic(), b"".join(self._unwritten)
+        self.stream.dump(self.folder.state, self._beside(lines))
+        sync_folder(self.folder.path)
+        if lines:
+            write_at(self.folder.models, self.written, lines)
+        self.show(self)
+        self.written, self._unwritten, self._committed = self.written + len(lines), [], self.stream.t
+        self._last = time.monotonic()
+        self._patience = 10.0 * (self._last - began)
+
+    def _beside(self, lines: bytes) -> Arrays:
+        texts: dict[str, Any] = {"contract": self.contract, "key": self.seen.key, "digest": self.seen.value}
+        releases = lines.count(b"\n")
+        numbers: Any = {"written": self.written, "already": self.stream.k - releases}
+        return {
+            **{f"aside.{name}": array for name, array in self.aside.items()},
+            **{name: np.array(value) for name, value in {**texts, **numbers}.items()},
+            "unwritten": np.frombuffer(lines, dtype=np.uint8),
+        }
+
+
+def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
+    """A new stream in a folder that holds none; its state is committed before any row is read."""
+    if folder.state.exists() and read_state(folder.state).t > 0:
+        raise StateConflict(
+            f"{folder.path} holds a run that learnt already. Go on with --resume; or begin another, which spends as "
+            "much again, in another folder, by --out."
+        )
+    if folder.models.exists() and folder.models.stat().st_size > 0:
+        raise StateConflict(f"{folder.models} holds releases of another run. Name another folder by --out.")
+    folder.clear()
+    run = Run(folder, Stream(plan), contract, RowDigest(new_name()), **settings)
+    run.commit()
+    return run
+
+
+def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
+    """The stream of a folder, where its last commit left it; its rows are to be checked by `Unseen`."""
+    if not folder.state.exists():
+        raise InvalidInput(f"there is nothing to resume in {folder.path}. Leave out --resume to begin.")
+    beside = read_beside(folder.state)
+    if not {"contract", "key", "unwritten"} <= beside.keys():
+        raise StateConflict(f"{folder.state} was not written by tacit learn. Name the folder of a run by --out.")
+    if str(beside["contract"]) != contract:
+        raise StateConflict(
+            "the contract is not the one this run began with. Put it back as it was; or begin a new run, which spends "
+            "as much again, in another folder, by --out."
+        )
+    if read_state(folder.state).simulated != (plan.private.seed is not None):
+        raise StateConflict("a simulation goes on with its own --seed, and a private run without one.")
+    stream = Stream.load(plan, folder.state)
+    unwritten, written = beside["unwritten"].tobytes(), int(beside["written"])
+    bring_up(folder.models, written, unwritten, int(beside["already"]))
+    folder.clear()
+    aside = {name.removeprefix("aside."): array for name, array in beside.items() if name.startswith("aside.")}
+    run = Run(folder, stream, contract, RowDigest(str(beside["key"])), **settings, aside=aside)
+    run.written, run._committed = written + len(unwritten), stream.t
+    run.show(run)
+    return run
+
+
+class Unseen:
+    """The rows of an input that a run has not learnt from yet, once those before them are known to be the same."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.due = run, run.stream.t
+        self.digest = str(read_beside(run.folder.state)["digest"])
+        self._check()
+
+    def of(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """What is new of these rows, the next of the input."""
+        if self.due == 0:
+            return X, y
+        seen = min(self.due, len(y))
+        self.run.seen.add(X[:seen], y[:seen])
+        self.due -= seen
+        self._check()
+        return X[seen:], y[seen:]
+
+    def _check(self) -> None:
+        if self.due == 0 and self.run.seen.value != self.digest:
+            raise StateConflict(
+                f"the first {self.run.stream.t:,} rows are not those that this run learnt from. Give the same input, "
+                "from its beginning; new rows go at its end."
+            )
+
+    def end(self) -> None:
+        """The input has ended."""
+        if self.due:
+            raise StateConflict(
+                f"this run learnt from {self.run.stream.t:,} rows, and the input ends after {self.run.seen.rows:,}. "
+                "Give the same input, from its beginning."
+            )

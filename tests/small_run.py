@@ -1,0 +1,116 @@
+"""A small contract with rows to learn from, and what must hold of a run's folder whenever it is looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from tacit.accounting import ledger as books
+from tacit.contract.contract import Contract, contract_of
+from tacit.contract.model_file import read_model, write_model
+from tacit.contract.rows import Batch, open_rows
+from tacit.learning.durable import locked
+from tacit.learning.loop import Ending, learn_from
+from tacit.learning.run import Folder, Run, begin, resume
+from tacit.plan import Plan
+from tacit.state import read_state
+
+DECLARED = """\
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+
+[target]
+column = "bought"
+classes = ["no", "yes"]
+
+[learning]
+loss = "logistic"
+horizon = {horizon}
+release = {release}
+
+[columns]
+age = {{ range = [0, 100] }}
+town = {{ categories = ["Oslo", "Rome"] }}
+"""
+
+
+def rows_of(count: int, seed: int = 1) -> list[str]:
+    """Lines of a CSV file, without the header; fewer of them are the first of more."""
+    numbers = np.random.default_rng(seed).random((count, 3))
+    return [f"{int(a * 101)},{'Rome' if b < 0.5 else 'Oslo'},{'yes' if c < a else 'no'}" for a, b, c in numbers]
+
+
+def write_case(folder: Path, rows: int, horizon: int | None = None, release: str = "2") -> tuple[Path, Path]:
+    """A contract and a CSV file of so many rows."""
+    declared = DECLARED.format(horizon=horizon or rows, release=release)
+    (folder / "tacit.toml").write_text(declared.replace("horizon = -1\n", ""))
+    (folder / "data.csv").write_text("\n".join(["age,town,bought", *rows_of(rows)]) + "\n")
+    return folder / "tacit.toml", folder / "data.csv"
+
+
+def contract(horizon: int | None, release: int | str = 2) -> Contract:
+    """The same contract, without a file."""
+    learning = {"loss": "logistic", "release": release} | ({} if horizon is None else {"horizon": horizon})
+    return contract_of(
+        {
+            "privacy": {"epsilon": 1.0, "delta": 1e-6},
+            "target": {"column": "bought", "classes": ["no", "yes"]},
+            "learning": learning,
+            "columns": {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}},
+        }
+    )
+
+
+@lru_cache
+def planned(declared: Contract, seed: int | None) -> Plan:
+    """Its plan, as `tacit learn` makes it."""
+    return declared.plan(on_bad="zero", seed=seed)
+
+
+def batches(declared: Contract, count: int, size: int, seed: int = 1) -> Iterator[Batch]:
+    """The first rows, so many at a time."""
+    import io
+
+    text = "\n".join(["age,town,bought", *rows_of(count, seed)]) + "\n"
+    return open_rows(declared, io.BytesIO(text.encode()), block=size)
+
+
+def go(
+    place: Path, declared: Contract, rows: Iterator[Batch], *, again: bool = False, seed: int | None = None
+) -> tuple[Run, Ending]:
+    """What `tacit learn --commit-every 0` does, in this process as in a new one."""
+    books._start_anew()
+    place.mkdir(exist_ok=True)
+    plan = planned(declared, seed)
+
+    def publish(run: Run) -> None:
+        write_model(run.folder.model, declared, run.stream)
+
+    with locked(place):
+        opened = (resume if again else begin)(Folder(place), plan, declared.digest, show=publish, seconds=0.0)
+        return opened, learn_from(opened, rows)
+
+
+def shown(place: Path) -> bytes:
+    """What the world has seen."""
+    return (place / "models.jsonl").read_bytes() if (place / "models.jsonl").exists() else b""
+
+
+def check(place: Path, declared: Contract, seed: int | None = None) -> None:
+    """What must hold whenever the process stopped: nothing is shown that the state has not paid for."""
+    private = planned(declared, seed).private
+    lines = shown(place).split(b"\n")
+    whole, torn = [json.loads(line) for line in lines[:-1]], bool(lines[-1])
+    state = read_state(place / "state.npz")
+    assert [line["k"] for line in whole] == list(range(1, len(whole) + 1))
+    assert [line["t"] for line in whole] == [private.timetable.due(k) for k in range(1, len(whole) + 1)]
+    assert len(whole) + torn <= state.k
+    assert state.spent.mu_squared >= private.calibrated.cost(len(whole) + torn).mu_squared
+    assert private.timetable.fits(state.t, state.k)
+    if (place / "model.json").exists():
+        assert read_model(place / "model.json").releases <= state.k
