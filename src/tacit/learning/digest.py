@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tacit.arrays import Array
 
 
 class RowDigest:
-    """BLAKE2b over encoded rows and labels, under a key; however the rows are cut into blocks, it is the same.
+    """HMAC-SHA-256 over encoded rows and labels, under a key; however the rows are cut into blocks, it is the same.
 
     A bad row, one with something in it that is no number, counts as such whatever else is in it: it has no influence.
     The digest lies with the key in the secret state, and says nothing to who has only the one.
@@ -28,7 +28,7 @@ class RowDigest:
 
     def __init__(self, key: str) -> None:
         self.key, self.rows = key, 0
-        self._parts = [hashlib.blake2b(key=key.encode(), person=name) for name in (b"features", b"labels")]
+        self._parts = [hmac.new(key.encode(), name, "sha256") for name in (b"features", b"labels")]
 
     def add(self, X: Array, y: Array) -> None:
         """The next rows."""
