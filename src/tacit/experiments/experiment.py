@@ -36,6 +36,10 @@ class Experiment:
         The rows for people.
     draw : callable
         The rows as a picture, saved to a path whose ending chooses the format.
+    title, caption : str
+        For the report: what it is, and what to see in the picture.
+    paper : str
+        What the paper printed, where it is and how it differs; empty if it has nothing of the kind.
 
     Examples
     --------
@@ -50,6 +54,9 @@ class Experiment:
     table: Callable[[Sequence[Settings], Sequence[Result]], list[Row]]
     show: Callable[[Sequence[Row]], Sequence[RenderableType]]
     draw: Callable[[Sequence[Row], Path], None]
+    title: str = ""
+    caption: str = ""
+    paper: str = ""
 
 
 def reproduce(
