@@ -26,7 +26,10 @@ MODELS = {
     "svc": PrivateLinearSVC(features=NAMES, **STATED),
     "logistic": PrivateLogisticRegression(features=NAMES, **STATED),
     "hashed": PrivateLogisticRegression(buckets=64, horizon=5_000, release="geometric", **STATED),
-    "every": PrivateLogisticRegression(features=NAMES, method="igd", release="every", **STATED),
+    "every": PrivateLogisticRegression(features=NAMES, release="every", **STATED),
+    "iterates": PrivateLogisticRegression(
+        features=NAMES, method="igd", release="every", epsilon=100.0, feature_bound=1.0
+    ),
     "classes": PrivateLogisticRegression(buckets=64, classes=(False, True, *SEGMENTS), **STATED),
     "scaler": PublicScaler({"gallup": (0, 100), "ipsos": (30, 50)}),
     "clip": NormClip(2.0),

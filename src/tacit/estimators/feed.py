@@ -98,6 +98,11 @@ class Feed:
         """How many have come."""
         return self._since + len(self._held)
 
+    @property
+    def learns(self) -> bool:
+        """Whether this is the original, and no copy."""
+        return self._most > 0
+
     def look(self) -> Stream:
         """The stream, with every release made that is due."""
         if len(self._held) >= self._due:

@@ -83,7 +83,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearSVC(PrivateClassifier):
-    """A linear classifier by the hinge loss, with any number of classes, private as a whole.
+    """A linear classifier by the hinge loss, with any number of classes, private as a whole; without probabilities.
 
     Parameters
     ----------
@@ -159,8 +159,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         feed = self._open or self._feed
         scores, problem = feed.scores(x), feed.problem
         if isinstance(problem.loss, Logistic):
-            second = _sigmoid(scores)
-            return {self.classes[0]: 1.0 - second, self.classes[1]: second}
+            return {self.classes[0]: _sigmoid(-scores), self.classes[1]: _sigmoid(scores)}
         return dict(zip(self.classes, probabilities(problem, np.array([scores]))[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
@@ -18,13 +19,13 @@ from tacit.estimators.feed import Feed
 from tacit.estimators.labels import Classes, Labels
 from tacit.estimators.links import classes_of
 from tacit.estimators.request import LossName, MethodName, Request
-from tacit.estimators.stream import Spent, Stream
+from tacit.estimators.stream import PrivacyWarning, Spent, Stream
 from tacit.plan import Plan
 
 try:
     from river import base
 except ImportError as missing:
-    raise ImportError("tacit.estimators.river needs river: pip install 'tacit[river]'.") from missing
+    raise ImportError("tacit.estimators.river needs river: install tacit[river].") from missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,10 @@ class PrivateLinear(base.Estimator):
     @property
     def guarantee(self) -> str:
         """What is promised, against whom, and what is public."""
-        return f"{self.plan.private.guarantee} Every setting of this model is public too, names and classes among them."
+        return (
+            f"{self.plan.private.guarantee} Public besides: every setting of this model, names of features and classes "
+            "among them. Each clone opens a stream with a budget of its own; on the same people they add."
+        )
 
     @property
     def n_examples(self) -> int:
@@ -101,14 +105,14 @@ class PrivateLinear(base.Estimator):
         """How it learns: method, mechanism, schedule, and the noise to expect; public."""
         return self._feed.stream.plan
 
-    def dump(self, path: str | os.PathLike[str]) -> None:
-        """Write where the stream stands, secrets included: keep the file as you keep the data."""
+    def dump_stream(self, path: str | os.PathLike[str]) -> None:
+        """Write where the stream stands, secrets included, to learn on in another process: keep it as you keep data."""
         self._feed.dump(path)
 
-    def load(self, path: str | os.PathLike[str]) -> Self:
-        """Go on from where `dump` stood, in a model of the same settings that has learnt nothing yet."""
-        if self._open is not None and self._open.examples:
-            raise StateConflict("this model has learnt already. Load into a new one: model.clone().load(path).")
+    def load_stream(self, path: str | os.PathLike[str]) -> Self:
+        """Go on with a dumped stream, in a copy of the model that wrote it or in a clone that has not learnt yet."""
+        if self._open is not None and self._open.learns and self._open.examples:
+            raise StateConflict("this model learns from a stream of its own. Load into a clone: model.clone().")
         self._begin(lambda plan: Stream.load(plan, path))
         return self
 
@@ -133,7 +137,10 @@ class PrivateLinear(base.Estimator):
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
         features, labels = features_of(self.features, self.buckets), self._labels
-        self._open = Feed(stream(self._request.plan(features.dimension, self.horizon)), features, labels)
+        plan = self._request.plan(features.dimension, self.horizon)
+        if plan.hopeless:
+            warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
+        self._open = Feed(stream(plan), features, labels)
         return self._open
 
     @property
