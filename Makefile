@@ -56,7 +56,7 @@ types: $(VENV)/.dev ## static types of the package, strictly
 	$(BIN)/mypy
 
 docs: $(VENV)/.dev ## build the documentation into build/site; a page may fetch nothing from elsewhere
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(SITE)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
 	@if grep -rnoE '<(script|link|img|iframe|source)[^>]*(src|href)="?(https?:)?//[^ >]*' $(SITE) --include='*.html'; then \
 		echo 'A page of the documentation loads something from another host: see the lines above.'; exit 1; fi
 

@@ -126,7 +126,7 @@ def test_check_explains_the_guarantee_for_people(folder):
     text = " ".join(run("check", "tacit.toml").stdout.split())
     for words in (
         "(2, 1e-06)-differentially private",
-        "Whoever sees every model that is published, and knows all rows but one",
+        "Whoever sees every model that is published, knows all rows but one, and must say of that one",
         "What is public - every published model",
         "7 features predict bought, one of no, yes.",
         "No row is longer than 1.732, so none is scaled down",
@@ -204,3 +204,41 @@ def test_the_draft_is_toml_that_explains_itself(folder):
     assert tomllib.loads(text)["columns"]["age"] == "?"
     for words in ("Nothing here was read off its rows", "range = [low, high]", "horizon", "feature_bound"):
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "sales.csv", "--out", "nowhere/tacit.toml"], "nowhere/tacit.toml: No such file or directory."),
+        (["learn", "tacit.toml", "sales.csv", "--out", "sales.csv"], "sales.csv: File exists."),
+        (["lern", "tacit.toml"], "Did you mean 'learn'? Try tacit --help."),
+        (["init", "-", "--columns", "age,age", "--force"], "two columns have the name 'age'. Give each its own."),
+    ],
+)
+def test_places_and_names_that_cannot_be_are_refused_in_one_line(folder, arguments, words):
+    done = tacit(*arguments, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert words in done.stderr
+
+
+def test_a_first_row_is_not_taken_for_names_into_a_public_file(folder):
+    """Nor is a header of numbers, unless it is said that they are names."""
+    (folder / "bare.csv").write_text("39,State-gov,yes\n")
+    assert isinstance(run("init", "bare.csv", "--out", "bare.toml").exception, InvalidInput)
+    assert not (folder / "bare.toml").exists()
+    assert run("init", "bare.csv", "--out", "bare.toml", "--columns", "39,State-gov,yes").exit_code == 0
+    assert '39 = "?"' in (folder / "bare.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "neighbours", "words"),
+    [
+        (1.0, "replace", "which of two rows it is, both as likely beforehand, is right at most 73.2 % of the time"),
+        (0.1, "zero-out", "whether it had any influence, both as likely beforehand, is right at most 52.5 % of"),
+        (10.0, "replace", "is right nearly always, for all that is promised"),
+    ],
+)
+def test_a_contract_says_how_often_a_guess_is_right(folder, epsilon, neighbours, words):
+    text = (folder / "tacit.toml").read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}")
+    (folder / "tacit.toml").write_text(text.replace('"replace"', f'"{neighbours}"'))
+    assert words in json.loads(run("check", "tacit.toml", "--json").stdout)["in_plain_words"]

@@ -128,6 +128,16 @@ def test_ftrl_is_not_given_blocks_in_which_it_overshoots():
     assert regrets[0] < 0.2 * regrets[1]
 
 
+def test_a_large_radius_hides_no_noise():
+    """Twenty gradients of length L are no match for noise that is longer than 20 L, however far a point may go."""
+    problem = Problem(Logistic(), L2Ball(28.0), dimension=2, feature_bound=2**0.5, intercept=1.0)
+    assert recommend(problem, BUDGET, horizon=20).hopeless
+    plan = recommend(problem, BUDGET, horizon=1_000)
+    noise = plan.private.calibrated.noise_sd(plan.releases) * 3**0.5
+    assert plan.warning is None
+    assert plan.burn_in >= 0.5 * noise / problem.lipschitz
+
+
 def test_half_the_stream_in_noise_is_worth_a_warning():
     """Neither nothing nor enough."""
     problem = Problem(Hinge(), L2Ball(1.0), 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -34,6 +35,16 @@ tacit predict tacit-run/model.json new.csv  [dim]predicts with the last of them[
 
 Each command shows an example: tacit init --help. For machines there is --json.
 """
+
+_PATHS = {
+    errno.ENOENT,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+}  # the caller's
 
 PANELS = {
     "Learn from a file, in this order": (init, check, learn, predict),
@@ -85,6 +96,10 @@ def main() -> None:
         _say("interrupted.")
         raise SystemExit(130) from None
     except Exception as crash:
+        if isinstance(crash, OSError) and crash.filename is not None and crash.errno in _PATHS:
+            where = os.fsdecode(crash.filename)
+            _say(f"{where}: {crash.strerror}. Check the path and who may write there, or name another.")
+            raise SystemExit(2) from None
         if hasattr(crash, "format_message"):
             raise SystemExit(_misused(crash)) from None
         what = " ".join(f"{type(crash).__name__} {crash}".split())
@@ -110,7 +125,9 @@ def _misused(mistake: Any) -> int:
         print(mistake.format_message().rstrip())  # rich has printed it already, and leaves nothing here
         return 2
     sentence = " ".join(mistake.format_message().split()).rstrip(".")
-    _say(f"{sentence}. Try {getattr(mistake.ctx, 'command_path', 'tacit')} --help.")
+    _say(
+        f"{sentence}{'' if sentence.endswith('?') else '.'} Try {getattr(mistake.ctx, 'command_path', 'tacit')} --help."
+    )
     return 2
 
 

@@ -31,7 +31,9 @@ def init(
     categories: Annotated[Texts, typer.Option(help="A column's categories, as in soil=clay,sand.")] = None,
     hashes: Annotated[Texts, typer.Option("--hash", help="A column to hash, as in ip=256.")] = None,
     ignore: Annotated[Texts, typer.Option(help="A column not to read.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Names, where there is no header, as in age,town.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Names, of JSON lines for one, as in age,town; CSV needs a header too.")
+    ] = None,
     format: Annotated[Format | None, typer.Option(help="The file's format, if its ending does not say.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is not stated is left open.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a contract that is there.")] = False,
@@ -42,12 +44,12 @@ def init(
     Example: tacit init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
     from tacit.contract.answers import ask, range_of, stated_columns, values_of
-    from tacit.contract.draft import Draft, columns_of
+    from tacit.contract.draft import Draft, columns_of, distinct
     from tacit.experiments.experiment import json_text
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")
-    names, kinds = ([n.strip() for n in columns.split(",")], {}) if columns else columns_of(data, format)
+    names, kinds = (distinct([n.strip() for n in columns.split(",")]), {}) if columns else columns_of(data, format)
     aim = _given(
         column=target,
         classes=classes and values_of(classes, "classes"),

@@ -20,7 +20,8 @@ regularised by as much as their noise pulls.
 
 **Burn-in** is the released round from which on the data holds a point more firmly than the noise pulls it. Data that is
 spread over all directions holds it by `h·t`, h the loss's largest curvature over the dimension (for a kinked loss, its
-slope over the radius), or by the ridge, if that is more; noise of deviation s pulls by `s·sqrt(d)/radius`. For
+slope over the radius), or by the ridge, if that is more; noise of deviation s pulls by `s·sqrt(d)/radius`. A sum of t
+gradients is no longer than t·L, so noise that is outweighs them whatever the radius. For
 iterates, it is the round from which on the noise is shorter than the radius. Points before it are mostly noise.
 """
 
@@ -151,8 +152,10 @@ class Plan:
         learner, problem, t = self.private.learner, self.private.problem, self._rounds[k - 1]
         length = self.private.calibrated.noise_sd(k) * math.sqrt(problem.size)
         if isinstance(self.private.mechanism, RunningSum):
-            held = max(problem.ridge, _curvature(problem)) * t * problem.radius
-            return length / getattr(learner, "weight", 1.0) <= held
+            held = min(max(problem.ridge, _curvature(problem)) * problem.radius, problem.lipschitz)
+            return (
+                length / getattr(learner, "weight", 1.0) <= held * t
+            )  # no sum of t gradients is longer than t times L
         return length <= min(problem.radius, learner.certificate.magnitude)
 
 

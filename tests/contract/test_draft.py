@@ -75,6 +75,8 @@ def test_of_parquet_the_schema_is_read(tmp_path):
     ("name", "content", "words"),
     [
         ("a.jsonl", b"{}", "JSON lines have no header"),
+        ("a.csv", b"39,State-gov,77516,Bachelors\n", "If it is a row, put a line of names before it"),
+        ("a.csv", b"age,1e3\n", "numbers where names were due"),
         ("a.csv", b"age,age\n", "two columns have the name 'age'"),
         ("a.csv", b"age,,\n", "two columns have the name ''"),
         ("a.csv", b"", "must be a header"),

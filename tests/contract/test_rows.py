@@ -77,7 +77,8 @@ def test_labels_are_not_read_for_predictions():
         ("age,town,floor,ip,note", "column bought of the contract is not in the header"),
         (HEADER + ",age", "column age of the contract is twice in the header"),
         (HEADER + ",extra", "column extra is in the file and not in the contract"),
-        ('{"age": 1}', "column age of the contract is not in the header"),
+        ("40,Oslo,1,a,b,yes", "if that is a row, the file has no header: put the names before it"),
+        ('{"age": 1}', "the first line is JSON, and no header of a CSV file. Say --format json"),
         ("", "the first line must be a header"),
     ],
 )

@@ -57,6 +57,8 @@ def header_of(line: bytes) -> Header:
         text = line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
         raise InvalidInput("the header is not UTF-8. Save the file as UTF-8.") from None
+    if text.lstrip().startswith("{"):
+        raise InvalidInput("the first line is JSON, and no header of a CSV file. Say --format json.")
     delimiter = max(DELIMITERS, key=re.sub(r'"[^"]*"', "", text).count)
     names = tuple(name.strip() for name in split(text, delimiter) or [])
     if not any(names) or len(line) > LONGEST:

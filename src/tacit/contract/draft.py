@@ -46,7 +46,9 @@ class Draft:
     def __post_init__(self) -> None:
         for name in [*self.columns, *([self.target["column"]] if "column" in self.target else [])]:
             if name not in self.names:
-                raise InvalidInput(f"{name} is no column of {self.source}, which has {', '.join(self.names)}.")
+                raise InvalidInput(
+                    f"{name} is no column of {self.source}, which has {', '.join(self.names)}. Name one of these."
+                )
 
     @property
     def features(self) -> list[str]:
@@ -154,10 +156,32 @@ def columns_of(source: Source, format: str | None = None) -> tuple[list[str], di
             names, kinds = list(schema.names), {field.name: str(field.type) for field in schema}
     else:
         names, kinds = list(header_of(_first_line(source)).names), {}
+    if kind == "csv" and any(map(_is_number, names)):  # the contract is public, and is to hold nobody's values
+        raise InvalidInput(
+            "the first line of the file has numbers where names were due. If it is a row, put a line of names before "
+            "it; if they are names, repeat all names as in --columns country,2024,2025."
+        )
+    return distinct(names), kinds
+
+
+def distinct(names: list[str]) -> list[str]:
+    """The names of columns, if each is there once.
+
+    >>> distinct(["age", "town"])
+    ['age', 'town']
+    """
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInput(f"two columns have the name {twice[0]!r} in the header. Give each its own.")
-    return names, kinds
+        raise InvalidInput(f"two columns have the name {twice[0]!r}. Give each its own.")
+    return names
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _first_line(source: Source) -> bytes:
@@ -172,7 +196,9 @@ def _first_line(source: Source) -> bytes:
             with gzip.open(cast(IO[bytes], raw)) as unpacked:
                 return _up_to_newline(cast(IO[bytes], unpacked))
     except OSError as refusal:
-        raise InvalidInput(f"{source} cannot be read: {refusal.strerror or refusal}. Check its name.") from None
+        raise InvalidInput(
+            f"{source} cannot be read: {refusal.strerror or refusal}. Check its name, and who may read it."
+        ) from None
 
 
 def _up_to_newline(stream: IO[bytes]) -> bytes:

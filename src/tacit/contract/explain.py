@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from tacit.contract.columns import Categories, Column, Hashed, Range
@@ -38,13 +39,29 @@ def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
 
 def in_plain_words(contract: Contract) -> str:
     """What the guarantee means to one person."""
-    what = "had been any other" if contract.neighbours == "replace" else "had had no influence at all"
+    replaced = contract.neighbours == "replace"
+    question = "which of two rows it is" if replaced else "whether it had any influence"
+    right = guessed_right(contract.epsilon, contract.delta)
+    percent = math.ceil(1000 * right) / 10
+    chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "nearly always, for all that is promised"
     return (
-        "Whoever sees every model that is published, and knows all rows but one, can hardly tell what that row says: "
-        f"whatever they see, they would have seen almost as likely if it {what}. How nearly so is what epsilon and "
-        "delta state, for all models together, however many there are. This protects a row: whoever is in several is "
-        "protected less."
+        "Whoever sees every model that is published, knows all rows but one, and must say of that one "
+        f"{question}, both as likely beforehand, is right {chance}; a coin is right half the time. This is for all "
+        "models together, however many there are. It protects a row: whoever is in several is protected less."
     )
+
+
+def guessed_right(epsilon: float, delta: float) -> float:
+    """How often the best guess between two neighbouring worlds, as likely as each other, can be right.
+
+    It is (1 + TV)/2, and two (epsilon, delta)-close distributions have TV <= (e^epsilon - 1 + 2 delta)/(e^epsilon + 1):
+    on the event A where the first is likelier, P(A) <= e^epsilon Q(A) + delta and 1 - Q(A) <= e^epsilon (1 - P(A)) +
+    delta, and these two added bound (P(A) - Q(A)) (e^epsilon + 1).
+
+    >>> round(guessed_right(1.0, 1e-6), 3), round(guessed_right(0.1, 1e-6), 3)
+    (0.731, 0.525)
+    """
+    return min(1.0, (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon)))
 
 
 def public(contract: Contract) -> list[str]:

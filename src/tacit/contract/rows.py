@@ -178,7 +178,10 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> Non
         if names.count(name) != 1:
             what = "not in the header" if name not in names else "twice in the header"
             listed = ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
-            raise InvalidInput(f"column {name} of the contract is {what}, which has {listed}. Mend one of the two.")
+            raise InvalidInput(
+                f"column {name} of the contract is {what}, which has {listed}. Mend one of the two; if that "
+                "is a row, the file has no header: put the names before it."
+            )
     known = {contract.target.column, *(column.name for column in contract.columns)}
     undeclared = [name for name in names if name not in known]
     if labelled and undeclared:
@@ -206,4 +209,6 @@ def _stream(source: Source) -> Iterator[Lines]:
         except (gzip.BadGzipFile, EOFError, zlib.error) as refusal:
             raise InvalidInput(f"{source} is no whole gzip file: {refusal}.") from None
         except OSError as refusal:
-            raise InvalidInput(f"{source} cannot be read: {refusal.strerror}. Check its name.") from None
+            raise InvalidInput(
+                f"{source} cannot be read: {refusal.strerror}. Check its name, and who may read it."
+            ) from None

@@ -31,6 +31,8 @@ __all__ = ["NormClip", "PrivateLinearRegression", "PrivateLinearSVC", "PrivateLo
 class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
     """Linear regression from a stream of examples, private as a whole.
 
+    What is not listed is as in `PrivateLogisticRegression`.
+
     Parameters
     ----------
     label_bound : float
@@ -41,8 +43,6 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         The level, if the loss is a quantile.
     huber_width : float, optional
         Where Huber's loss turns straight; a tenth of the label bound if None.
-    others
-        As in `PrivateLogisticRegression`.
 
     Examples
     --------
@@ -85,12 +85,12 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
 class PrivateLinearSVC(PrivateClassifier):
     """A linear classifier by the hinge loss, with any number of classes, private as a whole; without probabilities.
 
+    What is not listed is as in `PrivateLogisticRegression`.
+
     Parameters
     ----------
     classes : sequence
         Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
-    others
-        As in `PrivateLogisticRegression`.
 
     Examples
     --------

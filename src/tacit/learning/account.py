@@ -22,7 +22,7 @@ _SHOWN = 2_000  # releases that a page looks at; of more, some
 
 def outcome(run: Run, ending: Ending) -> str:
     """How it ended, in a sentence."""
-    rows, left = f"{run.stream.t:,} rows", run.left
+    rows, left = f"{run.stream.t:,} row{'s' * (run.stream.t != 1)}", run.left
     if ending.why == "interrupted":
         return f"Interrupted after {rows}; everything up to there is committed. Go on with --resume."
     if ending.why == "refused":

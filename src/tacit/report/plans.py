@@ -21,5 +21,5 @@ def plan_report(made: Plan) -> list[RenderableType]:
     noise = Table("strategy", f"noise on an entry of {on_what}, last release")
     for name, sd in made.noise.items():
         noise.add_row(escape(name), f"{sd:.4g}")
-    verdict = made.warning or "From the burn-in on, the data outweighs the noise."
+    verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
     return [f"[bold]{made.method}[/bold]: {made.why}.", table, noise, verdict]
