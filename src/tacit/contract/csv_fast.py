@@ -1,8 +1,9 @@
 """Blocks of CSV by Arrow's reader, where it reads them as `tacit.contract.csv_rows` defines: the fast twin.
 
 It is asked only where the two cannot differ: no quotes, no carriage return but at a line's end, no empty line, UTF-8,
-lines of legal length, and no byte order mark at the beginning of a block, where Arrow would take it off. Numbers that are infinite or not a number are Arrow's own idea. If it refuses a field, a count of
-fields or anything else, the block is read the other way.
+lines of legal length, and no byte order mark at the beginning of a block, where Arrow would take it off. Numbers that
+are infinite or not a number are Arrow's own idea. If it refuses a field, a count of fields or anything else, the block
+is read the other way.
 """
 
 from __future__ import annotations
