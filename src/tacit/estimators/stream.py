@@ -68,7 +68,7 @@ class Stream:
         return releases
 
     def _remember(self, state: State, model: Array) -> None:
-        """The state comes last: whoever stops this half-way is left with one that is used up, and learns nothing twice."""
+        """The state comes last: who is stopped half-way is left with one that is used up, and learns nothing twice."""
         self.t, self.k, self._cost, self.model, self._state = state.t, state.k, state.spent, model, state
 
     def _model_after(self, releases: Releases) -> Array:
