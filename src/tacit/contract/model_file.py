@@ -40,8 +40,8 @@ class Model:
         Weights, with those of the intercept; a row of them for each class, if there are more than two, one after the
         other.
     round, releases : int
-        Of the last release, 0 if there is none, and how many were made. Rows after that round have no part in the model,
-        and how many came says where learning stopped, which a bad row may have decided.
+        Of the last release, 0 if there is none, and how many were made. Rows that came later have no part in the model,
+        and how many they are says where learning stopped, which a bad row may have decided.
     spent : Spent
         Epsilon, rounded up, and delta.
     guarantee : str
