@@ -97,9 +97,11 @@ class Stream:
     @classmethod
     def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
         """Go on from where `dump` stood, under the same plan."""
-        stream = cls.__new__(cls)
+        stream, beside = cls.__new__(cls), read_beside(path)
+        if "model" not in beside:
+            raise StateConflict(f"{path} has no model beside its state. Give a file that the dump() of a model wrote.")
         stream.plan = plan
-        stream._remember(plan.private.load(path, ledger), read_beside(path)["model"])
+        stream._remember(plan.private.load(path, ledger), beside["model"])
         return stream
 
     @property
