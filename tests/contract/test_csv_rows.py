@@ -44,6 +44,7 @@ def encoded(parts, made):
 
 @given(st.lists(LINES, min_size=1, max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
 @example([b"1,2,3,4,5,6", b"\r"], b"\n", False)
+@example([b"\xef\xbb\xbf50,Oslo,1,a,b,yes"], b"\n", True)
 def test_the_fast_reader_agrees_with_the_definition(lines, newline, ended):
     """Also when it takes a whole block, which it does if nothing in it is unusual."""
     block = newline.join(lines) + (newline if ended else b"")
@@ -108,6 +109,20 @@ def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place, most
     assert np.array_equal(X[rest], changed_X[rest], equal_nan=True)
     assert np.array_equal(y[rest], changed_y[rest], equal_nan=True)
     assert np.concatenate([batch.lines for batch in after]).tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.privacy
+def test_a_quote_does_not_change_how_a_mark_far_below_it_is_read():
+    """A byte order mark is part of its row's text, also where a quote elsewhere cuts the block just before it."""
+    columns = {"town": {"hash": 64}}
+    marked = ["\ufeffRome,yes" if row == 256 else "Rome,yes" for row in range(512)]
+    quoted = ['"Rome",yes', *marked[1:]]
+    found = [
+        np.concatenate([b.X for b in read(contract(columns=columns), "\n".join(["town,bought", *rows, ""]))])
+        for rows in (marked, quoted)
+    ]
+    assert np.array_equal(*found)
+    assert not np.array_equal(found[0][255], found[0][256])
 
 
 def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):

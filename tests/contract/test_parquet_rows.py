@@ -56,6 +56,22 @@ def test_types_of_the_schema_do_not_matter(tmp_path, changes):
     assert np.array_equal(np.concatenate([b.X for b in before]), np.concatenate([b.X for b in after]), equal_nan=True)
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", tz="UTC")])
+@pytest.mark.parametrize("column", ["ip", "town", "bought"])
+def test_a_day_that_python_does_not_have_is_missing_and_stops_nobody(tmp_path, kind, column):
+    far = 2**30 if kind == pa.date32() else 2**62
+    days, others = pa.array([0, 1, far, 2, 3], kind), pa.array([0, 1, None, 2, 3], kind)
+    paths = (written(tmp_path / f"{i}.parquet", **{column: values}) for i, values in enumerate((days, others)))
+    found, missing = (list(open_rows(contract(), path, bad_rows="zero")) for path in paths)
+    for name in ("X", "y"):
+        arrays = [np.concatenate([getattr(batch, name) for batch in batches]) for batches in (found, missing)]
+        assert np.array_equal(*arrays, equal_nan=True)
+    if column == "bought":
+        with pytest.raises(InvalidInput, match="line 3: bought is missing"):
+            list(open_rows(contract(), tmp_path / "0.parquet"))
+
+
 def test_bad_rows_are_named_by_their_number(tmp_path):
     batches = open_rows(contract(), written(tmp_path / "rows.parquet"))
     assert len(next(batches).X) == 3

@@ -4,6 +4,8 @@ import contextlib
 import copy
 import math
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -135,6 +137,64 @@ def test_an_interruption_makes_no_row_count_twice():
         feed.look()
     assert feed.interruptions > 2
     assert shown == expected
+
+
+class Torn(Stream):
+    """Interrupted when it remembers so many things of what it has learnt."""
+
+    left = math.inf
+
+    def __setattr__(self, name, value):
+        if name != "left":
+            if self.left == 0:
+                self.left = math.inf
+                raise KeyboardInterrupt
+            self.left -= 1
+        super().__setattr__(name, value)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("done", range(5))
+def test_an_interruption_while_it_remembers_makes_no_row_count_twice(done):
+    """It may cost the rest of the stream, which is refused then, as the state that was used up."""
+    request = Request("logistic", classes=2, epsilon=1.0, feature_bound=1.0, release="every")
+    feed = Feed(Torn(request.plan(3, None)), FEATURES["named"], Classes([False, True]))
+    for x, y in zip(EXAMPLES[:5], LABELS[:5], strict=True):
+        feed.learn_one(x, y)
+    feed.stream.left = done
+    with pytest.raises(KeyboardInterrupt):
+        feed.look()
+    feed.learn_one(EXAMPLES[5], LABELS[5])
+    with contextlib.suppress(StateConflict):
+        feed.look()
+    assert feed.stream._live.t <= 6
+
+
+@pytest.mark.privacy
+def test_threads_take_turns_and_no_row_counts_twice(monkeypatch):
+    """Caught without the turns: a block that is ready in two threads is learnt by both, or rows are lost."""
+    feed, learnt = feed_of("numbers"), []
+    learn, block, threads = feed.stream.learn, feed.features.block, 3
+
+    def slowly(rows):
+        time.sleep(1e-3)
+        return block(rows)
+
+    def listening(X, y):
+        learnt.extend(y)
+        return learn(X, y)
+
+    monkeypatch.setattr(feed.features, "block", slowly)
+    feed.stream.learn, feed._most, feed._room = listening, 20, 20
+
+    def teach(thread):
+        for i in range(200):
+            feed.learn_one(EXAMPLES[i], (thread + i * threads) / 1000.0)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(teach, range(threads)))
+    feed.hand_over()
+    assert sorted(learnt) == [i / 1000.0 for i in range(200 * threads)]
 
 
 def test_a_failed_block_is_held_and_learnt_later(monkeypatch):

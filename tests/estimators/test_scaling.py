@@ -25,6 +25,11 @@ def test_a_row_is_scaled_by_itself_alone(A, B):
         assert (scaler.transform(B[3:4]) == fitted[3:4]).all()
 
 
+def test_the_largest_of_numbers_is_scaled_without_a_warning():
+    """Which would speak of someone's row; warnings are errors here."""
+    assert (PublicScaler((-1e308, 0.0)).fit_transform([[1.7e308], [-1.7e308]]) == [[1.0], [-1.0]]).all()
+
+
 @given(ROWS)
 def test_bounds_hold(A):
     assert (np.abs(PublicScaler((-3.0, 7.0)).fit_transform(A)) <= 1.0).all()

@@ -99,6 +99,13 @@ def test_an_old_dump_is_refused(tmp_path):
         Stream.load(settled, tmp_path / "old.npz")
 
 
+def test_a_state_without_a_model_is_refused(tmp_path):
+    settled = plan(seed=None)
+    settled.private.start().dump(tmp_path / "state.npz")
+    with pytest.raises(StateConflict, match="no model beside its state"):
+        Stream.load(settled, tmp_path / "state.npz")
+
+
 def test_refused_rows_leave_it_as_it_was():
     stream = Stream(plan(seed=None))
     stream.learn(X[:500], Y[:500])

@@ -181,6 +181,17 @@ def test_a_folder_has_one_process(tmp_path):
     assert subprocess.run([sys.executable, "-c", code, tmp_path], check=False).returncode == 0
 
 
+@pytest.mark.privacy
+def test_removing_the_file_of_the_lock_frees_nothing(tmp_path):
+    """Two runs in one folder would release the same rounds; `.lock` is what people remove when a run is refused."""
+    with locked(tmp_path):
+        (tmp_path / ".lock").unlink()
+        with pytest.raises(StateConflict, match="another process"), locked(tmp_path):
+            pass
+    with locked(tmp_path):
+        pass
+
+
 def test_the_state_is_for_its_owner_and_holds_no_more_than_it_must(tmp_path):
     """Releases that were written before are not in it again."""
     go(tmp_path, DECLARED, batches(DECLARED, 40, 7))

@@ -38,8 +38,7 @@ class ArrowValues:
         return codes, [text_of(value) for value in distinct]
 
     def value(self, row: int) -> Any:
-        value = self.column[row].as_py()
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        return _text(_value(self.column[row]))
 
     def _distinct(self) -> tuple[Integers, list[Any]]:
         """Different values, the last of them None, and for each row which of them it has."""
@@ -49,11 +48,28 @@ class ArrowValues:
         distinct = coded.dictionary
         if pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type):
             distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
-        values = [_plain(value) for value in distinct.to_pylist()]
+        values = _listed(distinct)
         codes = coded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
         return np.asarray(codes, dtype=np.int64), [*values, None]
 
 
-def _plain(value: Any) -> Any:
+def _listed(values: Any) -> list[Any]:
+    """Values as Python's: all at once, or one after the other if one of them has none."""
+    try:
+        listed = values.to_pylist()
+    except (ValueError, OverflowError):
+        listed = [_value(value) for value in values]
+    return [_text(value) for value in listed]
+
+
+def _value(scalar: Any) -> Any:
+    """A value as Python's, or None, a missing one, where Python has none: a day after the year 9999, for one."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(value: Any) -> Any:
     """Texts come as bytes, of which those that are none are read with signs in the place of what cannot be."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,12 +1,14 @@
 """Blocks of CSV by Arrow's reader, where it reads them as `tacit.contract.csv_rows` defines: the fast twin.
 
 It is asked only where the two cannot differ: no quotes, no carriage return but at a line's end, no empty line, UTF-8,
-lines of legal length. Numbers that are infinite or not a number are Arrow's own idea. If it refuses a field, a count of
-fields or anything else, the block is read the other way.
+lines of legal length, and no byte order mark at the beginning of a block, where Arrow would take it off. Numbers that
+are infinite or not a number are Arrow's own idea. If it refuses a field, a count of fields or anything else, the block
+is read the other way.
 """
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +56,7 @@ def _plain(block: bytes, ends: Integers) -> bool:
     lengths, returns = np.diff(ends, prepend=0), b"\r" in block
     if b'"' in block or int(lengths.max()) > LONGEST or int(lengths.min()) <= 1 + returns:  # an empty line, perhaps
         return False
-    if returns and block.count(b"\r") != block.count(b"\r\n"):
+    if block.startswith(BOM_UTF8) or (returns and block.count(b"\r") != block.count(b"\r\n")):
         return False
     try:
         return block.isascii() or bool(block.decode())

@@ -40,7 +40,8 @@ class Model:
         Weights, with those of the intercept; a row of them for each class, if there are more than two, one after the
         other.
     round, releases : int
-        Rows learnt from, and models published, this one included.
+        Of the last release, 0 if there is none, and how many were made. Rows that came later have no part in the model,
+        and how many they are says where learning stopped, which a bad row may have decided.
     spent : Spent
         Epsilon, rounded up, and delta.
     guarantee : str
@@ -110,7 +111,8 @@ class Model:
 def model_of(contract: Contract, stream: Stream) -> Model:
     """The model to use now of a stream that learns under this contract."""
     guarantee, simulated = contract.guarantee(stream.plan), stream.plan.private.seed is not None
-    return Model(contract, stream.model, stream.t, stream.k, stream.spent, guarantee, simulated)
+    last = (stream.plan.private.timetable.due(stream.k) or 0) if stream.k else 0
+    return Model(contract, stream.model, last, stream.k, stream.spent, guarantee, simulated)
 
 
 def write_model(path: str | os.PathLike[str], contract: Contract, stream: Stream) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
@@ -25,7 +26,8 @@ class Feed:
 
     How a stream is cut into calls changes nothing of what it releases, so a block costs what one call does and each
     example next to nothing. What can be refused is refused when it comes, not when its block is handed over. Rows that
-    are held are secret: copies and pickles have none, can predict, and leave learning to the original.
+    are held are secret: copies and pickles have none, can predict, and leave learning to the original. Threads that
+    share it take turns, for a block that two of them hand over would be learnt twice.
 
     Parameters
     ----------
@@ -54,6 +56,7 @@ class Feed:
         self.problem = stream.plan.private.problem
         self._scores = RowScores(self.problem, stream.model, features)
         self._held: list[tuple[Row, float]] = []
+        self._turn = threading.RLock()
         self._since, self._most = stream.t, max(1, min(_ROWS, _VALUES // features.dimension))
         self._settle()
 
@@ -62,12 +65,13 @@ class Feed:
         row, label = self.features.row(x), self.labels(y)
         if not math.isfinite(sum(row) + label):
             self._refuse_bad(row, label)
-        if len(self._held) >= self._room:  # past the horizon, or in a copy: the stream says so
-            self.hand_over()
-            return self._hand(self.features.block([row]), [label])
-        self._held.append((row, label))
-        if len(self._held) == self._room:
-            self.hand_over()
+        with self._turn:
+            if len(self._held) >= self._room:  # past the horizon, or in a copy: the stream says so
+                self.hand_over()
+                return self._hand(self.features.block([row]), [label])
+            self._held.append((row, label))
+            if len(self._held) == self._room:
+                self.hand_over()
         return None
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -76,8 +80,9 @@ class Feed:
         if self.problem.on_bad == "raise" and np.isnan(labels).any():
             raise InvalidInput(self._bad_label(f"the label of row {int(np.argmax(np.isnan(labels)))}"))
         block = self.features.table(X)
-        self.hand_over()
-        self._hand(block, labels)
+        with self._turn:
+            self.hand_over()
+            self._hand(block, labels)
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
         """A float, or an array with one for each class, by the model to use now."""
@@ -111,15 +116,17 @@ class Feed:
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Hand over what is held, and write where the stream stands."""
-        self.hand_over()
-        self.stream.dump(path)
+        with self._turn:
+            self.hand_over()
+            self.stream.dump(path)
 
     def hand_over(self) -> None:
         """Let the stream learn what is held."""
-        self._settle()
-        if self._held:
-            rows, labels = zip(*self._held, strict=True)
-            self._hand(self.features.block(rows), labels)
+        with self._turn:
+            self._settle()
+            if self._held:
+                rows, labels = zip(*self._held, strict=True)
+                self._hand(self.features.block(rows), labels)
 
     def _hand(self, block: Any, labels: Any) -> None:
         try:
@@ -154,8 +161,12 @@ class Feed:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        self.look()
-        return {**vars(self), "stream": copy(self.stream), "_held": [], "_most": 0, "_room": 0}
+        with self._turn:
+            self.look()
+            return {**vars(self), "stream": copy(self.stream), "_held": [], "_most": 0, "_room": 0, "_turn": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _turn=threading.RLock())
 
 
 _LET_PASS = 'Or set on_bad="zero", and rare ones like it pass as examples without influence.'

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, positive
 from tacit.estimators.river_linear import base
-from tacit.problem.door import clip_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,14 +94,24 @@ class NormClip(base.MiniBatchTransformer):
         return {**x, **{name: value / largest * (self.bound / length) for name, value in numbers.items()}}
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The same for the rows of a data frame."""
+        """The same for the rows of a data frame, to the last bit: a text in one of them makes all go row by row."""
         names = list(X.columns)
         if not _numeric(X, names) or not names:
             return _row_by_row(self, X)
         values = X.to_numpy(dtype=np.float64, na_value=math.nan, copy=True)
         fine = np.isfinite(values).all(axis=1)
-        values[fine] = clip_rows(values[fine], self.bound)
+        values[fine] = self._clipped(values[fine])
         return _with(X, names, values)
+
+    def _clipped(self, rows: Array) -> Array:
+        """What `transform_one` computes, in the same operations."""
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        unit = rows / np.where(largest > 0.0, largest, 1.0)[:, None]
+        lengths = np.array([math.hypot(*row) for row in unit.tolist()])
+        with np.errstate(over="ignore"):
+            too_long = lengths * largest > self.bound
+        factors = self.bound / np.where(too_long, lengths, 1.0)
+        return np.where(too_long[:, None], unit * factors[:, None], rows)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

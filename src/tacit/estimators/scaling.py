@@ -53,7 +53,8 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled = np.isfinite(self.low_)
         out = np.array(X)
         low, high = self.low_[scaled], self.high_[scaled]
-        out[:, scaled] = np.clip((out[:, scaled] - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
+        with np.errstate(over="ignore"):  # a warning would speak of someone's row
+            out[:, scaled] = np.clip((out[:, scaled] - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
         return out
 
     def _columns(self) -> tuple[Array, Array]:

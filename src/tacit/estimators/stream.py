@@ -58,8 +58,8 @@ class Stream:
 
     def __init__(self, plan: Plan, ledger: Ledger | None = None) -> None:
         self.plan = plan
-        self._state: State | None = plan.private.start(ledger)
-        self._remember(self._state, plan.private.problem.first_point)
+        self._state: State | None
+        self._remember(plan.private.start(ledger), plan.private.problem.first_point)
 
     def learn(self, X: Any, y: Any) -> Releases:
         """Learn from these rows, and return what they released; a refused row leaves everything as it was."""
@@ -68,7 +68,8 @@ class Stream:
         return releases
 
     def _remember(self, state: State, model: Array) -> None:
-        self._state, self.t, self.k, self._cost, self.model = state, state.t, state.k, state.spent, model
+        """The state comes last: who is stopped half-way is left with one that is used up, and learns nothing twice."""
+        self.t, self.k, self._cost, self.model, self._state = state.t, state.k, state.spent, model, state
 
     def _model_after(self, releases: Releases) -> Array:
         if not len(releases):
@@ -96,9 +97,11 @@ class Stream:
     @classmethod
     def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
         """Go on from where `dump` stood, under the same plan."""
-        stream = cls.__new__(cls)
+        stream, beside = cls.__new__(cls), read_beside(path)
+        if "model" not in beside:
+            raise StateConflict(f"{path} has no model beside its state. Give a file that the dump() of a model wrote.")
         stream.plan = plan
-        stream._remember(plan.private.load(path, ledger), read_beside(path)["model"])
+        stream._remember(plan.private.load(path, ledger), beside["model"])
         return stream
 
     @property

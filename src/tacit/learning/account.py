@@ -35,12 +35,12 @@ def outcome(run: Run, ending: Ending) -> str:
 
 
 def as_data(run: Run, contract: Contract, ending: Ending) -> dict[str, Any]:
-    """The run for machines; nothing in it is secret."""
+    """The run for machines; nothing in it is secret, unless a row decided where it ended: that row is no part of it."""
     spent = run.stream.spent
     return {
         "outcome": ending.why,
         "sentence": outcome(run, ending),
-        "refusal": None if ending.refusal is None else str(ending.refusal),
+        "refusal": _ROW if ending.by_a_row else None if ending.refusal is None else str(ending.refusal),
         "rows": run.stream.t,
         "releases": run.stream.k,
         "rounds_left": run.left,
@@ -48,14 +48,14 @@ def as_data(run: Run, contract: Contract, ending: Ending) -> dict[str, Any]:
         "budget": {"epsilon": contract.epsilon, "delta": contract.delta},
         "guarantee": contract.guarantee(run.stream.plan),
         "simulated": run.stream.plan.private.seed is not None,
-        "files": {file.name: str(run.folder.path / file.name) for file in _files(False)},
+        "files": {file.name: str(run.folder.path / file.name) for file in _files(False, ending)},
     }
 
 
 def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> None:
-    """Write the page; with diagnostics in it, for the owner's eyes alone."""
+    """Write the page; with diagnostics in it, or where a row stopped the run, for the owner's eyes alone."""
     page = learnt_page(_learnt(run, contract, ending, diagnostics))
-    write_whole(run.folder.report, page, 0o644 if diagnostics is None else 0o600)
+    write_whole(run.folder.report, page, 0o644 if diagnostics is None and not ending.by_a_row else 0o600)
 
 
 def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
@@ -80,7 +80,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         noise_on="a sum" if sums else "a model",
         weights=weights,
         models=models,
-        files=_files(diagnostics is not None),
+        files=_files(diagnostics is not None, ending),
         simulated=plan.private.seed is not None,
         diagnostics=None if diagnostics is None else diagnostics.as_data(),
     )
@@ -107,8 +107,10 @@ def _some(first: int, last: int) -> list[int]:
     return [first] if count == 1 else np.linspace(first, last, max(count, 0)).astype(int).tolist()
 
 
-def _files(diagnostics: bool) -> list[File]:
+def _files(diagnostics: bool, ending: Ending) -> list[File]:
     page = "this page, with what is not private in it: for you alone" if diagnostics else "this page: public"
+    if ending.by_a_row and not diagnostics:
+        page = "this page, which says where a row stopped the run: for you alone, until it has gone on"
     return [
         File("model.json", "the model to use, for tacit predict: public"),
         File("models.jsonl", "every release, a line each: public"),
@@ -116,6 +118,8 @@ def _files(diagnostics: bool) -> list[File]:
         File("state.npz", "where the stream stands: SECRET, as sensitive as the rows; needed to resume"),
     ]
 
+
+_ROW = "a row was refused; what is wrong with it is said on standard error alone"
 
 _PUBLIC = (
     "The contract: columns, ranges, categories, classes, budget, settings.",

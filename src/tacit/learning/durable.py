@@ -85,18 +85,29 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for this process alone, until the end of the block or of the process, however it ends.
 
     The lock is advisory (`flock`). It does not cover a copy of the folder, nor network file systems that keep locks on
-    one machine only, nor programs that do not ask for it.
+    one machine only, nor programs that do not ask for it. It is on a file and on the folder itself, where a file system
+    can do that, so that removing the file frees nothing.
     """
     if fcntl is None:  # pragma: no cover
         raise InvalidInput("this system has no flock, which keeps two runs apart. Learn on Linux or macOS.")
-    handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    file, itself = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600), os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not (_held(file, OSError) and _held(itself, BlockingIOError)):
             raise StateConflict(
                 f"another process is learning in {folder}. Wait for it to end, or name another folder by --out."
-            ) from None
+            )
         yield
     finally:
-        os.close(handle)
+        os.close(itself)
+        os.close(file)
+
+
+def _held(handle: int, refusal: type[OSError]) -> bool:
+    """Whether this process holds a lock now; other errors than the refusal say that there can be none."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except refusal:
+        return False
+    except OSError:
+        pass
+    return True

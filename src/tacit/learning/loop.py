@@ -49,6 +49,11 @@ class Ending:
     refusal: TacitError | None = None
     waiting: bool = False
 
+    @property
+    def by_a_row(self) -> bool:
+        """Whether a row decided where it ended: then the refusal speaks of that row, and so does the end."""
+        return isinstance(self.refusal, InvalidInput)
+
 
 def learn_from(
     run: Run,
