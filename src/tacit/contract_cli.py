@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -115,6 +116,7 @@ def predict(
     from tacit.contract.model_file import read_model
     from tacit.contract.predicting import write_predictions
     from tacit.contract.rows import open_rows
+    from tacit.replacing import replaced
 
     read = read_model(model)
     batches = open_rows(
@@ -123,10 +125,7 @@ def predict(
     if out is None:
         write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json)
         return
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            write_predictions(read, batches, file, proba=proba, as_json=as_json)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replaced(out) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        write_predictions(read, batches, text, proba=proba, as_json=as_json)
+        text.detach()  # or it closes the file, which is not on the disk yet

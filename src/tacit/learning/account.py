@@ -8,11 +8,12 @@ import numpy as np
 
 from tacit.contract.contract import Contract
 from tacit.learning.diagnostics import Diagnostics
-from tacit.learning.durable import write_whole
+from tacit.learning.durable import sync_folder
 from tacit.learning.journal import last_lines
 from tacit.learning.loop import Ending
 from tacit.learning.run import Run
 from tacit.mechanisms.sums import RunningSum
+from tacit.replacing import OWNER_ONLY, replaced
 from tacit.report.learnt import File, Learnt, Released, Weight, learnt_page
 
 _LARGEST = 20
@@ -55,7 +56,9 @@ def as_data(run: Run, contract: Contract, ending: Ending) -> dict[str, Any]:
 def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> None:
     """Write the page; with diagnostics in it, for the owner's eyes alone."""
     page = learnt_page(_learnt(run, contract, ending, diagnostics))
-    write_whole(run.folder.report, page, 0o644 if diagnostics is None else 0o600)
+    with replaced(run.folder.report, 0o644 if diagnostics is None else OWNER_ONLY) as file:
+        file.write(page.encode())
+    sync_folder(run.folder.path)
 
 
 def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
