@@ -44,7 +44,7 @@ def init(
     """
     from tacit.contract.answers import ask, range_of, stated_columns, values_of
     from tacit.contract.draft import Draft, columns_of
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")
@@ -88,7 +88,7 @@ def check(
 
     from tacit.contract.contract import read_contract
     from tacit.contract.explain import explain, explanation
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
 
     declared = read_contract(contract)
     plan = declared.plan()

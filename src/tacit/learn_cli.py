@@ -95,7 +95,7 @@ def _say(run: Run, contract: Contract, ending: Ending, as_json: bool, quiet: boo
     from tacit.learning.account import as_data, outcome
 
     if as_json:
-        from tacit.experiments.experiment import json_text
+        from tacit.report.machines import json_text
 
         typer.echo(json_text(as_data(run, contract, ending)))
     elif not quiet:
