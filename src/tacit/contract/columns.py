@@ -12,7 +12,6 @@ Each of the first three adds at most 1 to the squared length of a row: with n of
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Array
 from tacit.contract.values import Values, is_number, number_of, shown, text_of
 from tacit.errors import InvalidInput, whole
+from tacit.estimators.hashing import signed_bucket
 
 MOST_BUCKETS = 2**20
 """Of a hashed column: more features than that drown in noise."""
@@ -179,10 +179,8 @@ class Hashed:
         return tuple(f"{self.name}#{i}" for i in range(self.buckets))
 
     def place(self, text: str) -> tuple[int, float]:
-        """Where a text goes, and its sign: the remainder and the lowest bit of 64 bits of BLAKE2b."""
-        digest = hashlib.blake2b(f"{self.name}={text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        drawn = int.from_bytes(digest, "little")
-        return (drawn >> 1) % self.buckets, 1.0 if drawn & 1 else -1.0
+        """Where a text goes, and its sign."""
+        return signed_bucket(f"{self.name}={text}", self.buckets)
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values; none is bad."""

@@ -12,7 +12,6 @@ import math
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, whole
+from tacit.estimators.hashing import signed_bucket
 
 Row: TypeAlias = "array[float]"
 
@@ -111,9 +111,8 @@ class NamedFeatures:
 class HashedFeatures:
     """A column for each bucket, into which names are hashed, with a sign: any names will do, and all examples count.
 
-    The hash is BLAKE2b of the name, the same everywhere and always. Names that share a bucket are added up, half of
-    them with a minus (Weinberger et al., *Feature hashing for large scale multitask learning*, 2009, Section 2), so
-    that collisions cancel on average. A row holds its columns first, then its entries.
+    Bucket and sign are those of `tacit.estimators.hashing.signed_bucket`. A row holds its columns first, then its
+    entries.
 
     >>> HashedFeatures(16).row({"age": 0.5, "city": "Rome"})
     array('d', [13.0, 11.0, 0.5, 1.0])
@@ -178,8 +177,7 @@ class _Places(dict[str, tuple[int, float]]):
     def __missing__(self, name: str) -> tuple[int, float]:
         if len(self) >= 2**16:
             self.clear()
-        number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-        self[name] = (number >> 1) % self.buckets, 1.0 if number & 1 else -1.0
+        self[name] = signed_bucket(name, self.buckets)
         return self[name]
 
 
