@@ -6,7 +6,10 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
+import numpy as np
+
 from tacit.errors import InvalidInput
+from tacit.estimators.links import labels_of
 
 
 class Labels(Protocol):
@@ -33,13 +36,13 @@ class Classes:
             raise InvalidInput(
                 "classes must be two or more, all different. Declare them as in classes=['ham', 'spam']."
             )
-        numbers = (-1.0, 1.0) if len(self.classes) == 2 else map(float, range(len(self.classes)))
-        self._numbers = dict(zip(self.classes, numbers, strict=True))
+        count = len(self.classes)
+        self._labels = dict(zip(self.classes, labels_of(np.arange(count), count).tolist(), strict=True))
         self.remedy = f"Declare every class there may be; declared are {', '.join(map(repr, self.classes))}."
 
     def __call__(self, y: Any) -> float:
         try:
-            return self._numbers.get(y, math.nan)
+            return self._labels.get(y, math.nan)
         except TypeError:  # it cannot even be looked up
             return math.nan
 

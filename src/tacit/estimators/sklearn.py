@@ -22,7 +22,7 @@ except ImportError:  # pragma: no cover
 from tacit.arrays import Array
 from tacit.errors import InvalidInput
 from tacit.estimators.fitting import PrivateLinearModel
-from tacit.estimators.links import classes_of, probabilities
+from tacit.estimators.links import classes_of, labels_of, probabilities
 from tacit.estimators.request import LossName, MethodName, Request
 from tacit.estimators.stream import PrivacyWarning
 
@@ -223,14 +223,14 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return found
 
     def _encoded(self, y: Any, classes: Any) -> Any:
-        """Numbers of classes; -1 and +1 if there are two."""
+        """The labels of declared classes, or a refusal."""
         at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         if not (classes[at] == y).all():
             raise InvalidInput(
                 "y has a label that was not declared. State all of them, as in classes=[0, 1], before the first "
                 "example: they are public."
             )
-        return 2.0 * at - 1.0 if len(classes) == 2 else at.astype(np.float64)
+        return labels_of(at, len(classes))
 
 
 class PrivateLogisticRegression(_PrivateClassifier):
