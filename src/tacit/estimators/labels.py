@@ -36,8 +36,8 @@ class Classes:
             raise InvalidInput(
                 "classes must be two or more, all different. Declare them as in classes=['ham', 'spam']."
             )
-        count = len(self.classes)
-        self._labels = dict(zip(self.classes, labels_of(np.arange(count), count).tolist(), strict=True))
+        labels: list[float] = labels_of(np.arange(len(self.classes)), len(self.classes)).tolist()
+        self._labels = dict(zip(self.classes, labels, strict=True))
         self.remedy = f"Declare every class there may be; declared are {', '.join(map(repr, self.classes))}."
 
     def __call__(self, y: Any) -> float:

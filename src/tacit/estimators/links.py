@@ -18,7 +18,8 @@ def labels_of(numbers: Integers, classes: int) -> Array:
     >>> labels_of(np.array([0, 1]), classes=2), labels_of(np.array([2, 0]), classes=3)
     (array([-1.,  1.]), array([2., 0.]))
     """
-    return 2.0 * numbers - 1.0 if classes == 2 else numbers.astype(np.float64)
+    labels = numbers.astype(np.float64)
+    return 2.0 * labels - 1.0 if classes == 2 else labels
 
 
 def classes_of(scores: Array) -> Integers:
