@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Array
-from tacit.contract.columns import Bad, Named, Vocabulary, check_range, no_number
+from tacit.contract.columns import check_range, no_number
 from tacit.contract.values import Values, shown, text_of
+from tacit.contract.vocabulary import Bad, Named, Vocabulary
 from tacit.estimators.links import classes_of, labels_of
 
 
