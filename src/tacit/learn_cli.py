@@ -47,6 +47,7 @@ def learn(
     from tacit.learning.account import write_report
     from tacit.learning.diagnostics import Diagnostics
     from tacit.learning.durable import locked
+    from tacit.learning.folder import Folder
     from tacit.learning.loop import learn_from
     from tacit.learning.progress import Progress
 
@@ -57,7 +58,7 @@ def learn(
     with locked(out):
         open_run = runs.resume if resume else runs.begin
         run = open_run(
-            runs.Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
+            Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
         )
         classifies = bool(declared.target.names)
         watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
