@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tacit.contract.source import Format
 from tacit.errors import InvalidInput
 
 if TYPE_CHECKING:  # commands import what they need, so that others start at once
     from tacit.contract.draft import Draft
 
-Format = Literal["csv", "json", "parquet"]
 Texts = list[str] | None
 
 

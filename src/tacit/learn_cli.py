@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tacit.contract.source import BadRows, Format, size_of
 
 if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
     from collections.abc import Iterator
@@ -15,9 +16,6 @@ if TYPE_CHECKING:  # the command imports what it needs, so that others start at 
     from tacit.contract.contract import Contract
     from tacit.learning.loop import Ending
     from tacit.learning.run import Run
-
-BadRows = Literal["stop", "zero"]
-Format = Literal["csv", "json", "parquet"]
 
 
 def learn(
@@ -62,7 +60,7 @@ def learn(
         )
         classifies = bool(declared.target.names)
         watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
-        with Progress(_size(data), quiet or as_json) as progress:
+        with Progress(size_of(data), quiet or as_json) as progress:
             ending = learn_from(run, rows, watch, progress)
         write_report(run, declared, ending, watch)
     _say(run, declared, ending, as_json, quiet)
@@ -78,10 +76,6 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | Non
         yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
 
     return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
-
-
-def _size(data: str) -> int:
-    return os.path.getsize(data) if data != "-" and os.path.isfile(data) else 0
 
 
 def _publish(run: Run, contract: Contract) -> None:
