@@ -24,6 +24,7 @@ from tacit.contract.values import Values, number_of, shown, text_of
 from tacit.contract.vocabulary import Bad, Named, Vocabulary
 from tacit.errors import InvalidInput, whole
 from tacit.estimators.hashing import signed_bucket
+from tacit.problem.ranges import between
 
 MOST_BUCKETS = 2**20
 """Of a hashed column: more features than that drown in noise."""
@@ -60,8 +61,7 @@ class Range:
         """Write the features of these values, and say which of them are bad."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
-        within = np.clip(np.where(bad, self.low, numbers), self.low, self.high)
-        out[:, 0] = np.where(bad, 0.0, np.clip(2.0 * ((within - self.low) / (self.high - self.low)) - 1.0, -1.0, 1.0))
+        out[:, 0] = np.where(bad, 0.0, between(numbers, self.low, self.high))
         return bad
 
     def complaint(self, value: Any) -> str | None:
