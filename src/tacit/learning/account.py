@@ -12,7 +12,6 @@ from tacit.learning.durable import sync_folder
 from tacit.learning.journal import last_lines
 from tacit.learning.loop import Ending
 from tacit.learning.run import Run
-from tacit.mechanisms.sums import RunningSum
 from tacit.replacing import OWNER_ONLY, replaced
 from tacit.report.learnt import File, Learnt, Released, Weight, learnt_page
 
@@ -63,7 +62,6 @@ def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diag
 
 def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
     stream, plan, table = run.stream, run.stream.plan, run.stream.plan.private.timetable
-    sums = isinstance(plan.private.mechanism, RunningSum)
     weights, models = _weights(run, contract)
     coming = 0 if table.horizon is None else table.count - stream.k
     return Learnt(
@@ -80,7 +78,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         releases=[Released(table.due(k) or 0, plan.private.calibrated.noise_sd(k)) for k in _some(1, stream.k)],
         planned=[table.due(k) or 0 for k in _some(stream.k + 1, stream.k + coming)],
         plan=plan.as_data(),
-        noise_on="a sum" if sums else "a model",
+        noise_on=plan.noise_on,
         weights=weights,
         models=models,
         files=_files(diagnostics is not None),
