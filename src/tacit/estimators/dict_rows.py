@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, expect, whole
+from tacit.errors import InvalidInput, expect, float_or_nan, whole
 from tacit.estimators.hashing import signed_bucket
 
 Row: TypeAlias = "array[float]"
@@ -80,7 +80,7 @@ class NamedFeatures:
 
     def _any_row(self, x: Mapping[Any, Any]) -> Row:
         """The definition."""
-        row = array("d", [_number(x.get(name, 0.0)) for name in self.names])
+        row = array("d", [float_or_nan(x.get(name, 0.0)) for name in self.names])
         for name, columns in self._texts.items():
             text = x.get(name)
             if isinstance(text, str) and text in columns:
@@ -130,7 +130,7 @@ class HashedFeatures:
         places = _places(self.dimension)
         for name, value in _dict(x).items():
             if type(value) is not float:
-                name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, _number(value))
+                name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, float_or_nan(value))
             column, sign = places[name if type(name) is str else str(name)]
             entries[column] = entries[column] + sign * value if column in entries else sign * value
         return array("d", [*entries, *entries.values()])
@@ -184,14 +184,6 @@ class _Places(dict[str, tuple[int, float]]):
 @lru_cache(maxsize=16)  # names may be texts of examples: kept here, where no copy of a model has them
 def _places(buckets: int) -> _Places:
     return _Places(buckets)
-
-
-def _number(value: Any) -> float:
-    """Its float, or NaN: text is no number under a name that stands for one."""
-    try:
-        return math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _dict(x: Any) -> Mapping[Any, Any]:

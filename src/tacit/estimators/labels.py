@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, float_or_nan
 from tacit.estimators.links import labels_of
 
 
@@ -57,8 +57,5 @@ class Numbers:
     remedy = "Give a number."
 
     def __call__(self, y: Any) -> float:
-        try:
-            number = math.nan if isinstance(y, str | bytes) else float(y)
-        except (TypeError, ValueError, OverflowError):
-            return math.nan
+        number = float_or_nan(y)
         return number if math.isfinite(number) else math.nan
