@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.contract.contract import Contract
+from tacit.contract.explain import public
 from tacit.learning.diagnostics import Diagnostics
 from tacit.learning.durable import sync_folder
 from tacit.learning.journal import last_lines
@@ -68,7 +69,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         title=f"Private model of {contract.target.column}",
         outcome=outcome(run, ending),
         guarantee=contract.guarantee(plan),
-        public=_PUBLIC,
+        public=public(contract),
         secret=_SECRET,
         spent=stream.spent,
         total=(contract.epsilon, contract.delta),
@@ -118,14 +119,8 @@ def _files(diagnostics: bool) -> list[File]:
     ]
 
 
-_PUBLIC = (
-    "The contract: columns, ranges, categories, classes, budget, settings.",
-    "The number and the order of the rows, and so the rounds of all releases.",
-    "The size of the noise, which follows from the contract.",
-    "Every released model, and whatever is computed from them.",
-)
 _SECRET = (
-    "Every row, and everything computed from rows before noise is added: state.npz.",
-    "The noise, which is stored nowhere.",
-    "Which rows were cut or bad, and how well models do on the rows they were learnt from.",
+    "every row, and everything computed from rows before noise is added: state.npz",
+    "the noise, which is stored nowhere",
+    "which rows were cut or bad, and how well models do on the rows they were learnt from",
 )
