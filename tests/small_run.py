@@ -14,8 +14,9 @@ from tacit.contract.contract import Contract, contract_of
 from tacit.contract.model_file import read_model, write_model
 from tacit.contract.rows import Batch, open_rows
 from tacit.learning.durable import locked
+from tacit.learning.folder import Folder
 from tacit.learning.loop import Ending, learn_from
-from tacit.learning.run import Folder, Run, begin, resume
+from tacit.learning.run import Run, begin, resume
 from tacit.plan import Plan
 from tacit.state import read_state
 

@@ -127,7 +127,7 @@ def test_check_explains_the_guarantee_for_people(folder):
     for words in (
         "(2, 1e-06)-differentially private",
         "Whoever sees every model that is published, knows all rows but one, and must say of that one",
-        "What is public - every published model",
+        "What is public - every published model, when it was published",
         "7 features predict bought, one of no, yes.",
         "No row is longer than 1.732, so none is scaled down",
         "a number from 0 to 100",

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from html import escape
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from small_run import rows_of, write_case
 from tacit import cli
 from tacit.accounting import ledger as books
+from tacit.contract.contract import read_contract
+from tacit.contract.explain import public
 from tacit.contract.model_file import read_model
 from tacit.report.learnt import NOT_PRIVATE, SIMULATION
 
@@ -47,6 +50,7 @@ def test_learning_writes_what_it_says(tacit, tmp_path):
     assert lines[-1]["model"] == model.point.tolist()
     page = (place / "report.html").read_text()
     assert "differentially private" in page
+    assert all(f"<li>{escape(fact)}</li>" in page for fact in public(read_contract(toml)))
     assert NOT_PRIVATE not in page
     assert SIMULATION not in page
 

@@ -34,7 +34,7 @@ def audit(
     """
     from tacit import audit as audits
     from tacit.accounting.exact import Privacy
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
     from tacit.report.plots import check_file, two_worlds
 
     if plot is not None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tacit.contract.source import Format
 from tacit.errors import InvalidInput
 
 if TYPE_CHECKING:  # commands import what they need, so that others start at once
     from tacit.contract.draft import Draft
 
-Format = Literal["csv", "json", "parquet"]
 Texts = list[str] | None
 
 
@@ -45,7 +46,7 @@ def init(
     """
     from tacit.contract.answers import ask, range_of, stated_columns, values_of
     from tacit.contract.draft import Draft, columns_of, distinct
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")
@@ -89,7 +90,7 @@ def check(
 
     from tacit.contract.contract import read_contract
     from tacit.contract.explain import explain, explanation
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
 
     declared = read_contract(contract)
     plan = declared.plan()
@@ -117,6 +118,7 @@ def predict(
     from tacit.contract.model_file import read_model
     from tacit.contract.predicting import write_predictions
     from tacit.contract.rows import open_rows
+    from tacit.replacing import replaced
 
     read = read_model(model)
     batches = open_rows(
@@ -125,10 +127,7 @@ def predict(
     if out is None:
         write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json)
         return
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            write_predictions(read, batches, file, proba=proba, as_json=as_json)
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replaced(out) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        write_predictions(read, batches, text, proba=proba, as_json=as_json)
+        text.detach()  # or it closes the file, which is not on the disk yet

@@ -73,16 +73,25 @@ class ContractBroken(TacitError, AssertionError):
     """
 
 
+def float_or_nan(value: Any) -> float:
+    """Its float, or NaN if it has none: text is no number, whatever it spells.
+
+    >>> float_or_nan(2), float_or_nan("2"), float_or_nan(None)
+    (2.0, nan, nan)
+    """
+    try:
+        return math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
 def positive(name: str, value: Any, remedy: str = "") -> float:
     """Return `value` if it is positive and finite, else refuse it by name.
 
     >>> positive("radius", 2)
     2.0
     """
-    try:
-        number = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = float_or_nan(value)
     if not 0.0 < number < math.inf:
         raise InvalidInput(f"{name} must be positive and finite, got {value!r}. {remedy}".rstrip())
     return number

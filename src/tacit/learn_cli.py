@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tacit.contract.source import BadRows, Format, size_of
 
 if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
     from collections.abc import Iterator
@@ -15,9 +16,6 @@ if TYPE_CHECKING:  # the command imports what it needs, so that others start at 
     from tacit.contract.contract import Contract
     from tacit.learning.loop import Ending
     from tacit.learning.run import Run
-
-BadRows = Literal["stop", "zero"]
-Format = Literal["csv", "json", "parquet"]
 
 
 def learn(
@@ -47,6 +45,7 @@ def learn(
     from tacit.learning.account import write_report
     from tacit.learning.diagnostics import Diagnostics
     from tacit.learning.durable import locked
+    from tacit.learning.folder import Folder
     from tacit.learning.loop import learn_from
     from tacit.learning.progress import Progress
 
@@ -57,11 +56,11 @@ def learn(
     with locked(out):
         open_run = runs.resume if resume else runs.begin
         run = open_run(
-            runs.Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
+            Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
         )
         classifies = bool(declared.target.names)
         watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
-        with Progress(_size(data), quiet or as_json) as progress:
+        with Progress(size_of(data), quiet or as_json) as progress:
             ending = learn_from(run, rows, watch, progress)
         write_report(run, declared, ending, watch)
     _say(run, declared, ending, as_json, quiet)
@@ -79,10 +78,6 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | Non
     return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
 
 
-def _size(data: str) -> int:
-    return os.path.getsize(data) if data != "-" and os.path.isfile(data) else 0
-
-
 def _publish(run: Run, contract: Contract) -> None:
     from tacit.contract.model_file import write_model
     from tacit.learning.durable import sync_folder
@@ -95,7 +90,7 @@ def _say(run: Run, contract: Contract, ending: Ending, as_json: bool, quiet: boo
     from tacit.learning.account import as_data, outcome
 
     if as_json:
-        from tacit.experiments.experiment import json_text
+        from tacit.report.machines import json_text
 
         typer.echo(json_text(as_data(run, contract, ending)))
     elif not quiet:

@@ -117,6 +117,11 @@ class Plan:
         k, choices = self.releases, _strategies(self.private)
         return {name: made.calibrated.noise_sd(k) for name, made in choices.items()}
 
+    @property
+    def noise_on(self) -> str:
+        """What the noise is added to an entry of, in words."""
+        return "a sum" if isinstance(self.private.mechanism, RunningSum) else "a model"
+
     def as_data(self) -> dict[str, Any]:
         """The plan for machines."""
         problem, private = self.private.problem, self.private

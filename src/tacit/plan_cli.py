@@ -61,10 +61,10 @@ def plan(
     from rich.console import Console
 
     from tacit.accounting.exact import Privacy
-    from tacit.experiments.experiment import json_text
     from tacit.plan import recommend
     from tacit.problem.problem import Problem
     from tacit.problem.sets import L2Ball
+    from tacit.report.machines import json_text
     from tacit.report.plans import plan_report
 
     learnt = _loss(loss, classes)

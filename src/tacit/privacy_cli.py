@@ -25,7 +25,7 @@ def privacy(
     Example: tacit privacy --epsilon 1 --delta 1e-6 --releases 100000
     """
     from tacit.accounting.exact import Privacy
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
 
     answer = _privacy(Privacy(epsilon, delta), releases)
     if as_json:
@@ -95,7 +95,7 @@ def errata(
     Example: tacit errata
     """
     from tacit.accounting import errata as paper_errata
-    from tacit.experiments.experiment import json_text
+    from tacit.report.machines import json_text
 
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:

@@ -23,7 +23,8 @@ def _command(name: str) -> Callable[..., None]:
     ) -> None:
         from rich.console import Console
 
-        from tacit.experiments.experiment import json_text, reproduce
+        from tacit.experiments.experiment import reproduce
+        from tacit.report.machines import json_text
 
         experiment, aside = load(name), Console(stderr=True)
         try:

@@ -6,17 +6,14 @@ key, no counter and no unused noise. It does hold secrets (exact iterates, buffe
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import os
-import tempfile
 import uuid
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +21,7 @@ import numpy as np
 from tacit.accounting.cost import FREE, Cost
 from tacit.arrays import Array, Arrays
 from tacit.errors import InvalidInput, StateConflict
+from tacit.replacing import OWNER_ONLY, replaced
 
 VERSION = 1
 SIMULATION = "simulation"
@@ -103,18 +101,8 @@ class State:
             for name, array in getattr(self, part).items()
         }
         arrays |= {f"beside/{name}": array for name, array in (beside or {}).items()}
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
+        with replaced(path, OWNER_ONLY) as file:
+            np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
 
 
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")

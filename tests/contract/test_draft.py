@@ -80,7 +80,7 @@ def test_of_parquet_the_schema_is_read(tmp_path):
         ("a.csv", b"age,age\n", "two columns have the name 'age'"),
         ("a.csv", b"age,,\n", "two columns have the name ''"),
         ("a.csv", b"", "must be a header"),
-        ("a.csv.gz", b"x", "cannot be read"),
+        ("a.csv.gz", b"x", "is no whole gzip file"),
     ],
 )
 def test_headers_that_name_no_columns_are_refused(tmp_path, name, content, words):

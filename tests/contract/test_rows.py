@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from contract.declared import HEADER, contract, csv, read
 from tacit import InvalidInput
-from tacit.contract.rows import format_of, open_rows
+from tacit.contract.rows import open_rows
+from tacit.contract.source import format_of
 from tacit.estimators.stream import Stream
 
 ROWS = [f"{i % 120},{['Oslo', 'Rome', 'Bonn'][i % 3]},{i % 8},{i % 5},x,{['yes', 'no'][i % 2]}" for i in range(100)]

@@ -1,4 +1,4 @@
-"""The parts of learning: digests, reading ahead, signals, files that are whole, and diagnostics."""
+"""The parts of learning: digests, reading ahead, signals, files that end as they should, and diagnostics."""
 
 import itertools
 import os
@@ -15,7 +15,7 @@ from tacit import L2Ball, Logistic, Problem, Softmax, Squared
 from tacit.learning.ahead import Ahead
 from tacit.learning.diagnostics import Diagnostics
 from tacit.learning.digest import RowDigest
-from tacit.learning.durable import write_at, write_whole
+from tacit.learning.durable import write_at
 from tacit.learning.interrupts import noted
 
 X, Y = np.random.default_rng(1).normal(size=(30, 3)), np.resize([1.0, -1.0], 30)
@@ -103,29 +103,6 @@ def test_signals_are_noted_once_and_handlers_put_back(number):
         assert (interrupts.signal, interrupts.exit_status) == (number, 128 + number)
         assert signal.getsignal(number) != interrupts
     assert signal.getsignal(number) == before
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    write_whole(tmp_path / "page", "old", 0o600)
-    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o600
-
-    def broken(*_):
-        raise OSError("no")
-
-    monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(OSError, match="no"):
-        write_whole(tmp_path / "page", "new")
-    assert (tmp_path / "page").read_text() == "old"
-    assert os.listdir(tmp_path) == ["page"]
-
-
-def test_a_file_is_no_more_open_than_others_of_its_owner(tmp_path):
-    before = os.umask(0o077)
-    try:
-        write_whole(tmp_path / "page", "text", 0o644)
-    finally:
-        os.umask(before)
-    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o600
 
 
 def test_short_writes_are_continued(tmp_path, monkeypatch):

@@ -12,7 +12,9 @@ from tacit.contract.rows import Batch
 from tacit.errors import InvalidInput, StateConflict
 from tacit.learning import run as runs
 from tacit.learning.durable import locked
-from tacit.learning.run import Folder, begin
+from tacit.learning.folder import Folder
+from tacit.learning.run import begin
+from tacit.learning.unseen import Unseen
 from tacit.state import read_beside, read_state
 
 DECLARED = contract(40)
@@ -101,7 +103,7 @@ def test_labels_are_part_of_the_digest(tmp_path):
 @pytest.mark.privacy
 def test_planted_no_check_of_the_digest_is_caught(tmp_path, monkeypatch):
     """The test above fails without it."""
-    monkeypatch.setattr(runs.Unseen, "_check", lambda self: None)
+    monkeypatch.setattr(Unseen, "_check", lambda self: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         test_other_rows_than_those_learnt_from_are_refused(tmp_path, 13)
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from scipy.special import erfcx, ndtr
 
-from tacit.errors import InvalidInput, positive
+from tacit.errors import InvalidInput, float_or_nan, positive
 
 _UNIT = 2.0**-52
 _HOPELESS = 1e7  # no noise to speak of: nothing is computed, nothing is promised
@@ -163,10 +163,7 @@ def _mills(x: float) -> float:
 
 def check_delta(delta: Any) -> float:
     """`delta` as a number, if it lies strictly between 0 and 1."""
-    try:
-        number = math.nan if isinstance(delta, str | bytes) else float(delta)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = float_or_nan(delta)
     if not SMALLEST < number < 1.0:
         raise InvalidInput(
             f"delta must lie strictly between 0 and 1 (and above 2.3e-308), got {delta!r}. "

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tacit.contract.columns import Named, check_range, check_values
+from tacit.contract.columns import check_range
 from tacit.contract.draft import Draft
 from tacit.contract.values import number_of
+from tacit.contract.vocabulary import Named, check_values
 from tacit.errors import InvalidInput, positive, whole
 
 

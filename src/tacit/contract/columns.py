@@ -12,59 +12,22 @@ Each of the first three adds at most 1 to the squared length of a row: with n of
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Array
-from tacit.contract.values import Values, is_number, number_of, shown, text_of
+from tacit.contract.values import Values, number_of, shown, text_of
+from tacit.contract.vocabulary import Bad, Named, Vocabulary
 from tacit.errors import InvalidInput, whole
+from tacit.estimators.hashing import signed_bucket
+from tacit.problem.ranges import between
 
 MOST_BUCKETS = 2**20
 """Of a hashed column: more features than that drown in noise."""
-
-Bad = NDArray[np.bool_]
-Named = int | float | str
-"""A category or class as it is declared."""
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The declared values of a column: numbers, which values equal, or texts, which they spell.
-
-    >>> Vocabulary((1, 2, 7)).place("7.0"), Vocabulary(("a", "b")).place("c")
-    (2, -1)
-    """
-
-    values: tuple[Named, ...]
-
-    @cached_property
-    def _places(self) -> dict[Named, int]:
-        return {value if isinstance(value, str) else float(value): i for i, value in enumerate(self.values)}
-
-    @property
-    def numeric(self) -> bool:
-        """Whether they are numbers."""
-        return not isinstance(self.values[0], str)
-
-    def place(self, text: str | None) -> int:
-        """Which of them a text is, or -1."""
-        if text is None:
-            return -1
-        return self._places.get(number_of(text) if self.numeric else text, -1)
-
-    def places(self, values: Values) -> tuple[NDArray[np.int64], Bad]:
-        """Which of them each value is, or -1; and which values are missing."""
-        codes, texts = values.texts()
-        places = np.array([self.place(text) for text in texts], dtype=np.int64)
-        missing = np.array([text is None for text in texts], dtype=np.bool_)
-        return places[codes], missing[codes]
 
 
 @dataclass(frozen=True)
@@ -98,8 +61,7 @@ class Range:
         """Write the features of these values, and say which of them are bad."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
-        within = np.clip(np.where(bad, self.low, numbers), self.low, self.high)
-        out[:, 0] = np.where(bad, 0.0, np.clip(2.0 * ((within - self.low) / (self.high - self.low)) - 1.0, -1.0, 1.0))
+        out[:, 0] = np.where(bad, 0.0, between(numbers, self.low, self.high))
         return bad
 
     def complaint(self, value: Any) -> str | None:
@@ -179,10 +141,8 @@ class Hashed:
         return tuple(f"{self.name}#{i}" for i in range(self.buckets))
 
     def place(self, text: str) -> tuple[int, float]:
-        """Where a text goes, and its sign: the remainder and the lowest bit of 64 bits of BLAKE2b."""
-        digest = hashlib.blake2b(f"{self.name}={text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        drawn = int.from_bytes(digest, "little")
-        return (drawn >> 1) % self.buckets, 1.0 if drawn & 1 else -1.0
+        """Where a text goes, and its sign."""
+        return signed_bucket(f"{self.name}={text}", self.buckets)
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values; none is bad."""
@@ -237,20 +197,6 @@ def check_range(key: str, low: float, high: float) -> None:
     """Refuse a range that is empty, infinite, or too narrow or wide for floating point."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high and 1e-60 <= high - low <= 1e60):
         raise InvalidInput(f"{key} must be two finite numbers, the lower first, got [{low!r}, {high!r}].")
-
-
-def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
-    """Categories or classes as declared: all numbers or all texts, none twice, none empty."""
-    listed = tuple(values)
-    numbers = all(is_number(v) and math.isfinite(v) for v in listed)
-    if not listed or not (numbers or all(isinstance(v, str) for v in listed)):
-        raise InvalidInput(f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {shown(listed)}.')
-    spelt = [v.strip() if isinstance(v, str) else float(v) for v in listed]
-    if "" in spelt:
-        raise InvalidInput(f"{key} names an empty text. Leave it out: an empty value is a missing one.")
-    if len(set(spelt)) < len(spelt):
-        raise InvalidInput(f"{key} names a value twice: {shown(listed)}. Name each once.")
-    return tuple(v.strip() if isinstance(v, str) else v for v in listed)
 
 
 def no_number(name: str, value: Any) -> str | None:

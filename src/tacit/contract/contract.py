@@ -44,11 +44,12 @@ from numpy.typing import NDArray
 
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array
-from tacit.contract.columns import Bad, Column, Ignored
+from tacit.contract.columns import Column, Ignored
 from tacit.contract.reading import KINDS, column_of, read_toml, refuse_blanks, release_of, target_of
 from tacit.contract.section import Section
 from tacit.contract.target import Target
 from tacit.contract.values import Values
+from tacit.contract.vocabulary import Bad
 from tacit.errors import InvalidInput
 from tacit.estimators.request import LossName, MethodName, Request
 from tacit.plan import Plan

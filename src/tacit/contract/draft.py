@@ -5,20 +5,17 @@ What nobody stated is left open as `"?"`, which `tacit check` refuses by name.
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from tacit.contract.csv_header import header_of
 from tacit.contract.lines import LONGEST
 from tacit.contract.parquet_rows import open_parquet
-from tacit.contract.rows import Source, format_of
 from tacit.contract.section import BLANK
+from tacit.contract.source import Source, format_of, opened
 from tacit.errors import InvalidInput
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -155,7 +152,8 @@ def columns_of(source: Source, format: str | None = None) -> tuple[list[str], di
             schema = file.schema_arrow
             names, kinds = list(schema.names), {field.name: str(field.type) for field in schema}
     else:
-        names, kinds = list(header_of(_first_line(source)).names), {}
+        with opened(source, buffered=False) as (stream, _):
+            names, kinds = list(header_of(_first_line(stream)).names), {}
     if kind == "csv" and any(map(_is_number, names)):  # the contract is public, and is to hold nobody's values
         raise InvalidInput(
             "the first line of the file has numbers where names were due. If it is a row, put a line of names before "
@@ -184,24 +182,7 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _first_line(source: Source) -> bytes:
-    if not isinstance(source, str | os.PathLike):
-        return _up_to_newline(source)
-    if str(source) == "-":
-        return _up_to_newline(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-    try:
-        with open(source, "rb", buffering=0) as raw:
-            if not str(source).endswith(".gz"):
-                return _up_to_newline(cast(IO[bytes], raw))
-            with gzip.open(cast(IO[bytes], raw)) as unpacked:
-                return _up_to_newline(cast(IO[bytes], unpacked))
-    except OSError as refusal:
-        raise InvalidInput(
-            f"{source} cannot be read: {refusal.strerror or refusal}. Check its name, and who may read it."
-        ) from None
-
-
-def _up_to_newline(stream: IO[bytes]) -> bytes:
+def _first_line(stream: IO[bytes]) -> bytes:
     line = bytearray()
     while len(line) <= LONGEST and (byte := stream.read(1)):
         line += byte

@@ -67,9 +67,10 @@ def guessed_right(epsilon: float, delta: float) -> float:
 def public(contract: Contract) -> list[str]:
     """What everyone may know."""
     return [
-        "every published model, and when it was published",
+        "every published model, when it was published, and whatever is computed from them",
         "how many rows there are, and in which order they come",
-        "this file: the budget, the names of the columns, their ranges and categories, the settings",
+        "the contract: the budget, the names of the columns, their ranges and categories, the settings",
+        "the size of the noise, which follows from the contract",
         f"what may be predicted: {aim(contract)}",
     ]
 

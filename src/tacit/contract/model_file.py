@@ -24,6 +24,7 @@ from tacit.errors import InvalidInput
 from tacit.estimators.links import probabilities
 from tacit.estimators.stream import Spent, Stream
 from tacit.problem.problem import Problem
+from tacit.replacing import replaced
 
 FORMAT = "tacit model 1"
 
@@ -118,12 +119,8 @@ def model_of(contract: Contract, stream: Stream) -> Model:
 def write_model(path: str | os.PathLike[str], contract: Contract, stream: Stream) -> None:
     """Write the model to use now; the file is replaced as a whole."""
     text = json.dumps(model_of(contract, stream).as_data(), indent=2, ensure_ascii=False, allow_nan=False)
-    beside = Path(path).with_name(f".{Path(path).name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    with replaced(path) as file:
+        file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from tacit.contract.parsed import Parsed
+from tacit.contract.source import Source
 from tacit.errors import InvalidInput
 
 
-def open_parquet(source: str | os.PathLike[str] | BinaryIO) -> Any:
+def open_parquet(source: Source) -> Any:
     """The file, or a refusal."""
     try:
         import pyarrow as pa
@@ -67,8 +67,3 @@ def check_kinds(file: Any, names: tuple[str, ...], numbers: frozenset[str]) -> N
             text or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         ):
             raise InvalidInput(f"column {name} holds {kind}, which has no range. Declare categories, hash or ignore.")
-
-
-def size_of(source: str | os.PathLike[str] | BinaryIO) -> int:
-    """Bytes of a file, or 0."""
-    return Path(source).stat().st_size if isinstance(source, str | os.PathLike) else 0

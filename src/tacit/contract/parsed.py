@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tacit.arrays import Array, Integers
-from tacit.contract.columns import Bad
 from tacit.contract.contract import Contract
 from tacit.contract.values import Values
+from tacit.contract.vocabulary import Bad
 
 
 @dataclass(frozen=True)

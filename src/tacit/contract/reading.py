@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tacit.contract.columns import Categories, Column, Hashed, Ignored, Range, check_values
+from tacit.contract.columns import Categories, Column, Hashed, Ignored, Range
 from tacit.contract.section import BLANK, Section
 from tacit.contract.target import Classes, Number, Positive, Target
 from tacit.contract.values import shown
+from tacit.contract.vocabulary import check_values
 from tacit.errors import InvalidInput
 
 KINDS = "range = [low, high], categories = [...], hash = 256 or ignore = true"

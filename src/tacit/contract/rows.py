@@ -9,14 +9,9 @@ speaks of the data: keep it on the trusted side.
 
 from __future__ import annotations
 
-import gzip
-import os
 import sys
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, BinaryIO, Literal, NamedTuple, cast, get_args
+from typing import NamedTuple, get_args
 
 from tacit.arrays import Array, Integers
 from tacit.contract.columns import Range
@@ -25,26 +20,13 @@ from tacit.contract.csv_header import header_of
 from tacit.contract.csv_rows import CsvRows
 from tacit.contract.json_rows import JsonRows
 from tacit.contract.lines import Lines
-from tacit.contract.parquet_rows import check_kinds, open_parquet, parquet_blocks, size_of
+from tacit.contract.parquet_rows import check_kinds, open_parquet, parquet_blocks
 from tacit.contract.parsed import Parsed, columns_to_read
+from tacit.contract.source import BadRows, Source, format_of, opened, size_of
 from tacit.contract.target import Number
 from tacit.errors import InvalidInput, one_of, whole
 
-Format = Literal["csv", "json", "parquet"]
-Source = str | os.PathLike[str] | BinaryIO
-BadRows = Literal["stop", "zero"]
-
 _ENTRIES = 2**20  # of a batch
-_ENDINGS: dict[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 
 
 class Batch(NamedTuple):
@@ -102,24 +84,6 @@ def open_rows(
     return _batches(contract, parts, bad_rows, labelled)
 
 
-def format_of(source: Source, format: str | None = None) -> str:
-    """The format that was named, or that of a file's ending.
-
-    >>> format_of("data.csv.gz"), format_of("-"), format_of("rows.jsonl")
-    ('csv', 'csv', 'json')
-    """
-    if format is not None:
-        return one_of("format", format, get_args(Format))
-    if not isinstance(source, str | os.PathLike) or str(source) == "-":
-        return "csv"
-    ending = Path(str(source).lower().removesuffix(".gz")).suffix
-    if ending not in _ENDINGS:
-        raise InvalidInput(
-            f"{source} has no ending that says its format. Name it, or say --format csv, json or parquet."
-        )
-    return _ENDINGS[ending]
-
-
 def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, labelled: bool) -> Iterator[Batch]:
     first = 0
     for part in filter(None, parts):
@@ -140,7 +104,8 @@ def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, 
 def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
     """None when the header is read, then blocks."""
     wanted, line = tuple(columns_to_read(contract, labelled)), 1
-    with _stream(source) as lines:
+    with opened(source) as (stream, position):
+        lines = Lines(stream, position)
         if kind == "csv":
             header, line = header_of(lines.first()), 2
             check_names(header.names, contract, labelled)
@@ -189,26 +154,3 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> Non
             f"column {undeclared[0] or 'without a name'} is in the file and not in the contract. Declare it under "
             "[columns], if only as { ignore = true }."
         )
-
-
-@contextmanager
-def _stream(source: Source) -> Iterator[Lines]:
-    """The lines of a source; files that were opened here are closed here."""
-    if not isinstance(source, str | os.PathLike):
-        yield Lines(source)
-    elif str(source) == "-":
-        yield Lines(sys.stdin.buffer)
-    else:
-        try:
-            with open(source, "rb") as raw:
-                if str(source).endswith(".gz"):
-                    with gzip.open(raw) as unpacked:
-                        yield Lines(cast(IO[bytes], unpacked), raw.tell)
-                else:
-                    yield Lines(raw)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as refusal:
-            raise InvalidInput(f"{source} is no whole gzip file: {refusal}.") from None
-        except OSError as refusal:
-            raise InvalidInput(
-                f"{source} cannot be read: {refusal.strerror}. Check its name, and who may read it."
-            ) from None

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Array
-from tacit.contract.columns import Bad, Named, Vocabulary, check_range, no_number
+from tacit.contract.columns import check_range, no_number
 from tacit.contract.values import Values, shown, text_of
-from tacit.estimators.links import classes_of
+from tacit.contract.vocabulary import Bad, Named, Vocabulary
+from tacit.estimators.links import classes_of, labels_of
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class Classes:
     def encode(self, values: Values) -> tuple[Array, Bad]:
         """The label of each value, and which values are bad."""
         places, _ = self._vocabulary.places(values)
-        bad, numbers = places < 0, np.maximum(places, 0).astype(np.float64)
-        return 2.0 * numbers - 1.0 if len(self.classes) == 2 else numbers, bad
+        return labels_of(np.maximum(places, 0), len(self.classes)), places < 0
 
     def decode(self, scores: Array) -> NDArray[Any]:
         """The class of each row of scores."""

@@ -13,9 +13,10 @@ import numpy as np
 from tacit.arrays import Integers
 from tacit.datasets.contents import copy_of, same_table, text
 from tacit.datasets.files import find
-from tacit.datasets.scaling import between, indicators, shortened
+from tacit.datasets.scaling import indicators, shortened
 from tacit.datasets.simulated import Stream
 from tacit.errors import InvalidInput
+from tacit.problem.ranges import between
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00275/Bike-Sharing-Dataset.zip"
 ROWS = 17_379

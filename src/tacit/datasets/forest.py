@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from tacit.arrays import Array
 from tacit.datasets.contents import copy_of, load, same_bytes
 from tacit.datasets.files import find
-from tacit.datasets.scaling import between, to_norm_one
+from tacit.datasets.scaling import to_norm_one
 from tacit.datasets.simulated import Stream
 from tacit.errors import InvalidInput
+from tacit.problem.ranges import between
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
 TEXT = (75_169_317, "71df19898bd3e11db15ae0faf4159f2c")

@@ -13,9 +13,10 @@ from tacit.arrays import Array, Integers
 from tacit.datasets.contents import copy_of, load, same_table
 from tacit.datasets.files import find
 from tacit.datasets.parquet import is_parquet, read_columns
-from tacit.datasets.scaling import between, shortened
+from tacit.datasets.scaling import shortened
 from tacit.datasets.simulated import Stream
 from tacit.errors import InvalidInput
+from tacit.problem.ranges import between
 
 URL = "https://ndownloader.figshare.com/files/5976036"
 ROWS = 20_640

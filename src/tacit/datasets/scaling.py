@@ -14,16 +14,6 @@ ROOM = 1e-12
 """Rows stay this much short of their bound, so that rounding cannot carry one past it."""
 
 
-def between(values: ArrayLike, low: float, high: float) -> Array:
-    """Numbers clipped to a published range, which is mapped to [-1, 1].
-
-    >>> between([0, 5, 20], 0, 10)
-    array([-1.,  0.,  1.])
-    """
-    clipped = np.clip(np.asarray(values, dtype=np.float64), low, high)
-    return np.asarray(2.0 * ((clipped - low) / (high - low)) - 1.0)
-
-
 def indicators(values: Sequence[Any] | NDArray[Any], published: Sequence[Any]) -> Array:
     """One column per published value, 1 where it is that value: rows of norm 1, or 0 where it is none of them.
 

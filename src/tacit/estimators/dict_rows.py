@@ -12,14 +12,14 @@ import math
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, expect, whole
+from tacit.errors import InvalidInput, expect, float_or_nan, whole
+from tacit.estimators.hashing import signed_bucket
 
 Row: TypeAlias = "array[float]"
 
@@ -80,7 +80,7 @@ class NamedFeatures:
 
     def _any_row(self, x: Mapping[Any, Any]) -> Row:
         """The definition."""
-        row = array("d", [_number(x.get(name, 0.0)) for name in self.names])
+        row = array("d", [float_or_nan(x.get(name, 0.0)) for name in self.names])
         for name, columns in self._texts.items():
             text = x.get(name)
             if isinstance(text, str) and text in columns:
@@ -111,9 +111,8 @@ class NamedFeatures:
 class HashedFeatures:
     """A column for each bucket, into which names are hashed, with a sign: any names will do, and all examples count.
 
-    The hash is BLAKE2b of the name, the same everywhere and always. Names that share a bucket are added up, half of
-    them with a minus (Weinberger et al., *Feature hashing for large scale multitask learning*, 2009, Section 2), so
-    that collisions cancel on average. A row holds its columns first, then its entries.
+    Bucket and sign are those of `tacit.estimators.hashing.signed_bucket`. A row holds its columns first, then its
+    entries.
 
     >>> HashedFeatures(16).row({"age": 0.5, "city": "Rome"})
     array('d', [13.0, 11.0, 0.5, 1.0])
@@ -131,7 +130,7 @@ class HashedFeatures:
         places = _places(self.dimension)
         for name, value in _dict(x).items():
             if type(value) is not float:
-                name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, _number(value))
+                name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, float_or_nan(value))
             column, sign = places[name if type(name) is str else str(name)]
             entries[column] = entries[column] + sign * value if column in entries else sign * value
         return array("d", [*entries, *entries.values()])
@@ -178,22 +177,13 @@ class _Places(dict[str, tuple[int, float]]):
     def __missing__(self, name: str) -> tuple[int, float]:
         if len(self) >= 2**16:
             self.clear()
-        number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-        self[name] = (number >> 1) % self.buckets, 1.0 if number & 1 else -1.0
+        self[name] = signed_bucket(name, self.buckets)
         return self[name]
 
 
 @lru_cache(maxsize=16)  # names may be texts of examples: kept here, where no copy of a model has them
 def _places(buckets: int) -> _Places:
     return _Places(buckets)
-
-
-def _number(value: Any) -> float:
-    """Its float, or NaN: text is no number under a name that stands for one."""
-    try:
-        return math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _dict(x: Any) -> Mapping[Any, Any]:

@@ -19,6 +19,7 @@ from tacit.errors import StateConflict
 from tacit.estimators.request import Request
 from tacit.estimators.stream import PrivacyWarning, Spent, Stream
 from tacit.plan import Plan
+from tacit.problem.predicting import coefficients
 from tacit.problem.problem import Problem
 
 _ADDS = (
@@ -93,11 +94,9 @@ class PrivateLinearModel(BaseEstimator):
 
     def _show(self) -> Any:
         """Set what was released out for all to see."""
-        problem, stream = self._problem, self._stream
-        weights = stream.model.reshape(problem.outputs, problem.width)
-        self.coef_ = weights[:, : problem.dimension].copy()
-        self.intercept_ = problem.intercept * weights[:, -1] if self.fit_intercept else np.zeros(problem.outputs)
-        self.n_examples_, self.n_releases_ = stream.t, stream.k
+        weights, self.intercept_ = coefficients(self._problem, self._stream.model)
+        self.coef_ = weights.copy()
+        self.n_examples_, self.n_releases_ = self._stream.t, self._stream.k
         return self
 
     @property

@@ -6,7 +6,10 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
-from tacit.errors import InvalidInput
+import numpy as np
+
+from tacit.errors import InvalidInput, float_or_nan
+from tacit.estimators.links import labels_of
 
 
 class Labels(Protocol):
@@ -33,13 +36,13 @@ class Classes:
             raise InvalidInput(
                 "classes must be two or more, all different. Declare them as in classes=['ham', 'spam']."
             )
-        numbers = (-1.0, 1.0) if len(self.classes) == 2 else map(float, range(len(self.classes)))
-        self._numbers = dict(zip(self.classes, numbers, strict=True))
+        labels: list[float] = labels_of(np.arange(len(self.classes)), len(self.classes)).tolist()
+        self._labels = dict(zip(self.classes, labels, strict=True))
         self.remedy = f"Declare every class there may be; declared are {', '.join(map(repr, self.classes))}."
 
     def __call__(self, y: Any) -> float:
         try:
-            return self._numbers.get(y, math.nan)
+            return self._labels.get(y, math.nan)
         except TypeError:  # it cannot even be looked up
             return math.nan
 
@@ -54,8 +57,5 @@ class Numbers:
     remedy = "Give a number."
 
     def __call__(self, y: Any) -> float:
-        try:
-            number = math.nan if isinstance(y, str | bytes) else float(y)
-        except (TypeError, ValueError, OverflowError):
-            return math.nan
+        number = float_or_nan(y)
         return number if math.isfinite(number) else math.nan

@@ -1,4 +1,4 @@
-"""From scores to classes and to their probabilities."""
+"""From classes to labels, and from scores to classes and to their probabilities."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from tacit.errors import InvalidInput
 from tacit.problem.losses import Logistic, Squared
 from tacit.problem.problem import Problem
 from tacit.problem.scores import OneHot, Softmax
+
+
+def labels_of(numbers: Integers, classes: int) -> Array:
+    """The labels of classes, by their numbers from 0 on: -1 and +1 if there are two, else the numbers themselves.
+
+    >>> labels_of(np.array([0, 1]), classes=2), labels_of(np.array([2, 0]), classes=3)
+    (array([-1.,  1.]), array([2., 0.]))
+    """
+    labels = numbers.astype(np.float64)
+    return 2.0 * labels - 1.0 if classes == 2 else labels
 
 
 def classes_of(scores: Array) -> Integers:

@@ -21,6 +21,7 @@ from tacit.estimators.links import classes_of
 from tacit.estimators.request import LossName, MethodName, Request
 from tacit.estimators.stream import PrivacyWarning, Spent, Stream
 from tacit.plan import Plan
+from tacit.problem.predicting import coefficients
 
 try:
     from river import base
@@ -67,15 +68,14 @@ class PrivateLinear(base.Estimator):
     @property
     def weights(self) -> dict[Hashable, Any]:
         """The weights to use now, by the names of their features or the numbers of their buckets; public."""
-        names, rows = self._feed.features.names, self._coefficients[:, : self._feed.features.dimension]
+        names, (rows, _) = self._feed.features.names, self._coefficients
         weights: dict[Hashable, Any] = self._by_class([dict(zip(names, row, strict=True)) for row in rows.tolist()])
         return weights
 
     @property
     def intercept(self) -> Any:
         """What is added to the weighted features; public."""
-        constants = self._coefficients[:, self._feed.features.dimension :].sum(axis=1)
-        return self._by_class((constants * self.plan.private.problem.intercept).tolist())
+        return self._by_class(self._coefficients[1].tolist())
 
     @property
     def privacy_spent(self) -> Spent:
@@ -144,10 +144,9 @@ class PrivateLinear(base.Estimator):
         return self._open
 
     @property
-    def _coefficients(self) -> Array:
-        """The model to use now, a row for each output, intercept included."""
-        problem = self.plan.private.problem
-        return self._feed.look().model.reshape(problem.outputs, problem.width)
+    def _coefficients(self) -> tuple[Array, Array]:
+        """Weights and intercepts of the model to use now, a row and a number for each score."""
+        return coefficients(self._feed.problem, self._feed.look().model)
 
     def _by_class(self, outputs: list[Any]) -> Any:
         """The only one of them."""

@@ -11,6 +11,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, expect, positive
 from tacit.estimators.river_linear import base
+from tacit.problem.ranges import between, number_between
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,28 +37,27 @@ class PublicScaler(base.MiniBatchTransformer):
     def __init__(self, ranges: Mapping[Hashable, tuple[float, float]]) -> None:
         expect("ranges", ranges, isinstance(ranges, Mapping), 'ranges={"age": (0, 100)}')
         self.ranges = ranges
-        self._scales = {name: _middle_and_half(name, limits) for name, limits in ranges.items()}
+        self._ends = {name: _ends(name, limits) for name, limits in ranges.items()}
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
         """The example with every ranged feature scaled; what is no number passes as it is."""
         scaled = dict(x)
-        for name, (middle, half) in self._scales.items():
+        for name, ends in self._ends.items():
             if name in scaled:
                 try:
-                    scaled[name] = min(max((float(_no_text(scaled[name])) - middle) / half, -1.0), 1.0)
+                    scaled[name] = number_between(float(_no_text(scaled[name])), *ends)
                 except (TypeError, ValueError, OverflowError):
                     continue
         return scaled
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The same for the rows of a data frame."""
-        names = [name for name in self._scales if name in X.columns]
+        names = [name for name in self._ends if name in X.columns]
         if not _numeric(X, names):
             return _row_by_row(self, X)
-        middles, halves = np.array([self._scales[name] for name in names]).reshape(-1, 2).T
+        lows, highs = np.array([self._ends[name] for name in names]).reshape(-1, 2).T
         values = X[names].to_numpy(dtype=np.float64, na_value=math.nan)
-        with np.errstate(over="ignore"):
-            return _with(X, names, np.clip((values - middles) / halves, -1.0, 1.0))
+        return _with(X, names, between(values, lows, highs))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -118,14 +118,14 @@ class NormClip(base.MiniBatchTransformer):
         yield {"bound": 1.0}
 
 
-def _middle_and_half(name: Hashable, limits: Any) -> tuple[float, float]:
+def _ends(name: Hashable, limits: Any) -> tuple[float, float]:
     try:
         low, high = map(float, limits)
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
-    if not -math.inf < low < high < math.inf:
+    if not -math.inf < low < high < math.inf or not 0.0 < high - low < math.inf:
         raise InvalidInput(f"the range of {name!r} must be two numbers, the lower one first, got {limits!r}.")
-    return low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+    return low, high
 
 
 def _no_text(value: Any) -> Any:

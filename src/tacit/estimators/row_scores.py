@@ -10,6 +10,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.estimators.dict_rows import Features, Row
 from tacit.problem.door import longest_row
+from tacit.problem.predicting import coefficients
 from tacit.problem.problem import Problem
 
 
@@ -26,8 +27,7 @@ class RowScores:
     def __init__(self, problem: Problem, point: Array, features: Features) -> None:
         self.point, self._problem, self._features = point, problem, features
         self._longest = longest_row(problem.feature_bound, problem.dimension)
-        rows = point.reshape(problem.outputs, problem.width)
-        weights, constants = rows[:, : problem.dimension], rows[:, problem.dimension :].sum(axis=1) * problem.intercept
+        weights, constants = coefficients(problem, point)
         self._several = problem.outputs > 1
         self._weights = np.ascontiguousarray(weights if self._several else weights[0])
         self._constant: Any = constants if self._several else float(constants[0])

@@ -16,6 +16,7 @@ except ImportError:  # pragma: no cover
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, positive
 from tacit.problem.door import clip_rows
+from tacit.problem.ranges import between
 
 __all__ = ["NormClip", "PublicScaler"]
 
@@ -52,9 +53,7 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         scaled = np.isfinite(self.low_)
         out = np.array(X)
-        low, high = self.low_[scaled], self.high_[scaled]
-        with np.errstate(over="ignore"):  # a warning would speak of someone's row
-            out[:, scaled] = np.clip((out[:, scaled] - low) / (high - low) * 2.0 - 1.0, -1.0, 1.0)
+        out[:, scaled] = between(out[:, scaled], self.low_[scaled], self.high_[scaled])
         return out
 
     def _columns(self) -> tuple[Array, Array]:

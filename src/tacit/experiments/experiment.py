@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.experiments.runs import Result, Settings, carry_out
+from tacit.report.machines import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -78,16 +78,6 @@ def reproduce(
         experiment.draw(rows, folder / f"{stem}.{ending}")
     console.print(f"Saved {folder / stem}.csv, .json, .png and .svg.", highlight=False, soft_wrap=True)
     return rows
-
-
-def json_text(value: Any) -> str:
-    """JSON, which has no infinity: null in its place.
-
-    >>> json_text(float("inf"))
-    'null'
-    """
-    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
-    return json.dumps(plain, indent=2, allow_nan=False)
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:

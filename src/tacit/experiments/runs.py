@@ -15,6 +15,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from tacit import __version__
+from tacit.replacing import replaced
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,10 +91,8 @@ class Kept:
 
     def write(self, settings: Settings, result: Result) -> None:
         """Whole or not at all."""
-        path = self.path(settings)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(self._header(settings) | {"result": result}, indent=1), encoding="utf-8")
-        temporary.replace(path)
+        with replaced(self.path(settings)) as file:
+            file.write(json.dumps(self._header(settings) | {"result": result}, indent=1).encode())
 
     def _header(self, settings: Settings) -> dict[str, Any]:
         return {"experiment": self.experiment, "version": __version__, "settings": settings}

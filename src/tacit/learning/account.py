@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from tacit.contract.contract import Contract
+from tacit.contract.explain import public
 from tacit.learning.diagnostics import Diagnostics
-from tacit.learning.durable import write_whole
+from tacit.learning.durable import sync_folder
 from tacit.learning.journal import last_lines
 from tacit.learning.loop import Ending
 from tacit.learning.run import Run
-from tacit.mechanisms.sums import RunningSum
+from tacit.replacing import OWNER_ONLY, replaced
 from tacit.report.learnt import File, Learnt, Released, Weight, learnt_page
 
 _LARGEST = 20
@@ -55,19 +56,20 @@ def as_data(run: Run, contract: Contract, ending: Ending) -> dict[str, Any]:
 def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> None:
     """Write the page; with diagnostics in it, or where a row stopped the run, for the owner's eyes alone."""
     page = learnt_page(_learnt(run, contract, ending, diagnostics))
-    write_whole(run.folder.report, page, 0o644 if diagnostics is None and not ending.by_a_row else 0o600)
+    with replaced(run.folder.report, 0o644 if diagnostics is None and not ending.by_a_row else OWNER_ONLY) as file:
+        file.write(page.encode())
+    sync_folder(run.folder.path)
 
 
 def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
     stream, plan, table = run.stream, run.stream.plan, run.stream.plan.private.timetable
-    sums = isinstance(plan.private.mechanism, RunningSum)
     weights, models = _weights(run, contract)
     coming = 0 if table.horizon is None else table.count - stream.k
     return Learnt(
         title=f"Private model of {contract.target.column}",
         outcome=outcome(run, ending),
         guarantee=contract.guarantee(plan),
-        public=_PUBLIC,
+        public=public(contract),
         secret=_SECRET,
         spent=stream.spent,
         total=(contract.epsilon, contract.delta),
@@ -77,7 +79,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         releases=[Released(table.due(k) or 0, plan.private.calibrated.noise_sd(k)) for k in _some(1, stream.k)],
         planned=[table.due(k) or 0 for k in _some(stream.k + 1, stream.k + coming)],
         plan=plan.as_data(),
-        noise_on="a sum" if sums else "a model",
+        noise_on=plan.noise_on,
         weights=weights,
         models=models,
         files=_files(diagnostics is not None, ending),
@@ -121,14 +123,8 @@ def _files(diagnostics: bool, ending: Ending) -> list[File]:
 
 _ROW = "a row was refused; what is wrong with it is said on standard error alone"
 
-_PUBLIC = (
-    "The contract: columns, ranges, categories, classes, budget, settings.",
-    "The number and the order of the rows, and so the rounds of all releases.",
-    "The size of the noise, which follows from the contract.",
-    "Every released model, and whatever is computed from them.",
-)
 _SECRET = (
-    "Every row, and everything computed from rows before noise is added: state.npz.",
-    "The noise, which is stored nowhere.",
-    "Which rows were cut or bad, and how well models do on the rows they were learnt from.",
+    "every row, and everything computed from rows before noise is added: state.npz",
+    "the noise, which is stored nowhere",
+    "which rows were cut or bad, and how well models do on the rows they were learnt from",
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,40 +24,11 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file by `text`, whole or not at all.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "note", "all of it")
-    ...     (Path(folder) / "note").read_text()
-    'all of it'
-    """
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.chmod(temporary, mode & ~_mask())
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    sync_folder(path.parent)
-
-
-def _mask() -> int:
-    """What this process takes from the modes of new files; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def write_at(path: Path, place: int, data: bytes) -> None:
     """Let a file end with `data` after its first `place` bytes; doing so twice is doing so once.
 
-    >>> with tempfile.TemporaryDirectory() as folder:
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
     ...     for data in (b"one, tor", b"one, two"):
     ...         write_at(Path(folder) / "log", 0, data)
     ...     write_at(Path(folder) / "log", 8, b", three")

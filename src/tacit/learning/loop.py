@@ -11,7 +11,8 @@ from tacit.errors import BudgetExhausted, InvalidInput, TacitError
 from tacit.learning.ahead import Ahead
 from tacit.learning.diagnostics import Diagnostics
 from tacit.learning.interrupts import Interrupts, noted
-from tacit.learning.run import Run, Unseen
+from tacit.learning.run import Run
+from tacit.learning.unseen import Unseen
 
 _PATIENCE = 0.1  # seconds between two looks at whether a commit is due, or a signal came
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +40,7 @@ from tacit.errors import InvalidInput, StateConflict
 from tacit.estimators.stream import Stream
 from tacit.learning.digest import RowDigest
 from tacit.learning.durable import sync_folder, write_at
+from tacit.learning.folder import Folder
 from tacit.learning.journal import bring_up, lines_of
 from tacit.plan import Plan
 from tacit.state import new_name, read_beside, read_state
@@ -59,39 +59,6 @@ class Watch(Protocol):
 
     def arrays(self) -> Arrays:
         """What it keeps."""
-
-
-@dataclass(frozen=True)
-class Folder:
-    """Where a run lives, and what its files are called."""
-
-    path: Path
-
-    @property
-    def state(self) -> Path:
-        """Secret: as sensitive as the rows."""
-        return self.path / "state.npz"
-
-    @property
-    def models(self) -> Path:
-        """Every release, public."""
-        return self.path / "models.jsonl"
-
-    @property
-    def model(self) -> Path:
-        """The model to use, public."""
-        return self.path / "model.json"
-
-    @property
-    def report(self) -> Path:
-        """For people."""
-        return self.path / "report.html"
-
-    def clear(self) -> None:
-        """Remove what a killed process left half-written."""
-        for name in ("state.npz", "model.json", "report.html"):
-            for leftover in self.path.glob(f".{name}.*"):
-                leftover.unlink()
 
 
 @dataclass
@@ -220,7 +187,7 @@ def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
 
 
 def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
-    """The stream of a folder, where its last commit left it; its rows are to be checked by `Unseen`."""
+    """The stream of a folder, where its last commit left it; its rows are to be checked (`tacit.learning.unseen`)."""
     if not folder.state.exists():
         raise InvalidInput(f"there is nothing to resume in {folder.path}. Leave out --resume to begin.")
     beside = read_beside(folder.state)
@@ -242,37 +209,3 @@ def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
     run.written, run._committed = written + len(unwritten), stream.t
     run.show(run)
     return run
-
-
-class Unseen:
-    """The rows of an input that a run has not learnt from yet, once those before them are known to be the same."""
-
-    def __init__(self, run: Run) -> None:
-        self.run, self.due = run, run.stream.t
-        self.digest = str(read_beside(run.folder.state)["digest"])
-        self._check()
-
-    def of(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """What is new of these rows, the next of the input."""
-        if self.due == 0:
-            return X, y
-        seen = min(self.due, len(y))
-        self.run.seen.add(X[:seen], y[:seen])
-        self.due -= seen
-        self._check()
-        return X[seen:], y[seen:]
-
-    def _check(self) -> None:
-        if self.due == 0 and self.run.seen.value != self.digest:
-            raise StateConflict(
-                f"the first {self.run.stream.t:,} rows are not those that this run learnt from. Give the same input, "
-                "from its beginning; new rows go at its end."
-            )
-
-    def end(self) -> None:
-        """The input has ended."""
-        if self.due:
-            raise StateConflict(
-                f"this run learnt from {self.run.stream.t:,} rows, and the input ends after {self.run.seen.rows:,}. "
-                "Give the same input, from its beginning."
-            )

@@ -1,4 +1,4 @@
-"""New rows on their way to predictions: a block at a time, bounded as in learning, and sparse ones as they are."""
+"""Points and new rows on their way to predictions: rows a block at a time, bounded as in learning, sparse or not."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ def as_point(point: Any, size: int) -> Array:
             "Give predict() the point of a release first, then features."
         )
     return numbers.ravel()
+
+
+def coefficients(problem: Problem, point: Array) -> tuple[Array, Array]:
+    """What a score is made of: the weights of features, a row for each score, and what the intercept adds to it.
+
+    >>> from tacit import L2Ball, Logistic, Problem
+    >>> coefficients(Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=0.5), np.array([0.6, 0.0, 0.2]))
+    (array([[0.6, 0. ]]), array([0.1]))
+    """
+    rows = point.reshape(problem.outputs, problem.width)
+    return rows[:, : problem.dimension], problem.intercept * rows[:, problem.dimension :].sum(axis=1)
 
 
 def bounded_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any]:

@@ -6,7 +6,6 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tacit.mechanisms.sums import RunningSum
 from tacit.plan import Plan
 
 
@@ -17,8 +16,7 @@ def plan_report(made: Plan) -> list[RenderableType]:
     for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
         table.add_row(name, escape(f"{data[name]}"))
     table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
-    on_what = "a sum" if isinstance(made.private.mechanism, RunningSum) else "a model"
-    noise = Table("strategy", f"noise on an entry of {on_what}, last release")
+    noise = Table("strategy", f"noise on an entry of {made.noise_on}, last release")
     for name, sd in made.noise.items():
         noise.add_row(escape(name), f"{sd:.4g}")
     verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
