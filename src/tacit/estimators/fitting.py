@@ -55,7 +55,9 @@ class PrivateLinearModel(BaseEstimator):
             warnings.warn(_ADDS, PrivacyWarning, stacklevel=3)
         X, y = self._valid(X, y, reset=True)
         classes = self._class_set(y, classes)
-        return self._learn(self._opened(X.shape[1], self.horizon or len(y), classes), X, y, classes)
+        return self._learn(
+            self._opened(X.shape[1], len(y) if self.horizon is None else self.horizon, classes), X, y, classes
+        )
 
     def _learn_more(self, X: Any, y: Any, classes: Any) -> Any:
         """The next rows of the stream, or the first."""

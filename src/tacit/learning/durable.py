@@ -60,16 +60,16 @@ def locked(folder: Path) -> Iterator[None]:
     """
     if fcntl is None:  # pragma: no cover
         raise InvalidInput("this system has no flock, which keeps two runs apart. Learn on Linux or macOS.")
-    file, itself = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600), os.open(folder, os.O_RDONLY)
-    try:
+    with contextlib.ExitStack() as opened:
+        file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        opened.callback(os.close, file)
+        itself = os.open(folder, os.O_RDONLY)
+        opened.callback(os.close, itself)
         if not (_held(file, OSError) and _held(itself, BlockingIOError)):
             raise StateConflict(
                 f"another process is learning in {folder}. Wait for it to end, or name another folder by --out."
             )
         yield
-    finally:
-        os.close(itself)
-        os.close(file)
 
 
 def _held(handle: int, refusal: type[OSError]) -> bool:
