@@ -1,4 +1,4 @@
-"""`tacit reproduce`: a command for each experiment of `tacit.experiments.REGISTRY`, and one for all, alike in options."""
+"""`tacit reproduce`: a command for each experiment of `tacit.experiments.REGISTRY`, and one for all, like them."""
 
 from __future__ import annotations
 

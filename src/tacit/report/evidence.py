@@ -20,6 +20,8 @@ figure.plot, .wide { overflow-x: auto; }
 figure.plot svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 table.grid { font-size: .9rem; width: auto; }
 table.grid th, table.grid td { white-space: nowrap; padding: .15rem .9rem .15rem 0; }
+table.contents { font-size: inherit; }
+table.contents td:first-child { white-space: normal; min-width: 11rem; }
 .bad { color: var(--alarm); }
 .strong { font-weight: 700; }
 td.soft { font-size: inherit; }
@@ -122,7 +124,7 @@ def _contents(parts: Sequence[Part], missing: Mapping[str, str]) -> str:
     lacking = [f"{name}: {what}" for name, what in missing.items()]
     return section(
         "Contents",
-        rows(cells, heads),
+        rows(cells, heads, "grid contents"),
         paragraph(
             f"{spelled(sum(part.seconds for part in parts))} of processor time in all, shared by the cores. tacit "
             "reproduce all makes everything again; the same seeds give the same numbers."
@@ -159,8 +161,8 @@ def _folded(title: str, body: str) -> str:
 def _origin(part: Part) -> str:
     files = ", ".join(f"{part.stem}.{ending}" for ending in ("csv", "json", "png", "svg"))
     return (
-        f'<p class="soft">Runs: {part.runs:,}, by tacit {escape(part.version)}, in {spelled(part.seconds)} of processor '
-        f"time. Beside this page: {escape(files)}. To make it again: <code>{escape(part.command)}</code></p>"
+        f'<p class="soft">Runs: {part.runs:,}, by tacit {escape(part.version)}, in {spelled(part.seconds)} of '
+        f"processor time. Beside this page: {escape(files)}. To make it again: <code>{escape(part.command)}</code></p>"
     )
 
 

@@ -59,7 +59,7 @@ class Grid:
             for row in self.rows
         )
         title = f"<p><b>{escape(self.title)}</b></p>\n" if self.title else ""
-        return title + html_rows(cells, heads).replace("<table>", '<table class="grid">', 1)
+        return title + html_rows(cells, heads, "grid")
 
 
 def _class(right: bool, style: str = "") -> str:

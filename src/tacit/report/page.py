@@ -78,11 +78,12 @@ def bullets(items: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
-def rows(cells: Iterable[Iterable[str]], heads: Iterable[str] = ()) -> str:
-    """A table whose cells are HTML; those made by `number` and `number_head` stand to the right."""
+def rows(cells: Iterable[Iterable[str]], heads: Iterable[str] = (), kind: str = "") -> str:
+    """A table whose cells are HTML, of a class if one is named; `number` and `number_head` make those to the right."""
     head = "".join(text if text.startswith("<th") else f"<th>{escape(text)}</th>" for text in heads)
     body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in cells)
-    return f'<div class="wide"><table>{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'
+    opening = f'<table class="{kind}">' if kind else "<table>"
+    return f'<div class="wide">{opening}{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'
 
 
 def _cell(cell: str) -> str:
