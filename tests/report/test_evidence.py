@@ -91,6 +91,7 @@ def test_it_says_what_it_was_given(picture):
         "<td>seed</td><td>1, 2</td>",
         "1,234",
         "75 s",
+        "In full: 1,234 runs, seeds 1, 2, by tacit 1.2.3",
         "1.2.3",
         "halves.csv",
         "tacit reproduce halves --seeds 2",
@@ -99,6 +100,7 @@ def test_it_says_what_it_was_given(picture):
     ):
         assert words in page
     assert "(quick)" not in page
+    assert "seeds none" in evidence_page([replace(PART, settings=[])])
     assert "Half of &lt;b&gt;everything&lt;/b&gt; (quick)" in evidence_page([replace(PART, quick=True)])
 
 

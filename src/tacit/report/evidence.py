@@ -20,6 +20,7 @@ figure.plot, .wide { overflow-x: auto; }
 figure.plot svg { display: block; width: 100%; min-width: 44rem; height: auto; }
 table.grid { font-size: .9rem; width: auto; }
 table.grid th, table.grid td { white-space: nowrap; padding: .15rem .9rem .15rem 0; }
+table.grid td:first-child { min-width: 0; }
 table.contents { font-size: inherit; }
 table.contents td:first-child { white-space: normal; min-width: 11rem; }
 .bad { color: var(--alarm); }
@@ -83,6 +84,11 @@ class Part:
         return f"{self.name}-quick" if self.quick else self.name
 
     @property
+    def seeds(self) -> str:
+        """Those of its runs; what is computed without chance has none."""
+        return dict(self.settings).get("seed", "none")
+
+    @property
     def heading(self) -> str:
         """Its title; a short version says so."""
         return f"{self.title or self.name}{' (quick)' if self.quick else ''}"
@@ -114,13 +120,14 @@ def _contents(parts: Sequence[Part], missing: Mapping[str, str]) -> str:
         (
             f'<a href="#{escape(part.stem)}">{escape(part.heading)}</a>',
             number(f"{part.runs:,}"),
+            escape(part.seeds),
             number(spelled(part.seconds)),
             escape(part.version),
             f"<code>{escape(part.command)}</code>",
         )
         for part in parts
     ]
-    heads = ("experiment", number_head("runs"), number_head("processor time"), "tacit", "to make it again")
+    heads = ("experiment", number_head("runs"), "seeds", number_head("processor time"), "tacit", "to make it again")
     lacking = [f"{name}: {what}" for name, what in missing.items()]
     return section(
         "Contents",
@@ -160,9 +167,12 @@ def _folded(title: str, body: str) -> str:
 
 def _origin(part: Part) -> str:
     files = ", ".join(f"{part.stem}.{ending}" for ending in ("csv", "json", "png", "svg"))
+    made = (
+        f"{part.runs:,} runs, seeds {part.seeds}, by tacit {part.version}, {spelled(part.seconds)} of processor time."
+    )
     return (
-        f'<p class="soft">Runs: {part.runs:,}, by tacit {escape(part.version)}, in {spelled(part.seconds)} of '
-        f"processor time. Beside this page: {escape(files)}. To make it again: <code>{escape(part.command)}</code></p>"
+        f'<p class="soft">{"A quick version" if part.quick else "In full"}: {escape(made)} Beside this page: '
+        f"{escape(files)}. To make it again: <code>{escape(part.command)}</code></p>"
     )
 
 
