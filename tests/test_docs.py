@@ -163,3 +163,12 @@ def test_a_lazy_name_is_not_readable():
     eager = "if TYPE_CHECKING:\n    from a import b, c\n"
     assert readable(eager + '__all__ = ["b", "d"]') == {"b"}
     assert readable(eager + "__all__ = sorted(HOME)") == set()
+
+
+def test_every_experiment_is_on_the_page_of_the_evidence():
+    """With what it shows; and the map of the paper says where it is."""
+    from tacit.experiments import REGISTRY
+
+    page, paper_map = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("evidence.md", "paper_map.md"))
+    assert [name for name in REGISTRY if f"\n| `{name}` |" not in page] == []
+    assert [name for name in REGISTRY if f"`tacit reproduce {name}`" not in paper_map] == []

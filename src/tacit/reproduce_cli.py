@@ -1,25 +1,32 @@
-"""`tacit reproduce`: one command for each experiment of `tacit.experiments.REGISTRY`, all with the same options."""
+"""`tacit reproduce`: a command for each experiment of `tacit.experiments.REGISTRY`, and one for all, like them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.experiments import REGISTRY, load
 
-app = typer.Typer(help="Run experiments again: a table, its data and a picture.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(help="Run experiments again: tables, their data, pictures and a report.", no_args_is_help=True)
+
+Quick = Annotated[bool, typer.Option("--quick", help="A short version, of the same shape.")]
+Seeds = Annotated[int | None, typer.Option(help="Take the seeds 1 to N.", min=1, metavar="N")]
+Out = Annotated[Path, typer.Option(help="Where to write, and to keep finished runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do not use the runs that were kept.")]
+HERE = Path("reproduced")
 
 
 def _command(name: str) -> Callable[..., None]:
     def command(
-        quick: Annotated[bool, typer.Option("--quick", help="A short version, of the same shape.")] = False,
-        seeds: Annotated[int | None, typer.Option(help="Take the seeds 1 to N.", min=1, metavar="N")] = None,
-        out: Annotated[Path, typer.Option(help="Where to write, and to keep finished runs.")] = Path("reproduced"),
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
-        fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the runs that were kept.")] = False,
+        quick: Quick = False, seeds: Seeds = None, out: Out = HERE, as_json: AsJson = False, fresh: Fresh = False
     ) -> None:
         from rich.console import Console
 
@@ -27,11 +34,8 @@ def _command(name: str) -> Callable[..., None]:
         from tacit.report.machines import json_text
 
         experiment, aside = load(name), Console(stderr=True)
-        try:
+        with _resumable(aside):
             rows = reproduce(experiment, out, aside, quick=quick, seeds=seeds, fresh=fresh)
-        except KeyboardInterrupt:
-            aside.print("Interrupted. Finished runs are kept: the same command goes on from there.", style="bold")
-            raise typer.Exit(130) from None
         if as_json:
             typer.echo(json_text(rows))
         else:
@@ -40,5 +44,42 @@ def _command(name: str) -> Callable[..., None]:
     return command
 
 
+def _all(
+    quick: Quick = False, seeds: Seeds = None, out: Out = HERE, as_json: AsJson = False, fresh: Fresh = False
+) -> None:
+    from rich.console import Console
+
+    from tacit.experiments.together import reproduce_all
+    from tacit.report.machines import json_text
+
+    aside, console = Console(stderr=True), Console()
+    with _resumable(aside):
+        outcome = reproduce_all(out, aside, quick=quick, seeds=seeds, fresh=fresh)
+    if as_json:
+        typer.echo(json_text(outcome.rows))
+    else:
+        for name, rows in outcome.rows.items():
+            experiment = outcome.experiments[name]
+            console.print(f"\n{experiment.title or name}", style="bold", highlight=False)
+            console.print(*experiment.show(rows), sep="\n", highlight=False)
+    for name, sentence in outcome.refused.items():
+        aside.print(f"{name} was left out: {sentence}", style="bold", highlight=False, markup=False)
+    if outcome.refused:
+        raise typer.Exit(2)
+
+
+@contextmanager
+def _resumable(aside: Console) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        aside.print("Interrupted. Finished runs are kept: the same command goes on from there.", style="bold")
+        raise typer.Exit(130) from None
+
+
 for _name, _entry in REGISTRY.items():
     app.command(_name, help=f"{_entry.summary}\n\nExample: tacit reproduce {_name} --quick")(_command(_name))
+app.command(
+    "all",
+    help="Every experiment, and one report of all of them.\n\nExample: tacit reproduce all --quick --out evidence",
+)(_all)

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.experiments.runs import Result, Settings, carry_out
+from tacit import __version__
+from tacit.experiments import REGISTRY
+from tacit.experiments.bars import Whole
+from tacit.experiments.parts import command_of, every_row, keep_part, settings_of, write_report
+from tacit.experiments.runs import Kept, Result, Settings, carry_out
+from tacit.report.evidence import Part
+from tacit.report.grids import shown_grids
 from tacit.report.machines import json_text
 
 if TYPE_CHECKING:
@@ -67,17 +73,45 @@ def reproduce(
     quick: bool = False,
     seeds: int | None = None,
     fresh: bool = False,
+    whole: Whole | None = None,
 ) -> list[Row]:
-    """Carry out the runs that `folder` does not hold yet; write the table as CSV and JSON, and draw it."""
+    """Carry out the runs that `folder` does not hold yet; write the table as CSV and JSON, draw it, and report.
+
+    The report is that of everything the folder holds. `whole` is the bar over several experiments.
+    """
     plan = experiment.plan(quick, seeds)
-    rows = experiment.table(plan, carry_out(experiment.name, experiment.run, plan, folder / "runs", console, fresh))
-    stem = f"{experiment.name}-quick" if quick else experiment.name
+    results = carry_out(experiment.name, experiment.run, plan, folder / "runs", console, fresh, whole)
+    rows, stem = experiment.table(plan, results), f"{experiment.name}-quick" if quick else experiment.name
     write_csv(rows, folder / f"{stem}.csv")
     (folder / f"{stem}.json").write_text(json_text(rows) + "\n", encoding="utf-8")
     for ending in ("png", "svg"):
         experiment.draw(rows, folder / f"{stem}.{ending}")
-    console.print(f"Saved {folder / stem}.csv, .json, .png and .svg.", highlight=False, soft_wrap=True)
+    command = command_of(experiment.name, quick, seeds)
+    keep_part(part_of(experiment, plan, rows, quick, command, folder), folder)
+    report = write_report(folder, {name: entry.summary for name, entry in REGISTRY.items()})
+    saved = f"Saved {folder / stem}.csv, .json, .png and .svg, and {report}."
+    console.print(saved, highlight=False, soft_wrap=True)
     return rows
+
+
+def part_of(
+    experiment: Experiment, plan: Sequence[Settings], rows: Sequence[Row], quick: bool, command: str, folder: Path
+) -> Part:
+    """What the report says of it; the time is that of its runs, in whichever session they were carried out."""
+    return Part(
+        name=experiment.name,
+        quick=quick,
+        version=__version__,
+        command=command,
+        runs=len(plan),
+        seconds=Kept(experiment.name, folder / "runs").seconds(plan),
+        title=experiment.title,
+        caption=experiment.caption,
+        paper=experiment.paper,
+        settings=settings_of(plan),
+        shown=shown_grids(experiment.show(rows)),
+        everything=every_row(rows),
+    )
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:

@@ -9,24 +9,27 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager
+from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from time import process_time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit import __version__
+from tacit.experiments.bars import Whole, bar
 from tacit.replacing import replaced
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+T = TypeVar("T")
 Settings = dict[str, Any]
 """Everything a run depends on, as plain data."""
 Result = dict[str, Any]
 """What came of it, as plain data."""
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_HOUR = 3600.0  # runs take a minute or so each: the time left is judged over many
 
 
 def carry_out(
@@ -36,13 +39,12 @@ def carry_out(
     folder: Path,
     console: Console,
     fresh: bool = False,
+    whole: Whole | None = None,
 ) -> list[Result]:
     """The results of all runs, in the order of the plan; those that `folder` holds are read, unless `fresh`.
 
     A run is kept under its settings and the version of `tacit`, not its source: after changing code, say `fresh`.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     folder.mkdir(parents=True, exist_ok=True)
     kept = Kept(experiment, folder)
     done = {} if fresh else {i: old for i, settings in enumerate(plan) if (old := kept.read(settings)) is not None}
@@ -52,16 +54,14 @@ def carry_out(
         return [done[i] for i in range(len(plan))]
     if done:
         console.print(f"{len(done)} of {len(plan)} runs are kept from before.", highlight=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with (
-        Progress(*columns, TextColumn("left"), console=console, speed_estimate_period=_HOUR) as progress,
-        closing(_everywhere(run, [plan[i] for i in left])) as finished,
+        bar(experiment, len(left), console, whole) as advance,
+        closing(_everywhere(partial(timed, run), [plan[i] for i in left])) as finished,
     ):
-        task = progress.add_task(experiment, total=len(left))
-        for place, result in finished:
-            kept.write(plan[left[place]], result)
+        for place, (result, seconds) in finished:
+            kept.write(plan[left[place]], result, seconds)
             done[left[place]] = result
-            progress.advance(task)
+            advance()
     return [done[i] for i in range(len(plan))]
 
 
@@ -82,23 +82,47 @@ class Kept:
 
     def read(self, settings: Settings) -> Result | None:
         """The result, or None if there is no such run, or its file is damaged."""
+        result, _ = self._found(settings)
+        return result
+
+    def seconds(self, plan: Sequence[Settings]) -> float:
+        """Processor time that the runs took, whenever that was."""
+        return sum(self._found(settings)[1] for settings in plan)
+
+    def write(self, settings: Settings, result: Result, seconds: float = 0.0) -> None:
+        """Whole or not at all."""
+        found = self._header(settings) | {"result": result, "seconds": seconds}
+        write_whole(self.path(settings), json.dumps(found, indent=1))
+
+    def _found(self, settings: Settings) -> tuple[Result | None, float]:
         try:
             found = json.loads(self.path(settings).read_text(encoding="utf-8"))
-            result: Result = found.pop("result")
+            result, seconds = found.pop("result"), float(found.pop("seconds"))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return None
-        return result if found == self._header(settings) else None
-
-    def write(self, settings: Settings, result: Result) -> None:
-        """Whole or not at all."""
-        with replaced(self.path(settings)) as file:
-            file.write(json.dumps(self._header(settings) | {"result": result}, indent=1).encode())
+            return None, 0.0
+        return (result, seconds) if found == self._header(settings) else (None, 0.0)
 
     def _header(self, settings: Settings) -> dict[str, Any]:
         return {"experiment": self.experiment, "version": __version__, "settings": settings}
 
 
-def _everywhere(run: Callable[[Settings], Result], plan: Sequence[Settings]) -> Generator[tuple[int, Result]]:
+def write_whole(path: Path, text: str) -> None:
+    """Text in a file, whole or not at all."""
+    with replaced(path) as file:
+        file.write(text.encode())
+
+
+def timed(run: Callable[[Settings], Result], settings: Settings) -> tuple[Result, float]:
+    """A result, and the processor time in seconds that it took.
+
+    >>> timed(dict, {"seed": 1})[0]
+    {'seed': 1}
+    """
+    before = process_time()
+    return run(settings), process_time() - before
+
+
+def _everywhere(run: Callable[[Settings], T], plan: Sequence[Settings]) -> Generator[tuple[int, T]]:
     """Places in the plan and results, as they come, one process a core.
 
     Processes are spawned, not forked: a fork would inherit BLAS with as many threads as cores in each process, and

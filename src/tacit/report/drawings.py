@@ -49,8 +49,9 @@ def _figure(shapes: str, ends: tuple[str, str], caption: str) -> str:
     left, right = map(escape, ends)
     return (
         f"<figure><figcaption>{escape(caption)}</figcaption>"
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="{escape(caption)}">'
-        f'{shapes}</svg><div class="ends"><span>{left}</span><span>{right}</span></div></figure>'
+        f'<svg class="drawing" viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(caption)}">{shapes}</svg>'
+        f'<div class="ends"><span>{left}</span><span>{right}</span></div></figure>'
     )
 
 

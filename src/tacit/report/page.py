@@ -39,16 +39,16 @@ td:first-child { min-width: 6rem; }
   td:first-child { min-width: 8rem; } th, td { padding-right: .5rem; } section { padding: .8rem; } }
 code { font-size: .92em; overflow-wrap: anywhere; }
 figure { margin: .6rem 0; }
-svg { display: block; width: 100%; height: 6rem; background: var(--back); border-radius: .3rem; }
-svg path { fill: none; stroke: var(--main); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
-svg path.later { stroke: var(--faint); }
+svg.drawing { display: block; width: 100%; height: 6rem; background: var(--back); border-radius: .3rem; }
+svg.drawing path { fill: none; stroke: var(--main); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+svg.drawing path.later { stroke: var(--faint); }
 .ends { display: flex; justify-content: space-between; gap: 1rem; color: var(--soft); font-size: .85rem;
   font-variant-numeric: tabular-nums; }
 """
 
 
-def document(title: str, body: str) -> str:
-    """A whole page; its policy forbids it to load anything.
+def document(title: str, body: str, style: str = "") -> str:
+    """A whole page, with more style if it needs some; its policy forbids it to load anything.
 
     >>> "default-src 'none'" in document("A run", "<p>text</p>")
     True
@@ -57,14 +57,14 @@ def document(title: str, body: str) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n"
-        "</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def section(title: str, *parts: str, alarm: bool = False) -> str:
-    """A part of a page, under a heading."""
-    mark = ' class="alarm"' if alarm else ""
+def section(title: str, *parts: str, alarm: bool = False, anchor: str = "") -> str:
+    """A part of a page, under a heading; links lead to its anchor."""
+    mark = (' class="alarm"' if alarm else "") + (f' id="{escape(anchor)}"' if anchor else "")
     return f"<section{mark}>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
@@ -78,11 +78,12 @@ def bullets(items: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
-def rows(cells: Iterable[Iterable[str]], heads: Iterable[str] = ()) -> str:
-    """A table whose cells are HTML; those made by `number` and `number_head` stand to the right."""
+def rows(cells: Iterable[Iterable[str]], heads: Iterable[str] = (), kind: str = "") -> str:
+    """A table whose cells are HTML, of a class if one is named; `number` and `number_head` make those to the right."""
     head = "".join(text if text.startswith("<th") else f"<th>{escape(text)}</th>" for text in heads)
     body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in cells)
-    return f'<div class="wide"><table>{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'
+    opening = f'<table class="{kind}">' if kind else "<table>"
+    return f'<div class="wide">{opening}{f"<tr>{head}</tr>" if head else ""}{body}</table></div>'
 
 
 def _cell(cell: str) -> str:
