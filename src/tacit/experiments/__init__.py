@@ -28,6 +28,10 @@ class Entry:
 
 
 REGISTRY = {
+    "figure-a": Entry(
+        "figure_a", "Figure 2 (a): average regret against t on simulated regression, by method and budget."
+    ),
+    "figure-b": Entry("figure_b", "Figure 2 (b): the same on flights, bikes, and a simulated stream of 90 features."),
     "regret": Entry("regret_table", "Average regret on the paper's synthetic regression, by method and budget."),
 }
 

@@ -1,5 +1,10 @@
-"""Who competes in the experiments on regression: the paper's algorithm, as printed and repaired, its successors, and
-what needs no privacy. NOT PRIVATE: all of them are seeded."""
+"""Who competes in the experiments on regression. NOT PRIVATE: all of them are seeded.
+
+The paper's algorithm, as printed and repaired, its successors, and what needs no privacy.
+
+>>> list(EXACT)
+['FTL, not private', 'predicting 0']
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class PrintedQFTL(QFTL):
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The printed inverse; nothing is floored, shifted or projected."""
-        return self.decide_all(np.array([t]), noisy[None, :], np.array([noise_sd]))[0]
+        return np.asarray(self.decide_all(np.array([t]), noisy[None, :], np.array([noise_sd]))[0])
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """Each by itself, though in one call: no faster way of `QFTL` may take its place."""

@@ -92,13 +92,13 @@ def _table(rows: Sequence[Row]) -> Table:
 
 
 def _cells(row: Row) -> list[str]:
-    budget, delivered = ("", "") if _free(row) else (f"{row['epsilon']:g}", _rounded_up(row["delivered_epsilon"]))
+    budget, delivered = ("", "") if _free(row) else (f"{row['epsilon']:g}", rounded_up(row["delivered_epsilon"]))
     broken = " BROKEN" if row["proven"] is False else ""
     regrets = [f"{row[name]:.1e}" for name in ("average_regret", "target") if row[name] is not None]
     return [budget, row["method"], delivered + broken, *regrets]
 
 
-def _rounded_up(epsilon: float) -> str:
+def rounded_up(epsilon: float) -> str:
     """Three digits, none of them to our advantage."""
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(epsilon)):g}"
 
