@@ -23,7 +23,7 @@ FIGURES = [figure_a, figure_b]
 
 @pytest.fixture(scope="module")
 def measured():
-    """All runs of each figure on the first rows of its streams, in the place of real ones invented ones, and results."""
+    """All runs of each figure on short streams, invented ones in the place of the real, and their results."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("flights", "bike"):
             made = linear_regression(TINY, figure_b.SHAPES[name][1], seed=7)
