@@ -46,7 +46,7 @@ def invented(runs):
 
 def test_every_experiment_of_the_registry_is_there():
     assert [load(name).name for name in REGISTRY] == list(REGISTRY)
-    with pytest.raises(InvalidInput, match="experiment must be one of regret"):
+    with pytest.raises(InvalidInput, match="experiment must be one of figure-a, figure-b, "):
         load("regrets")
 
 

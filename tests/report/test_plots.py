@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit import TacitError
-from tacit.report.plots import NOT_PRIVATE, learning_curves, power_laws, two_worlds
+from tacit.report.plots import NOT_PRIVATE, Panel, PanelRow, learning_curves, power_laws, regret_curves, two_worlds
 
 NAMES = ("private, epsilon = 1", "not private")
 
@@ -27,7 +27,14 @@ def worlds(path):
     two_worlds(here, here + 1.0, 0.5, ", ".join(NAMES), path)
 
 
+def regrets(path):
+    t = np.array([1.0, 10.0, 100.0])
+    panels = [Panel(f"epsilon = {e}", dict.fromkeys(NAMES, (t, 1.0 / t - 0.1)), mark=e * 10.0) for e in (1, 2)]
+    regret_curves([PanelRow("flights", panels, {name: name for name in NAMES}, "burn-in", "budgets")], "Regrets", path)
+
+
 FIGURES = {
+    "regret curves": (regrets, ("Regrets", "flights", "epsilon = 2", "burn-in", "budgets", "average regret after t")),
     "learning curves": (curves, ("Clicks", "examples seen", "progressive accuracy", "average regret")),
     "power laws": (laws, ("Slopes", "examples T", "regret (dotted: the theorem's exponent)")),
     "two worlds": (worlds, ("the stream", "its neighbour", "as far apart as claimed", "in deviations")),

@@ -9,42 +9,17 @@ The paper's noise is what the paper prints for its parameters (epsilon, delta); 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from tacit import FTL, BinaryTree, L2Ball, Privacy, Private, Problem, Squared, every, geometric, pftrl, pocp, pqftl
+from tacit import L2Ball, Privacy, Problem, Squared
 from tacit.datasets import linear_regression
 from tacit.errors import whole
+from tacit.experiments.contenders import EPSILONS, EXACT, PRIVATE
 from tacit.experiments.experiment import Experiment
-from tacit.experiments.printed_qftl import PrintedQFTL
 from tacit.experiments.regret_report import draw, show, table
 from tacit.experiments.runs import Result, Settings
-from tacit.regret import Record, best_in_hindsight, replay, replay_exact
+from tacit.regret import best_in_hindsight, replay
 
-EPSILONS = (0.01, 0.1, 1.0, 10.0)
-TREE = BinaryTree(refined=False)
-PAPER: dict[str, Any] = {"calibration": "paper-printed", "allow_broken": True}
-
-
-def _as_printed(problem: Problem, privacy: Privacy, horizon: int, seed: int) -> Private:
-    learner = PrintedQFTL(problem, weight=1.0, allow_broken=True)
-    return Private(learner, TREE, every(1), privacy, horizon, seed=seed, **PAPER)
-
-
-PRIVATE: Mapping[str, Callable[[Problem, Privacy, int, int], Private]] = {
-    "PQFTL as printed": _as_printed,
-    "PQFTL, the paper's noise": lambda p, b, T, seed: pqftl(p, b, T, strategy=TREE, weight=1.0, seed=seed, **PAPER),
-    "PQFTL, tree": lambda p, b, T, seed: pqftl(p, b, T, strategy=TREE, seed=seed),
-    "PQFTL, BLT": lambda p, b, T, seed: pqftl(p, b, T, seed=seed),
-    "PQFTL, BLT, geometric(1.1)": lambda p, b, T, seed: pqftl(p, b, T, schedule=geometric(1.1), seed=seed),
-    "FTRL, BLT": lambda p, b, T, seed: pftrl(p, b, T, seed=seed),
-    "POCP over FTL": lambda p, b, T, seed: pocp(FTL(p), b, T, seed=seed),
-}
-EXACT: Mapping[str, Callable[[Problem, Any, Any], Record]] = {
-    "FTL, not private": lambda problem, X, y: replay_exact(FTL(problem), X, y),
-    "predicting 0": lambda problem, X, y: replay(problem, [], X, y),
-}
 BLOCKS = {(1.0, 0.5): [*PRIVATE, *EXACT], (0.01, 1.0): ["PQFTL, BLT", *EXACT]}
 """Methods for each strong convexity alpha and radius."""
 

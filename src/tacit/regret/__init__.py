@@ -18,6 +18,7 @@ from tacit.regret.ftrl import ftrl_regret_bound
 from tacit.regret.measure import Record, replay, replay_exact
 from tacit.regret.offline import pol_utility_bound, risk_bound
 from tacit.regret.optimum import Optimum, best_in_hindsight
+from tacit.regret.prefixes import prefix_leaders, prefix_minima
 from tacit.regret.quadratic import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "pocp_regret_bound",
     "pol_utility_bound",
     "pqftl_regret_bound",
+    "prefix_leaders",
+    "prefix_minima",
     "qftl_regret_bound",
     "quadratic_regret_bound",
     "replay",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import Array
+from tacit.arrays import Array, Integers
 from tacit.contracts import Learner
 from tacit.problem.problem import Problem
 from tacit.problem.scores import ScoresLoss
@@ -35,6 +35,14 @@ class Record:
     def average_regret(self, optimum: Optimum) -> float:
         """Mean loss above that of the best fixed point, an upper bound (not private)."""
         return float(np.mean(self.losses)) - optimum.average + optimum.gap
+
+    def average_regrets(self, rounds: Integers, minima: Array) -> Array:
+        """After each t of `rounds`, the mean loss so far above `minima` (`prefix_minima`), its least (not private).
+
+        >>> Record(np.array([2.0, 4.0]), np.ones(2, np.bool_)).average_regrets(np.array([1, 2]), np.array([1.0, 2.75]))
+        array([1.  , 0.25])
+        """
+        return np.asarray(np.cumsum(self.losses)[rounds - 1] / rounds - minima)
 
     @property
     def accuracy(self) -> float:

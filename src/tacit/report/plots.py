@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from tacit.arrays import Array
 from tacit.errors import InvalidInput, TacitError
 
 NOT_PRIVATE = "measured on the exact stream: not private"
+COLOURS = ("#D55E00", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#000000", "#808080", "#CC79A7")
+"""Told apart whatever the eyes (Okabe, Ito, *Color Universal Design*, 2008), and grey."""
+DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), "-", (0, (7, 2)), "-", (0, (1, 1)), (0, (2, 2)))
 
 
 def learning_curves(
@@ -114,6 +118,66 @@ def budget_curves(
     figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="medium")
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves by method, each as rounds and values; `mark` is a round to point at."""
+
+    title: str
+    curves: Mapping[str, tuple[Array, Array]]
+    mark: float | None = None
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """Panels side by side on one scale, and the legend under them: its title, and what it calls methods and marks."""
+
+    title: str
+    panels: Sequence[Panel]
+    labels: Mapping[str, str]
+    mark: str = ""
+    legend: str = ""
+
+
+def regret_curves(rows: Sequence[PanelRow], title: str, path: str | os.PathLike[str]) -> None:
+    """Save average regret against the number of examples, on logarithmic axes, in rows of panels.
+
+    Parameters
+    ----------
+    rows : sequence of PanelRow
+        Methods look alike in all of them; where a regret is not positive its curve has a gap.
+    title : str
+        What the picture shows.
+    path : path
+        Where to save it; the ending chooses the format.
+    """
+    plt = _pyplot()
+    figure = plt.figure(figsize=(15.0, 5.4 * len(rows)), layout="constrained")
+    methods = list(dict.fromkeys(method for row in rows for panel in row.panels for method in panel.curves))
+    styles = {m: {"color": COLOURS[i % 8], "linestyle": DASHES[i % 8]} for i, m in enumerate(methods)}
+    parts = np.atleast_1d(figure.subfigures(len(rows), 1))
+    for part, row in zip(parts, rows, strict=True):
+        _panel_row(part, row, styles)
+    figure.suptitle(f"{title} ({NOT_PRIVATE})", fontsize="large")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _panel_row(part: Any, row: PanelRow, styles: Mapping[str, Mapping[str, Any]]) -> None:
+    axes, drawn = part.subplots(1, len(row.panels), sharey=True, squeeze=False)[0], {}
+    for axis, panel in zip(axes, row.panels, strict=True):
+        for method, (rounds, values) in panel.curves.items():
+            (drawn[row.labels[method]],) = axis.plot(rounds, values, linewidth=1.8, **styles[method])
+        if panel.mark is not None:
+            drawn[row.mark] = axis.axvline(panel.mark, color=COLOURS[7], linestyle=":", linewidth=1.2)
+        axis.set(xscale="log", xlabel="examples seen, t", title=panel.title)
+        axis.set_yscale("log", nonpositive="mask")
+        axis.grid(True, which="major", alpha=0.25)
+    axes[0].set(ylabel="average regret after t examples (label bound²)")
+    part.suptitle(row.title, fontweight="bold")
+    below = {"loc": "outside lower center", "ncols": 3, "frameon": False, "title": row.legend}
+    part.legend(drawn.values(), drawn, **below)
 
 
 def two_worlds(here: Array, there: Array, claimed_mu: float, title: str, path: str | os.PathLike[str]) -> None:
