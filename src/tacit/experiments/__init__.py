@@ -29,6 +29,10 @@ class Entry:
 
 REGISTRY = {
     "regret": Entry("regret_table", "Average regret on the paper's synthetic regression, by method and budget."),
+    "table-c": Entry("covertype_table", "Accuracy on Covertype, the paper's table and what can be had today."),
+    "offline": Entry(
+        "offline_table", "Offline learning on Adult and Covertype, beside output and objective perturbation."
+    ),
 }
 
 
