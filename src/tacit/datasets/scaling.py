@@ -46,6 +46,20 @@ def wave_names(name: str, harmonics: int) -> tuple[str, ...]:
     return tuple(f"{wave} {k}{name}" for wave in ("sin", "cos") for k in times)
 
 
+def hats(values: ArrayLike, low: float, high: float, count: int) -> Array:
+    """Triangles over a published range, `count` peaks evenly apart: each value is shared by the two next to it.
+
+    Linear in them means piecewise linear in the value. Rows sum to 1, so their norms are at most 1.
+
+    >>> hats([0.0, 2.5, 10.0], 0, 10, count=3)
+    array([[1. , 0. , 0. ],
+           [0.5, 0.5, 0. ],
+           [0. , 0. , 1. ]])
+    """
+    place = (between(values, low, high) + 1.0) / 2.0 * (count - 1)
+    return np.asarray(np.maximum(0.0, 1.0 - np.abs(place[:, None] - np.arange(count))))
+
+
 def shortened(X: Array, longest: float) -> Array:
     """`X` divided, in place, so that rows of norm up to `longest` are no longer than 1.
 
