@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Array
+from tacit.problem.ranges import between
 
 ROOM = 1e-12
 """Rows stay this much short of their bound, so that rounding cannot carry one past it."""
