@@ -6,12 +6,16 @@ that the same settings keep with secret noise, for one example replaced.
 
 **As in the paper.** Class 2 against the rest. The paper states no scaling, set or ridge: here, numbers are mapped from
 public ranges into [-1, 1], a constant is appended, rows are scaled to norm 1; `alpha = 0.01`, radius 2, a release after
-every example, noise in proportion to 1/t, and the last point is scored. In the paper's own readings, printed and
-proven, (epsilon, delta) are the paper's parameters, which claim (3·epsilon, 2·delta), and deliver what is said beside.
+every example, noise in proportion to 1/t, and the last point is scored. S^(2/3), the default of `pigd`, is a row of its
+own: less noise in all, more at the end. This reading was chosen among three, as the nearest to the paper's number
+*without* privacy (without the constant, and with one beside rows of norm 1, IGD has 68.8 and 68.4 %). In the paper's
+own readings, printed and proven, (epsilon, delta) are the paper's parameters, which claim (3·epsilon, 2·delta), and
+deliver what is said beside.
 
-**By the plan.** The 54 features, rows of norm 1, and whatever `Request` and `tacit.plan` settle by default: nothing is
-tuned. With hats, the 54 features and fifteen triangles of the elevation over its public range (`scaling.hats`), before
-rows are scaled to norm 1. Seven classes: the 54 features again.
+**By the plan.** The 54 features, rows of norm 1, and what `Request` and `tacit.plan` settle by default, which this
+experiment does not tune; the defaults were judged on Covertype when they were made, though (`tacit.plan`). With hats:
+the 54 features and fifteen triangles of the elevation over its public range (`scaling.hats`), before rows are scaled to
+norm 1; hats 2, 3 and 4 times as high were tried too, and are up to a point worse. Seven classes: the 54 features.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def _faithful(
     dimension: int, privacy: Privacy, horizon: int, seed: int, loss: Any = None, giga: bool = False, **how: Any
 ) -> Plan:
     recipe = pgiga if giga else pigd
-    private = recipe(_problem(dimension, loss), privacy, horizon, shape="S", seed=seed, **how)
+    private = recipe(_problem(dimension, loss), privacy, horizon, seed=seed, **{"shape": "S", **how})
     return Plan("pgiga" if giga else "pigd", private, "as in the paper")
 
 
@@ -76,6 +80,7 @@ PRIVATE: Mapping[str, Mapping[str, Planned]] = {
         "PIGD as printed": partial(_faithful, calibration="paper-printed", **_BROKEN),
         "PIGD as proven": partial(_faithful, calibration="paper-proven", **_BROKEN),
         "PIGD": _faithful,
+        "PIGD, S^(2/3)": partial(_faithful, shape="S^(2/3)"),
         "PIGD, hinge": partial(_faithful, loss=Hinge()),
         "PGIGA": partial(_faithful, giga=True),
     },
