@@ -84,6 +84,7 @@ class Run:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> from tacit.estimators.request import Request
     >>> plan = Request("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
     >>> with tempfile.TemporaryDirectory() as place:
