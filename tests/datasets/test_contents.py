@@ -41,7 +41,7 @@ def tarred(data, *names):
         gzip.compress(NUMBERS, mtime=0),
         zipped(NUMBERS, "readme.txt", "set/a.data"),
         gzip.compress(tarred(NUMBERS, "set/readme.txt", "set/a.data"), mtime=0),
-        gzip.compress(tarred(zipped(NUMBERS, "__MACOSX/._a.data", "a.data"), "set/a.data.zip")),
+        gzip.compress(tarred(zipped(NUMBERS, "__MACOSX/._a.data", "a.data"), "set/a.data.zip"), mtime=0),
         zipped(gzip.compress(NUMBERS, mtime=0), "a.data.gz"),
     ],
 )
@@ -56,7 +56,7 @@ def test_text_is_found_however_it_is_packed_and_called(data, name, tmp_path):
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (gzip.compress(b"1, 2" * 99, mtime=0, mtime=0)[:-9], "cannot be read or unpacked"),
+        (gzip.compress(b"1, 2" * 99, mtime=0)[:-9], "cannot be read or unpacked"),
         (b"\x1f\x8bnot gzip", "cannot be read or unpacked"),
         (b"PK\x03\x04not zip", "cannot be read or unpacked"),
         (tarred(b"1, 2" * 999, "a.data")[:900], "cannot be read or unpacked"),
