@@ -62,7 +62,7 @@ def _table(rows: Sequence[Row], by: str, title: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    made = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
     for name in (by, *(f"{place:g}" for place in dict.fromkeys(row[by] for row in rows))):
         made.add_column(name, justify="left" if name == by else "right", no_wrap=True)
     for method, found in _by_method(rows).items():
