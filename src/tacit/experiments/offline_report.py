@@ -20,7 +20,7 @@ CAPTION = (
     "Accuracy on a held-out tenth against epsilon, and against the number of features, random public directions but "
     "for the last, which is all of them. What to see: the mean of iterates, the paper's choice, moves most with one "
     "example and needs most noise; the last iterate does as well as output perturbation, for a tenth of the work; "
-    "objective perturbation is best where the budget is small, and the methods meet where it is large. Seeded "
+    "objective perturbation is best where the budget is small, and all but the mean meet where it is large. Seeded "
     "simulations: not private."
 )
 PAPER_SAYS = (
