@@ -31,7 +31,7 @@ def invented(runs):
             "examples": 100,
             "ridge": 0.001,
             "delivered_epsilon": settings["epsilon"],
-            "accuracy": 0.6 + 0.1 * settings["seed"],
+            "accuracy": 0.3 + 0.2 * settings["seed"],
             "constant": 0.75,
         }
         for settings in runs
@@ -85,7 +85,7 @@ def test_tables_by_budget_and_by_dimension():
     runs = plan(seeds=2)
     text = printed(table(runs, invented(runs)))
     assert text.count("by epsilon") == text.count("by number of features") == 2
-    assert "75.0±7.1" in text
+    assert "60.0±14.1" in text
     assert "not private" in text
     assert "…" not in text
 

@@ -20,7 +20,7 @@ CAPTION = (
     "Accuracy on a held-out tenth against epsilon, and against the number of features, random public directions but "
     "for the last, which is all of them. What to see: the mean of iterates, the paper's choice, moves most with one "
     "example and needs most noise; the last iterate does as well as output perturbation, for a tenth of the work; "
-    "objective perturbation is best where the budget is small, and the methods meet where it is large. Seeded "
+    "objective perturbation is best where the budget is small, and all but the mean meet where it is large. Seeded "
     "simulations: not private."
 )
 PAPER_SAYS = (
@@ -62,7 +62,7 @@ def _table(rows: Sequence[Row], by: str, title: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    made = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
     for name in (by, *(f"{place:g}" for place in dict.fromkeys(row[by] for row in rows))):
         made.add_column(name, justify="left" if name == by else "right", no_wrap=True)
     for method, found in _by_method(rows).items():
