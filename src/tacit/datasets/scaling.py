@@ -14,6 +14,8 @@ from tacit.problem.ranges import between
 ROOM = 1e-12
 """Rows stay this much short of their bound, so that rounding cannot carry one past it."""
 
+_UNDERFLOW = 1e-280  # squares that are smaller have lost digits
+
 
 def indicators(values: Sequence[Any] | NDArray[Any], published: Sequence[Any]) -> Array:
     """One column per published value, 1 where it is that value: rows of norm 1, or 0 where it is none of them.
@@ -78,6 +80,10 @@ def to_norm_one(X: Array) -> Array:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X))
-    X *= ((1.0 - ROOM) / np.where(norms > 0.0, norms, 1.0))[:, None]
+    squares = np.einsum("ij,ij->i", X, X)
+    if (tiny := squares < _UNDERFLOW).any():
+        largest = np.abs(X[tiny]).max(axis=1, initial=0.0)
+        X[tiny] /= np.where(largest > 0.0, largest, 1.0)[:, None]
+        squares[tiny] = np.einsum("ij,ij->i", X[tiny], X[tiny])
+    X *= ((1.0 - ROOM) / np.sqrt(np.where(squares > 0.0, squares, 1.0)))[:, None]
     return X
