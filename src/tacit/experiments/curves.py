@@ -127,17 +127,12 @@ def show(rows: Sequence[Row]) -> list[Table | str]:
 
 def _table(rows: Sequence[Row]) -> Table:
     from rich import box
-    from rich.table import Table
+
+    from tacit.report.tables import by_budget
 
     title = f"{heading(rows[0])}, delta = {rows[0]['delta']:g}, seeds: {rows[0]['seeds']}"
-    made = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False)
-    for name in ("epsilon", "method", "delivered", "regret", "burn-in", "below"):
-        made.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
-    for _, group in groupby(rows, key=lambda row: row["epsilon"]):
-        made.add_section()
-        for row in group:
-            made.add_row(*_cells(row), style="red" if row["proven"] is False else "")
-    return made
+    columns = ("epsilon", "method", "delivered", "regret", "burn-in", "below")
+    return by_budget(title, columns, rows, _cells, box=box.SIMPLE, show_edge=False)
 
 
 def heading(row: Row) -> str:

@@ -74,21 +74,15 @@ def show(rows: Sequence[Row]) -> list[Table | str]:
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    from rich.table import Table
+    from tacit.report.tables import by_budget
 
     first = rows[0]
     title = (
         f"T = {first['horizon']:,}, d = {first['dimension']}, alpha = {first['alpha']:g}, radius {first['radius']:g}, "
         f"delta = {first['delta']:g}, seeds: {first['seeds']}"
     )
-    made, targets = Table(title=title, title_justify="left"), any(row["target"] for row in rows)
-    for name in ("epsilon", "method", "delivered", "regret", *(["target"] if targets else [])):
-        made.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
-    for _, group in groupby(rows, key=lambda row: row["epsilon"]):
-        made.add_section()
-        for row in group:
-            made.add_row(*_cells(row), style="red" if row["proven"] is False else "")
-    return made
+    target = ["target"] if any(row["target"] for row in rows) else []
+    return by_budget(title, ("epsilon", "method", "delivered", "regret", *target), rows, _cells)
 
 
 def _cells(row: Row) -> list[str]:

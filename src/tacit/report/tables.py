@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich import box
@@ -49,3 +50,21 @@ def audit_table(report: Mapping[str, Any]) -> Table:
         who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
         table.add_row(*who, *found, between, style=style)
     return table
+
+
+def by_budget(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    cells: Callable[[Any], list[str]],
+    **look: Any,
+) -> Table:
+    """Measured rows, budgets apart; one whose claim is broken is red."""
+    made = Table(title=title, title_justify="left", **look)
+    for name in columns:
+        made.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+    for _, group in groupby(rows, key=lambda row: row["epsilon"]):
+        made.add_section()
+        for row in group:
+            made.add_row(*cells(row), style="red" if row["proven"] is False else "")
+    return made
