@@ -34,7 +34,7 @@ growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a mi
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py
 
-bench: $(VENV)/.peers ## noise, passes and strategies beside their peers, and growth with the stream (an hour)
+bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## noise, passes and strategies beside their peers, and growth with the stream (an hour)
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/growth.py
@@ -84,4 +84,9 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 
 $(VENV)/.peers: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	$(PINNED) -e ".[cli,river,peers]"
+	@touch $@
+
+$(VENV)-diffprivlib/.ready: benchmarks/diffprivlib.txt
+	$(PYTHON) -m venv $(VENV)-diffprivlib
+	$(VENV)-diffprivlib/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
