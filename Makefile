@@ -83,7 +83,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.peers: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
-	$(PINNED) -e ".[cli,river,peers]"
+	$(PINNED) -e ".[all,peers]"
 	@touch $@
 
 $(VENV)-diffprivlib/.ready: benchmarks/diffprivlib.txt
