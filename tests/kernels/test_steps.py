@@ -47,7 +47,7 @@ def moved(learner, x, i, v, y):
     """One compiled step."""
     code, x = learner.coded, x.copy()
     problem = code.how, code.loss, code.domain, code.steepest
-    tacit.kernels.steps.step(*problem, x, i, v[None, :], 0, float(y), code.centre, np.empty(len(x)))
+    tacit.kernels.steps.step(*problem, x, i, v[None, :], 0, float(y), code.centre)
     return x
 
 

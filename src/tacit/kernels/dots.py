@@ -60,12 +60,12 @@ def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
 
 
 @summing
-def shrunk_and_moved(x: Any, shrink: float, ahead: float, V: Any, i: int, out: Any) -> float:
-    """Writes `shrink·x + ahead·v` for row i, and returns the square of its length."""
+def shrink_and_move(x: Any, shrink: float, ahead: float, V: Any, i: int) -> float:
+    """Makes x `shrink·x + ahead·v` for row i, and returns the square of its length."""
     squared = 0.0
     for j in range(len(x)):
         moved = shrink * x[j] + ahead * V[i, j]
-        out[j] = moved
+        x[j] = moved
         squared += moved * moved
     return squared
 

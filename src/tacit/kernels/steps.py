@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.kernels.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
 from tacit.kernels.compiling import compiled, inlined
-from tacit.kernels.dots import after_step, after_step_in_box, along, dots, shrunk_and_moved
+from tacit.kernels.dots import after_step, after_step_in_box, along, dots, shrink_and_move
 from tacit.kernels.lattice import hide
 from tacit.kernels.losses import prox, slope
 from tacit.kernels.sets import project, project_row
@@ -40,9 +40,9 @@ def iterates(
 
     From round `first` on, iterates are added up in `total`, if it is not empty, and rows are the totals instead.
     """
-    rows, work, done = np.empty((len(rounds), len(x))), np.empty(len(x)), 0
+    rows, done = np.empty((len(rounds), len(x))), 0
     for i in range(len(y)):
-        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre, work)
+        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre)
         if len(total) > 0 and t + i + 1 >= first:
             for j in range(len(x)):
                 total[j] += x[j]
@@ -72,9 +72,9 @@ def releases(
     points: Any,
 ) -> int:
     """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
-    count, done, work = len(rounds), 0, np.empty(len(x))
+    count, done = len(rounds), 0
     for i in range(len(y)):
-        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre, work)
+        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre)
         if done < count and rounds[done] == t + i + 1:
             hide(x, steps[done], magnitude, noise, noisy, done)
             project_row(domain[0], domain[1], domain[2], noisy, done, points)
@@ -94,50 +94,49 @@ def step(
     i: int,
     y: float,
     centre: Any,
-    work: Any,
 ) -> None:
     """The step on row i, the t-th example, counted from 1; changes `x`."""
     kind, strength, delay = how
     if kind == IMPLICIT:
         eta = 1.0 / (strength * t)
         shrink = 1.0 / (1.0 + eta * strength)
-        _prox_in_set(loss, domain, steepest, x, shrink, V, i, y, eta * shrink, work)
+        _prox_in_set(loss, domain, steepest, x, shrink, V, i, y, eta * shrink)
     elif kind == FADING:
         total, weight = 4.0 / 3.0 * strength * t**0.75, strength * t**-0.25
         inertia = total + weight
         for j in range(len(x)):
             x[j] = (total * x[j] + weight * centre[j]) / inertia
-        _prox_in_set(loss, domain, steepest, x, 1.0, V, i, y, 1.0 / inertia, work)
+        _prox_in_set(loss, domain, steepest, x, 1.0, V, i, y, 1.0 / inertia)
     elif kind == GRADIENT or t >= delay:
         eta = 1.0 / (strength * (t / 2.0 if kind == PRINTED else t + delay))
         steep = slope(loss[0], loss[1], loss[2], along(V, i, x, 0), y)
-        squared = shrunk_and_moved(x, 1.0 - eta * strength, -eta * steep, V, i, work)
-        for j in range(len(x)):
-            x[j] = work[j]
+        squared = shrink_and_move(x, 1.0 - eta * strength, -eta * steep, V, i)
         if domain[0] != BALL or squared > domain[2] * domain[2]:
             project(domain[0], domain[1], domain[2], x)
 
 
 @inlined
 def _prox_in_set(
-    loss: Code, domain: Code, steepest: float, x: Any, shrink: float, V: Any, i: int, y: float, pull: float, work: Any
+    loss: Code, domain: Code, steepest: float, x: Any, shrink: float, V: Any, i: int, y: float, pull: float
 ) -> None:
-    """`argmin_{z in C} ½‖z - shrink·x‖² + pull·loss(z)` for row i, in place of x."""
+    """`argmin_{z in C} ½‖z - shrink·x‖² + pull·loss(z)` for row i, in place of x.
+
+    Along v first, as if there were no set; what leaves it is moved back, up to rounding, and the set is felt.
+    """
     norm, before = dots(V, i, x)
     if norm > 0.0:
         start = shrink * before
         ahead = (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm
-        squared = shrunk_and_moved(x, shrink, ahead, V, i, work)
-        if _inside(domain, squared, work):
-            for j in range(len(x)):
-                x[j] = work[j]
+        if _inside(domain, shrink_and_move(x, shrink, ahead, V, i), x):
             return
-    for j in range(len(x)):
-        x[j] *= shrink
-    if norm > 0.0:
+        for j in range(len(x)):
+            x[j] -= ahead * V[i, j]
         s = _root(loss, domain, x, V, i, y, pull, -steepest, steepest)
         for j in range(len(x)):
             x[j] -= pull * s * V[i, j]
+    else:
+        for j in range(len(x)):
+            x[j] *= shrink
     project(domain[0], domain[1], domain[2], x)
 
 
