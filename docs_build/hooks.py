@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: the command's reference, and pictures in the place of their marks."""
+"""What MkDocs calls while it builds the site: the commands, results and pictures take the place of their marks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path, not as part of a package
 
-from docs_build import commands, pictures
+from docs_build import commands, measured, pictures
 
 
 def on_startup(**_: Any) -> None:
@@ -18,7 +18,8 @@ def on_startup(**_: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
-    """The list of commands, where a page asks for it; a page without sections needs no list of them beside it."""
+    """Results and the list of commands, where a page asks; a page without sections needs no list of them beside it."""
+    markdown = measured.with_results(markdown)
     if page is not None and "\n## " not in markdown and ":::" not in markdown:
         page.meta["hide"] = [*page.meta.get("hide", []), "toc"]
     if commands.MARK not in markdown:

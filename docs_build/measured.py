@@ -1,0 +1,46 @@
+"""Tables of what the benchmarks measured, where a page asks for them: what is kept in `benchmarks/results`, no more."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+MARK = re.compile(r"<!-- measured: (?P<name>[a-z_]+)(?: (?P<which>\d+))? -->")
+
+
+def with_results(markdown: str, folder: Path = RESULTS) -> str:
+    """The page, each mark replaced: `<!-- measured: noise -->` by all tables of noise.json, `noise 2` by its second.
+
+    >>> with_results("A page without marks.")
+    'A page without marks.'
+    """
+    return MARK.sub(lambda mark: _tables(folder / f"{mark['name']}.json", mark["which"]), markdown)
+
+
+def _tables(file: Path, which: str | None) -> str:
+    found = json.loads(file.read_text(encoding="utf-8"))["tables"]
+    chosen = found if which is None else [found[int(which) - 1]]
+    return "\n\n".join(markdown_table(table) for table in chosen)
+
+
+def markdown_table(table: dict[str, Any]) -> str:
+    """One table as Markdown; a wish that was missed is set in bold.
+
+    >>> print(markdown_table({"columns": ["who", "µs"], "rows": [["tacit", "0.5"]]}))
+    | who | µs |
+    |---|---:|
+    | tacit | 0.5 |
+    """
+    columns, rows = table["columns"], table["rows"]
+    numbers = [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]
+    head = ["| " + " | ".join(columns) + " |", "|" + "|".join("---:" if each else "---" for each in numbers) + "|"]
+    lines = ["| " + " | ".join(f"**{cell}**" if cell == "no" else cell for cell in row) + " |" for row in rows]
+    title = [f"*{table['title'].strip()}*", ""] if table.get("title") else []
+    return "\n".join([*title, *head, *lines])
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell.lstrip("-−")[:1].isdigit()

@@ -1,0 +1,44 @@
+"""Pages show what was measured, and nothing else."""
+
+import json
+
+import pytest
+
+from docs_build.measured import RESULTS, markdown_table, with_results
+
+NOISE = {"tables": [{"columns": ["who", "µs"], "rows": [["tacit", "1"]]}, {"columns": ["met"], "rows": [["no"]]}]}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "noise.json").write_text(json.dumps(NOISE))
+    return tmp_path
+
+
+def test_a_mark_becomes_the_tables_of_its_file(folder):
+    page = with_results("Before.\n\n<!-- measured: noise -->\n\nAfter.", folder)
+    assert page.startswith("Before.\n\n| who | µs |\n|---|---:|\n| tacit | 1 |\n\n| met |")
+    assert page.endswith("After.")
+
+
+def test_a_mark_may_name_one_of_them(folder):
+    assert "tacit" not in with_results("<!-- measured: noise 2 -->", folder)
+
+
+def test_a_wish_that_was_missed_stands_out(folder):
+    assert "| **no** |" in with_results("<!-- measured: noise 2 -->", folder)
+
+
+def test_results_that_are_not_there_stop_the_build(folder):
+    with pytest.raises(FileNotFoundError):
+        with_results("<!-- measured: nothing -->", folder)
+
+
+def test_titles_stand_above():
+    assert markdown_table({"title": "errors", "columns": ["n"], "rows": [["5"]]}).startswith("*errors*\n\n| n |")
+
+
+@pytest.mark.parametrize("file", sorted(RESULTS.glob("*.json")), ids=lambda file: file.stem)
+def test_every_result_has_tables_whose_rows_fit(file):
+    for table in json.loads(file.read_text(encoding="utf-8"))["tables"]:
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
