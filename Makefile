@@ -34,9 +34,10 @@ growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a mi
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py
 
-bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## noise, passes and strategies beside their peers, and growth with the stream (an hour)
+bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## noise, learners and strategies beside their peers, and growth with the stream (an hour)
 	$(BIN)/python benchmarks/noise.py
-	$(BIN)/python benchmarks/passes.py
+	$(BIN)/python benchmarks/logistic.py
+	$(BIN)/python benchmarks/regression.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/running_sums.py
 
@@ -83,7 +84,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
 	@touch $@ $(VENV)/.demo
 
 $(VENV)/.peers: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
-	$(PINNED) -e ".[cli,river,peers]"
+	$(PINNED) -e ".[cli,river,sklearn,peers]"
 	@touch $@
 
 $(VENV)-diffprivlib/.ready: benchmarks/diffprivlib.txt
