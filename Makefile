@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SITE   := build/site
+BENCHMARKS := logistic regression noise running_noise running_sums accounting growth learn starting utility stages
 PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # A folder of data files beside the repository is used if there is one; an empty value is the same as none.
@@ -34,11 +35,8 @@ growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a mi
 offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
 	$(BIN)/python experiments/offline_adult.py
 
-bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## noise, passes and strategies beside their peers, and growth with the stream (an hour)
-	$(BIN)/python benchmarks/noise.py
-	$(BIN)/python benchmarks/passes.py
-	$(BIN)/python benchmarks/growth.py
-	$(BIN)/python benchmarks/running_sums.py
+bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## every benchmark, beside its peers, one after the other (an hour and a half)
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 test: checks ## every check, then the tests (slow ones left out)
 	$(BIN)/python -m pytest tests -n 2

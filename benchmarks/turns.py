@@ -11,12 +11,9 @@ that begin so, by the median.
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", JAX_PLATFORMS="cpu")  # before NumPy is loaded
-
 import argparse
 import json
+import os
 import platform
 import sys
 import time
@@ -32,6 +29,7 @@ from rich.progress import track
 from rich.table import Table
 
 HERE = Path(__file__).parent
+ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
 KEEP = dict.fromkeys(("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"), str(2**28))
 
 
@@ -134,10 +132,12 @@ def options(description: str | None, **more: dict[str, Any]) -> argparse.Namespa
 def settle(plain_memory: bool = False) -> None:
     """One core; and, for all contenders, memory that is freed is kept: a fresh page costs a microsecond here and there.
 
-    glibc reads that wish when a process starts, so the script is started again with it.
+    glibc reads that wish when a process starts, and NumPy the number of threads when it is loaded, so the script is
+    started again with both.
     """
-    if not plain_memory and sys.platform == "linux" and not KEEP.items() <= os.environ.items():
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | KEEP)
+    wanted = ALONE if plain_memory or sys.platform != "linux" else ALONE | KEEP
+    if not wanted.items() <= os.environ.items():
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | wanted)
     if hasattr(os, "sched_setaffinity"):  # threads that a peer starts later stay on it, too
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 

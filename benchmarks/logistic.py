@@ -1,0 +1,265 @@
+"""Logistic loss, 54 features, a release after every example: tacit beside learners that are not private.
+
+Processor time an example, everyone in turns on one core, and beside it the accuracy of the final model on rows that
+nobody saw; 0.888 is the best there is. A stream comes in chunks of 4,096 rows, and no releases are kept beyond a chunk,
+as no peer keeps its models. tacit's noise is secret, on a lattice, from AES (`tacit.mechanisms.sampling`).
+
+- *PIGD* and *PGIGA* hide each model by itself, so that the last one is mostly noise when there are 200,000; their late
+  average costs no privacy, and is a contender of its own. *FTRL* is by BLT.
+- *The fronts* are tacit's for river, `learn_one`, and for scikit-learn, `partial_fit` by 1,000 rows: private FTRL with
+  a release after every example, and its late average, as their plan says.
+- *Vowpal Wabbit*'s command reads a binary cache, plain (`--sgd`) and adaptive; or it learns from examples that were
+  parsed before the clock starts.
+- *river* learns from dicts that were made before. *scikit-learn* has a model after every example, or after every 1,000.
+- *The limit* is a compiled loop of steps, not private, that checks nothing and hands over nothing but its end.
+
+Both rivers, and examples parsed before, have a tenth of the rows; scikit-learn by example has a hundredth.
+
+For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_),
+as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` leaves that as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from streams import BUDGET, PLAIN_MEMORY, Task, learns
+from tacit import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
+from tacit.averages import late_average
+from tacit.estimators.stream import PrivacyWarning
+from turns import Contender, Ratio, options, run, settle
+
+D, RADIUS, RIDGE, ROWS = 54, 5.0, 0.01, 200_000
+PACKAGES = ("numpy", "scipy", "numba", "cryptography", "vowpalwabbit", "river", "scikit-learn")
+RATIOS = {
+    "PIGD / (its noise + its steps)": Ratio("tacit PIGD", ("tacit, PIGD's noise", "tacit, PIGD's steps"), at_most=2.0),
+    "fastest Vowpal Wabbit / PIGD": Ratio("Vowpal Wabbit*", "tacit PIGD", at_least=2.5),
+    "river / PIGD": Ratio("river", "tacit PIGD", at_least=15.0),
+    "fastest Vowpal Wabbit / FTRL": Ratio("Vowpal Wabbit*", "tacit FTRL", at_least=1.2),
+    "river / tacit's river front": Ratio("river", "tacit's river front", at_least=0.4),
+    "fastest scikit-learn / PIGD": Ratio("scikit-learn*", "tacit PIGD"),
+    "scikit-learn / tacit's scikit-learn front": Ratio("scikit-learn, by 1,000", "tacit's scikit-learn front"),
+    "limit / PIGD": Ratio("limit", "tacit PIGD"),
+}
+
+
+def clicks(n: int) -> Task:
+    """Labels are signs of one feature, with some noise before; a tenth as many rows to judge by."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n + n // 10, D)) / math.sqrt(D)
+    y = np.where(X[:, 0] + 0.05 * rng.normal(size=len(X)) > 0.0, 1.0, -1.0)
+    return Task(X[:n], y[:n], X[n:], y[n:])
+
+
+# ---- tacit -----------------------------------------------------------------------------------------------------
+
+
+def streams(task: Task) -> dict[str, Contender]:
+    """Its learners, and PIGD in parts."""
+    n, problem = len(task), Problem(Logistic(), L2Ball(RADIUS), dimension=D, ridge=RIDGE)
+    recipes = {"PIGD": pigd, "PGIGA": pgiga, "FTRL": pftrl}
+    made = {f"tacit {name}": recipe(problem, BUDGET, n) for name, recipe in recipes.items()}
+    whole = {name: Contender(learns(private, task), n, task.accuracy) for name, private in made.items()}
+    pigd_ = made["tacit PIGD"]
+    return whole | {
+        "tacit PIGD, late average": Contender(learns_and_averages(pigd_, task), n, task.accuracy),
+        "tacit, PIGD's noise": Contender(noise_alone(pigd_, n), n),
+        "tacit, PIGD's steps": Contender(steps_alone(pigd_, task), n),
+    }
+
+
+def learns_and_averages(private: Private, task: Task) -> Callable[[], np.ndarray]:
+    """A whole private stream, and the late average of all that it releases."""
+
+    def work() -> Any:
+        state, mean, since = private.start(), None, 0
+        for X, y in task.chunks():
+            state, releases = private.run(state, X, y)
+            mean, since = late_average(releases, mean, since), int(releases.rounds[-1])
+        return mean
+
+    return work
+
+
+def noise_alone(private: Private, count: int) -> Callable[[], None]:
+    """The noise of all releases, in the portions that a pass draws."""
+    most = private._most_releases
+
+    def work() -> None:
+        for k in range(1, count + 1, most):
+            private.calibrated.noise_for(None, k, min(most, count + 1 - k))
+
+    return work
+
+
+def steps_alone(private: Private, task: Task) -> Callable[[], object]:
+    """The same learner without noise or releases: examples are bounded, and every step is taken."""
+    learner, most = private.learner, private._most_rows
+
+    def work() -> object:
+        exact, every = learner.start(), np.arange(1, len(task) + 1)
+        for start, (X, y) in zip(range(0, len(task), most), task.chunks(most), strict=True):
+            V, labels = learner.problem.legal(X, y, compiled=True)
+            exact, _ = learner.hand_over_all(exact, start, V, labels, every[start : start + most])
+        return exact
+
+    return work
+
+
+def fronts(task: Task, few: Task) -> dict[str, Contender]:
+    """river's gets fewer rows, as river does."""
+    from tacit.estimators import river, sklearn
+
+    stated = {"epsilon": 1.0, "feature_bound": 1.0, "radius": RADIUS, "fit_intercept": False}
+    stated |= {"method": "ftrl", "release": "every"}
+    rows, labels, names = few.dicts(), (few.y > 0.0).tolist(), [str(j) for j in range(D)]
+
+    def one_by_one() -> np.ndarray:
+        model = river.PrivateLogisticRegression(features=names, horizon=len(few), **stated)
+        for x, y in zip(rows, labels, strict=True):
+            model.learn_one(x, y)
+        return np.array([model.weights[name] for name in names])  # to look is to learn from the last rows, too
+
+    def by_thousands() -> np.ndarray:
+        model = sklearn.PrivateLogisticRegression(horizon=len(task), **stated)
+        for X, y in task.chunks(1_000):
+            model.partial_fit(X, y, classes=[-1.0, 1.0])
+        return np.array(model.coef_[0])
+
+    return {
+        "tacit's river front": Contender(one_by_one, len(few), few.accuracy),
+        "tacit's scikit-learn front": Contender(by_thousands, len(task), task.accuracy),
+    }
+
+
+# ---- peers -----------------------------------------------------------------------------------------------------
+
+
+def vowpal_wabbit(task: Task, few: Task, folder: Path) -> dict[str, Contender]:
+    """Accuracies of the command are those of what it predicts from a model that it saved in a run of its own."""
+    from vowpalwabbit import Workspace
+
+    data, cache, unseen = folder / "data.txt", folder / "data.cache", folder / "unseen.txt"
+    model, answers = folder / "model", folder / "answers.txt"
+    lines = vowpal_lines(task.X, task.y)
+    data.write_text("\n".join(lines) + "\n")
+    unseen.write_text("\n".join(vowpal_lines(task.unseen, task.answers)) + "\n")
+    usual = "--loss_function logistic --quiet --noconstant"
+    Workspace(f"-d {data} --cache_file {cache} -k {usual}").finish()
+    single = Workspace(f"{usual} --sgd")
+    parsed = [single.parse(line) for line in lines[: len(few)]]
+    parsed = [example[0] if isinstance(example, list) else example for example in parsed]
+
+    def command(more: str) -> None:
+        Workspace(f"-d {data} --cache_file {cache} {usual} {more}").finish()
+
+    def commanded(more: str) -> float:
+        command(f"{more} -f {model}")
+        Workspace(f"-d {unseen} -t -i {model} -p {answers} --quiet").finish()
+        return float(np.mean(np.sign(np.loadtxt(answers)) == task.answers))
+
+    def one_by_one() -> None:
+        for example in parsed:
+            single.learn(example)
+
+    def learnt(_: None) -> float:
+        scores = [single.predict(line) for line in unseen.read_text().splitlines()]
+        return float(np.mean(np.sign(scores) == task.answers))
+
+    return {
+        "Vowpal Wabbit, plain": Contender(lambda: command("--sgd"), len(task), lambda _: commanded("--sgd")),
+        "Vowpal Wabbit, adaptive": Contender(lambda: command(""), len(task), lambda _: commanded("")),
+        "Vowpal Wabbit, parsed before": Contender(one_by_one, len(few), learnt),
+    }
+
+
+def vowpal_lines(X: np.ndarray, y: np.ndarray) -> list[str]:
+    """Examples as its text."""
+    rows = (" ".join(f"{j}:{x:.6g}" for j, x in enumerate(v)) for v in X)
+    return [f"{int(b)} | {row}" for b, row in zip(y, rows, strict=True)]
+
+
+def river(few: Task) -> dict[str, Contender]:
+    from river import linear_model, optim
+
+    rows, labels = few.dicts(), (few.y > 0.0).tolist()
+
+    def work() -> np.ndarray:
+        model = linear_model.LogisticRegression(optim.SGD(0.1), intercept_lr=0.0)
+        for x, y in zip(rows, labels, strict=True):
+            model.learn_one(x, y)
+        return np.array([model.weights[str(j)] for j in range(few.d)])
+
+    return {"river": Contender(work, len(few), few.accuracy)}
+
+
+def scikit_learn(task: Task, fewer: Task) -> dict[str, Contender]:
+    from sklearn.linear_model import SGDClassifier
+
+    def learns_by(size: int, rows: Task) -> Contender:
+        def work() -> np.ndarray:
+            model = SGDClassifier(loss="log_loss", fit_intercept=False)
+            for X, y in rows.chunks(size):
+                model.partial_fit(X, y, classes=[-1.0, 1.0])
+            return model.coef_[0]
+
+        return Contender(work, len(rows), rows.accuracy)
+
+    return {"scikit-learn, by example": learns_by(1, fewer), "scikit-learn, by 1,000": learns_by(1_000, task)}
+
+
+def limit(task: Task) -> dict[str, Contender]:
+    def work() -> np.ndarray:
+        x, t = np.zeros(task.d), 0
+        for X, y in task.chunks():
+            descend(x, X, y, t)
+            t += len(y)
+        return x
+
+    return {"limit": Contender(work, len(task), task.accuracy)}
+
+
+@njit(fastmath=True)
+def descend(x, X, y, t):  # type: ignore[no-untyped-def]
+    """Gradient steps of `1/(¼ + ridge·t)` after t of them, in x itself."""
+    for i in range(len(y)):
+        score = 0.0
+        for j in range(len(x)):
+            score += X[i, j] * x[j]
+        step = 1.0 / (0.25 + RIDGE * (t + i + 1))
+        pull, push = 1.0 - step * RIDGE, step * y[i] / (1.0 + math.exp(y[i] * score))
+        for j in range(len(x)):
+            x[j] = pull * x[j] + push * X[i, j]
+
+
+# ---- the run ---------------------------------------------------------------------------------------------------
+
+
+def contenders(n: int, folder: Path) -> dict[str, Contender]:
+    """Everyone; slow ones get fewer rows."""
+    task = clicks(n)
+    few, fewer = task.first(n // 10), task.first(n // 100)
+    peers = vowpal_wabbit(task, few, folder) | river(few) | scikit_learn(task, fewer) | limit(task)
+    return streams(task) | fronts(task, few) | peers
+
+
+def main() -> None:
+    chosen = options(__doc__, plain_memory=PLAIN_MEMORY)
+    settle(chosen.plain_memory)
+    if chosen.quick:
+        warnings.simplefilter("ignore", PrivacyWarning)  # so few rows are not enough for what they shall hide
+    with tempfile.TemporaryDirectory() as folder:
+        everyone = contenders(ROWS // 10 if chosen.quick else ROWS, Path(folder))
+        run("logistic", everyone, RATIOS, chosen, unit="µs an example", packages=PACKAGES, score="accuracy")
+
+
+if __name__ == "__main__":
+    main()
