@@ -175,8 +175,16 @@ def tables(turns: Turns, ratios: Mapping[str, dict[str, Any]], unit: str, score:
     return [times, quotients] if ratios else [times]
 
 
+def kept(table: Table) -> dict[str, Any]:
+    """A table as it is shown, for pages that show it again."""
+    columns = [str(column.header) for column in table.columns]
+    rows = zip(*([str(cell) for cell in column.cells] for column in table.columns), strict=True)
+    return {"title": str(table.title or "").strip(), "columns": columns, "rows": [list(row) for row in rows]}
+
+
 def save(name: str, record: dict[str, Any], chosen: argparse.Namespace, console: Console, *shown: Any) -> None:
-    """Print tables, or JSON if that was chosen; and keep the record."""
+    """Print tables, or JSON if that was chosen; and keep the record, and the tables with it."""
+    record = record | {"tables": [kept(each) for each in shown if isinstance(each, Table)]}
     if chosen.json:
         sys.stdout.write(json.dumps(record, indent=1) + "\n")
     else:
