@@ -107,8 +107,13 @@ def deviation(fit: Fit, n: int, aim: Aim) -> float:
 
     For "max" it is that of the last row, the longest; for "mean" the root of the mean square over the n rows.
     """
-    column, last, mean = _squares(fit.decays, fit.weights, n)
-    return math.sqrt(column * (last if aim == "max" else mean))
+    first, last, mean = _squares(fit.decays, fit.weights, n)
+    return math.sqrt(first * (last if aim == "max" else mean))
+
+
+def column(fit: Fit, n: int) -> float:
+    """`‖C e_1‖`: the deviation of the noise on encoded rows, at mu = 1 and for examples that move one row by 1."""
+    return math.sqrt(_squares(fit.decays, fit.weights, n)[0])
 
 
 @njit

@@ -8,17 +8,9 @@ takes 600 steps; it would have settled earlier, and when is shown, too: within 0
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", JAX_PLATFORMS="cpu")
-
-import argparse
-import json
-import platform
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,9 +20,9 @@ from rich.table import Table
 
 from fits import Fit, by_jax_privacy, by_tacit, deviation
 from tacit.mechanisms.blt import Aim
+from turns import options, save, settle, surroundings
 
-HERE = Path(__file__).parent
-PACKAGES = ("tacit", "numpy", "scipy", "jax-privacy", "jax", "jaxlib", "optax")
+PACKAGES = ("numpy", "scipy", "jax-privacy", "jax", "jaxlib", "optax")
 ALIKE = 1e-3  # errors that differ by no more than this share are called equal
 PLAIN: dict[str, Any] = {"box": None, "pad_edge": False, "collapse_padding": True}  # nine columns in eighty characters
 NOTE = (
@@ -84,14 +76,14 @@ def spread(seconds: list[float]) -> str:
     return f"{middle:.1f}±{half:.1f} s" if middle >= 1.0 else f"{1e3 * middle:.0f}±{1e3 * half:.0f}"
 
 
-def show(report: dict[str, Any], console: Console) -> None:
+def shown(report: dict[str, Any]) -> Iterator[Any]:
     """Errors and times for each aim, and where the errors differ."""
     count = report["repetitions"]
     for aim in dict.fromkeys(row["aim"] for row in report["rows"]):
         rows = [row for row in report["rows"] if row["aim"] == aim]
-        console.print(errors(rows, f"\n{aim} error at mu = 1"))
-        console.print(times(rows, f"\nms (or s) to fit for {aim} error: median of {count}, half the range"))
-    console.print("", NOTE, *differences(report["rows"]), sep="\n")
+        yield errors(rows, f"\n{aim} error at mu = 1")
+        yield times(rows, f"\nms (or s) to fit for {aim} error: median of {count}, half the range")
+    yield "\n".join(["", NOTE, *differences(report["rows"])])
 
 
 def errors(rows: list[dict[str, Any]], title: str) -> Table:
@@ -132,38 +124,27 @@ def differences(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Print the tables, and save every repetition."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--lengths", type=int, nargs="*", default=[2**10, 2**14, 2**17, 2**20])
-    arguments.add_argument("--mean-lengths", type=int, nargs="*", default=[2**10, 2**12], help="slow if long")
-    arguments.add_argument("--buffers", type=int, nargs="+", default=[2, 3, 4, 5, 6])
-    arguments.add_argument("--repetitions", type=int, default=5)
-    arguments.add_argument("--quick", action="store_true", help="1,024 sums, 2 and 4 buffers, 2 repetitions")
-    arguments.add_argument("--json", action="store_true", help="print JSON for machines")
-    arguments.add_argument("--out", type=Path, help="folder to save into; benchmarks/results, or out if --quick")
-    options = arguments.parse_args()
-    if hasattr(os, "sched_setaffinity"):  # threads that jax starts later stay on it, too
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    if options.quick:
-        options.lengths, options.mean_lengths, options.buffers, options.repetitions = [2**10], [], [2, 4], 2
-    console, repetitions = Console(stderr=options.json), options.repetitions
-    aims: list[tuple[Aim, int]] = [("max", n) for n in options.lengths]
-    aims += [("mean", n) for n in options.mean_lengths]
-    settings = [(*each, buffers) for each, buffers in product(aims, options.buffers)]
-    rows = [measure(*setting, repetitions) for setting in track(settings, "fitting", console=console)]
-    report = {
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
-        "repetitions": repetitions,
+    chosen = options(
+        __doc__,
+        lengths={"type": int, "nargs": "*", "default": [2**10, 2**14, 2**17, 2**20]},
+        mean_lengths={"type": int, "nargs": "*", "default": [2**10, 2**12], "help": "slow if long"},
+        buffers={"type": int, "nargs": "+", "default": [2, 3, 4, 5, 6]},
+        repetitions={"type": int, "default": 5},
+    )
+    settle()
+    if chosen.quick:
+        chosen.lengths, chosen.mean_lengths, chosen.buffers, chosen.repetitions = [2**10], [], [2, 4], 2
+    console = Console(stderr=chosen.json)
+    aims: list[tuple[Aim, int]] = [("max", n) for n in chosen.lengths]
+    aims += [("mean", n) for n in chosen.mean_lengths]
+    settings = [(*each, buffers) for each, buffers in product(aims, chosen.buffers)]
+    rows = [measure(*setting, chosen.repetitions) for setting in track(settings, "fitting", console=console)]
+    report = surroundings("tacit", *PACKAGES) | {
+        "repetitions": chosen.repetitions,
         "units": "errors at mu = 1; seconds of the processor, on one core",
         "rows": [row.record() for row in rows],
     }
-    if options.json:
-        print(json.dumps(report, indent=1))
-    else:
-        show(report, console)
-    folder = options.out or HERE / ("out" if options.quick else "results")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "running_sums.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    console.print(f"Saved {folder.name}/running_sums.json.")
+    save("running_sums", report, chosen, console, *shown(report))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -162,12 +162,18 @@ def processor() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
-def tables(turns: Turns, ratios: Mapping[str, dict[str, Any]], unit: str, score: str = "") -> list[Table]:
-    """Times for each contender, scores beside them if there are any; then the ratios. `unit` is µs a thing."""
-    times = Table("contender", unit, "from", "to", *([score] if turns.scores else []))
+def tables(
+    turns: Turns, ratios: Mapping[str, dict[str, Any]], unit: str, score: str = "", rate: bool = False
+) -> list[Table]:
+    """Times for each contender, scores beside them if there are any; then the ratios.
+
+    `unit` is µs a thing; if it is a `rate` that is shown, millions of things a second.
+    """
+    times = Table("contender", "million a second" if rate else unit, "from", "to", *([score] if turns.scores else []))
     for name, each in turns.seconds.items():
         scores = [f"{turns.scores[name]:.4g}" if name in turns.scores else ""] if turns.scores else []
-        times.add_row(name, *(f"{1e6 * x:.3g}" for x in (np.median(each), min(each), max(each))), *scores)
+        shown = 1e-6 / np.array(each) if rate else 1e6 * np.array(each)
+        times.add_row(name, *(f"{x:.3g}" for x in (np.median(shown), min(shown), max(shown))), *scores)
     quotients = Table("ratio", "median", "from", "to", "wanted", "met")
     for name, found in ratios.items():
         each, met = found["each"], ("yes" if found["met"] else "no") if found["wanted"] else ""
@@ -205,8 +211,14 @@ def run(
     packages: tuple[str, ...],
     repetitions: int = 7,
     score: str = "",
+    rate: bool = False,
+    more: Mapping[str, Any] | None = None,
+    shown: Sequence[Any] = (),
 ) -> None:
-    """Measure, show and save: one question, one file of results."""
+    """Measure, show and save: one question, one file of results.
+
+    `more` is kept beside what was measured, `shown` printed below it.
+    """
     console = Console(stderr=chosen.json)
     turns = take_turns(contenders, 3 if chosen.quick else repetitions, console)
     ratios = turns.ratios(wanted)
@@ -215,5 +227,6 @@ def run(
         "seconds": turns.seconds,
         **({score: turns.scores} if turns.scores else {}),
         "ratios": ratios,
+        **(more or {}),
     }
-    save(name, record, chosen, console, *tables(turns, ratios, unit, score))
+    save(name, record, chosen, console, *tables(turns, ratios, unit, score, rate), *shown)

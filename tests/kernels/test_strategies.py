@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.kernels import blt, tree
+from tacit.kernels import blt, lattice, tree
 from tacit.mechanisms.blt import BLTCoder, fitted
 from tacit.mechanisms.epochs import EpochCoder
 from tacit.mechanisms.toeplitz import RootCoder
@@ -83,6 +83,44 @@ def test_many_rows_are_a_product_of_matrices(name):
     noise = np.random.default_rng(3).normal(size=(len(C), WIDTH))
     _, decoded = coder.decode_all(coder.start(WIDTH)[1], noise, 1, 40)
     np.testing.assert_allclose(decoded, B @ noise, atol=1e-11)
+
+
+def in_parts(coder, rows, noise, steps, largest):
+    """Noisy sums and memories by loops for each part: kept within bounds, encoded, rounded under noise, decoded."""
+    secret, public = coder.start(rows.shape[1])
+    secret, encoded = coder.encode_all(secret, lattice.kept(rows, largest), 1)
+    public, sums = coder.decode_all(public, lattice.hidden(encoded, steps, np.inf, noise), 1, len(rows))
+    return secret, public, sums
+
+
+@pytest.mark.parametrize("buffers", range(1, 10))
+@settings(max_examples=25)
+@given(rows=arrays(np.float64, (40, WIDTH), elements=st.floats()), cuts=CUTS, seed=st.integers(0, 99))
+def test_one_loop_hides_what_its_parts_hide(buffers, rows, cuts, seed):
+    """Bit for bit, however it is cut: rows of any floats, and bounds and steps of each row's own; nothing given moves.
+
+    The rows are long enough for loops that take several entries at a time.
+    """
+    rows = np.tile(rows, (1, 12))
+    coder, rng = CODERS[f"blt of {buffers}"], np.random.default_rng(seed)
+    noise, steps = rng.integers(-(2**32), 2**32, rows.shape), 2.0 ** rng.integers(-30, -20, 40)
+    largest = rng.uniform(1.0, 2.0, 40)
+    secret, public = coder.start(rows.shape[1])
+    given = [array.copy() for array in (rows, noise, secret["buffers"], public["buffers"], public["sum"])]
+    memories, found = (secret, public), []
+    for part in np.split(np.arange(40), sorted(cuts)):
+        if len(part):
+            numbers = rows[part], int(part[0]) + 1, noise[part], steps[part], largest[part]
+            *memories, sums = coder.hide_all(*memories, *numbers)
+            found.append(sums)
+    expected = in_parts(coder, rows, noise, steps, largest)
+    np.testing.assert_array_equal(np.concatenate(found), expected[2])
+    for ours, theirs in zip(memories, expected[:2], strict=True):
+        assert list(ours) == list(theirs)
+        for name in ours:
+            np.testing.assert_array_equal(ours[name], theirs[name])
+    for before, after in zip(given, (rows, noise, secret["buffers"], public["buffers"], public["sum"]), strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 @settings(max_examples=40)

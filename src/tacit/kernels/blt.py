@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,30 @@ def decode(noisy: Any, decays: Any, weights: Any, buffers: Any, total: Any) -> A
             row[j] = noisy[k, j]
             total[j] += row[j]
         move(row, decays, weights, buffers, total)
+        for j in range(size):
+            sums[k, j] = total[j]
+    return sums
+
+
+@compiled
+def hide(rows: Any, largest: Any, steps: Any, noise: Any, encoder: Any, decoder: Any, total: Any) -> Any:
+    """`lattice.kept`, `encode`, `lattice.hidden` and `decode`, one row after the other: no more is written than sums.
+
+    `encoder` and `decoder` are decays, weights and buffers; changes both buffers and `total`.
+    """
+    sums, size = np.empty(rows.shape), rows.shape[1]
+    row, hidden = np.empty(size), np.empty(size)
+    for k in range(rows.shape[0]):
+        most, step, per_step = largest[k], steps[k], 1.0 / steps[k]
+        for j in range(size):
+            value = rows[k, j] if rows[k, j] == rows[k, j] else 0.0
+            row[j] = min(max(value, -most), most)
+            hidden[j] = row[j]
+        move(row, encoder[0], encoder[1], encoder[2], hidden)
+        for j in range(size):
+            hidden[j] = (math.floor(hidden[j] * per_step + 0.5) + noise[k, j]) * step
+            total[j] += hidden[j]
+        move(hidden, decoder[0], decoder[1], decoder[2], total)
         for j in range(size):
             sums[k, j] = total[j]
     return sums

@@ -16,7 +16,7 @@ from tacit.errors import BudgetExhausted, InvalidInput
 from tacit.mechanisms.lattice import checked, ideal_mu, lattice_step, on_lattice, settle
 from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
-from tacit.mechanisms.strategy import Coder, CountsErrors, LeadingCoder
+from tacit.mechanisms.strategy import Coder, CountsErrors, HidingCoder, LeadingCoder
 from tacit.passes import Block, HiddenRows
 from tacit.schedule import Every, Timetable
 
@@ -88,8 +88,11 @@ class HiddenSums(NoiseByRelease):
         """Compiled; as `encode` and `decode`."""
         from tacit.kernels import lattice
 
-        count, steps = len(rows), self._steps(k, len(rows))
-        rows = lattice.kept(rows, self.largest_of(k, count))
+        count, steps, largest = len(rows), self._steps(k, len(rows)), self.largest_of(k, len(rows))
+        if isinstance(self.coder, HidingCoder):
+            memories = self.coder.hide_all(secret, public, rows, k, noise, steps, largest)
+            return HiddenRows(*memories, self.noise_sds(k, count))
+        rows = lattice.kept(rows, largest)
         if self.coder.whole:
             at_the_door = lattice.to_lattice(rows, np.full(count, self.step(k)))
             secret, encoded = self.coder.encode_all(secret, at_the_door, k)

@@ -80,6 +80,19 @@ class CountsErrors(Protocol):
 
 
 @runtime_checkable
+class HidingCoder(Protocol):
+    """A coder with a compiled loop from rows to noisy sums, for encodings that multiply."""
+
+    def hide_all(
+        self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers, steps: Array, largest: Array
+    ) -> tuple[Arrays, Arrays, Array]:
+        """What is left of the memories, and the sums of rows kept within `largest`: encoded, rounded, noisy, decoded.
+
+        `steps` are those of all encoded rows.
+        """
+
+
+@runtime_checkable
 class LeadingCoder(Protocol):
     """A coder with a compiled loop that takes a learner with feedback inside."""
 
