@@ -1,8 +1,8 @@
 """How long one waits for the first answer: wall clock of fresh processes, everyone in turns.
 
 `import tacit` alone loads little, so importing what a recipe needs stands beside it. A recipe is what a first user
-runs: a problem, a budget, a thousand examples, a release after each. *With an empty cache* its loops are compiled, which
-happens once after installing; *later* they are loaded. Others' imports are a measure of what is usual: river's own is
+runs: a problem, a budget, a thousand examples, a release after each. *With an empty cache* its loops are compiled, as
+they are once after installing; *later* they are loaded. Others' imports are a measure of what is usual: river's own is
 lazy as well, so its linear models stand beside it. Python's own start is part of every figure. Limits are by the clock;
 the processor's seconds beside it tell a slow start from a busy machine.
 """
