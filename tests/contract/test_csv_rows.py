@@ -227,7 +227,7 @@ def test_numbers_are_the_same_by_both_readers(number):
 
 
 def test_reading_loads_no_pandas():
-    """It takes as long to load as a hundred thousand rows to read."""
+    """It takes as long to load as some hundred thousands of rows take to read."""
     code = (
         "import io, sys\n"
         "from tacit.contract.contract import contract_of\n"
