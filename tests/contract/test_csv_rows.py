@@ -2,6 +2,8 @@
 
 import csv as python_csv
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -222,3 +224,19 @@ def test_numbers_are_the_same_by_both_readers(number):
     assert fast is not None or number not in TAKEN
     if fast is not None:
         assert fast["age"].numbers().tobytes() == slow.tobytes()
+
+
+def test_reading_loads_no_pandas():
+    """It takes as long to load as some hundred thousands of rows take to read."""
+    code = (
+        "import io, sys\n"
+        "from tacit.contract.contract import contract_of\n"
+        "from tacit.contract.rows import open_rows\n"
+        "columns = {'x': {'range': [0, 1]}, 'town': {'categories': ['Oslo', 'Rome']}}\n"
+        "target = {'column': 'y', 'positive': ['yes']}\n"
+        "made = contract_of({'privacy': {'epsilon': 1}, 'target': target, 'columns': columns})\n"
+        "[batch] = open_rows(made, io.BytesIO(b'x,town,y\\n1,Oslo,yes\\n0,,no\\n'))\n"
+        "assert len(batch.y) == 2 and 'pyarrow' in sys.modules and 'pandas' not in sys.modules"
+    )
+    pytest.importorskip("pyarrow")
+    subprocess.run([sys.executable, "-c", code], check=True)

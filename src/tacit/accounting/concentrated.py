@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import minimize_scalar
-
 from tacit.accounting.exact import SMALLEST, check_delta, largest_true, last_true
 from tacit.errors import InvalidInput
 
@@ -32,6 +30,8 @@ def delta_of_rho(epsilon: float, rho: float) -> float:
         raise InvalidInput(f"epsilon and rho must not be negative, got {epsilon} and {rho}.")
     if rho == 0.0 or math.isinf(rho):
         return 0.0 if rho == 0.0 else 1.0
+
+    from scipy.optimize import minimize_scalar  # here: it loads slowly, and few streams need it
 
     def log_delta(log_excess: float) -> float:
         excess = math.exp(log_excess)  # a - 1

@@ -28,7 +28,7 @@ class ArrowValues:
 
         kind = self.column.type
         if pa.types.is_floating(kind) or pa.types.is_integer(kind):
-            numbers = np.array(self.column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+            numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
             return np.where(np.isfinite(numbers), numbers, math.nan)
         codes, distinct = self._distinct()
         return np.array([number_of(value) for value in distinct], dtype=np.float64)[codes]
@@ -49,8 +49,25 @@ class ArrowValues:
         if pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type):
             distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
         values = _listed(distinct)
-        codes = coded.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
-        return np.asarray(codes, dtype=np.int64), [*values, None]
+        return in_memory(coded.indices.cast(pa.int64()), np.int64, len(values)), [*values, None]
+
+
+def in_memory(column: Any, kind: type, missing: float) -> Any:
+    """Numbers of this kind, read where Arrow keeps them: its own `to_numpy` and `fill_null` load all of pandas.
+
+    >>> import pyarrow
+    >>> in_memory(pyarrow.array([1.0, 2.0, None, 4.0])[1:], np.float64, math.nan)
+    array([ 2., nan,  4.])
+    """
+    start, end = column.offset, column.offset + len(column)
+    if column.null_count == len(column):
+        return np.full(len(column), missing, kind)
+    there, values = column.buffers()
+    numbers: Any = np.frombuffer(values, kind, count=end)[start:]
+    if not column.null_count:
+        return numbers
+    bits = np.unpackbits(np.frombuffer(there, np.uint8), count=end, bitorder="little")[start:]
+    return np.where(bits, numbers, missing).astype(kind)
 
 
 def _listed(values: Any) -> list[Any]:

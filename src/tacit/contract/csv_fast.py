@@ -47,8 +47,9 @@ def read_fast(
         table = csv.read_csv(pa.BufferReader(block), *_options(csv, names, header.delimiter, kinds, len(block)))
     except (pa.ArrowException, ValueError):
         return None
-    whole = table.num_rows == len(ends) and all(_finite(table[place]) for n, place in places.items() if n in floats)
-    return _values(table, places) if whole else None
+    values = _values(table, places)
+    whole = table.num_rows == len(ends) and all(_finite(values[name]) for name in wanted if name in floats)
+    return values if whole else None
 
 
 def _plain(block: bytes, ends: Integers) -> bool:
@@ -80,8 +81,10 @@ def _options(csv: Any, names: list[str], delimiter: str, kinds: dict[str, Any], 
     )
 
 
-def _finite(column: Any) -> bool:
-    return bool(np.isfinite(column.to_numpy()).all())
+def _finite(values: ArrowValues) -> bool:
+    from tacit.contract.arrow import in_memory
+
+    return bool(np.isfinite(in_memory(values.column, np.float64, np.nan)).all())
 
 
 def _values(table: Any, places: dict[str, str]) -> dict[str, ArrowValues]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize_scalar
 
 from tacit.accounting import paper
 from tacit.accounting.errata import quadratic_pair
@@ -219,6 +218,7 @@ class QFTL:
 
     def _best_weight(self) -> float:
         """The squared noise of the two parts in the normal equations, made least."""
+        from scipy.optimize import minimize_scalar  # here: it loads slowly, and few streams need it
 
         def error(log_w: float) -> float:
             w = math.exp(log_w)

@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import logsumexp, wrightomega
 
 from tacit.arrays import Array
@@ -135,6 +134,8 @@ def root(rising: Callable[[float], float], low: float, high: float, close: float
     >>> root(lambda s: s - 0.25, -1.0, 1.0), root(lambda s: s + 2.0, -1.0, 1.0)
     (0.25, -1.0)
     """
+    from scipy.optimize import brentq  # here: it loads slowly, and few streams need it
+
     if not rising(low) < 0.0 < rising(high):
         return low if rising(low) >= 0.0 else high
     return float(brentq(rising, low, high, xtol=close, rtol=_LAST_BITS, maxiter=10_000, disp=False))

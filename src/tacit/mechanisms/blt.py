@@ -26,7 +26,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.errors import InvalidInput, one_of, whole
@@ -210,6 +209,8 @@ def fitted(n: int, buffers: int, aim: Aim = "max") -> tuple[tuple[float, ...], t
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
     True
     """
+    from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
+
     options = {"maxiter": 2000, "ftol": 1e-13}
     slope = partial(_with_slope, n=n, aim=aim)
     found = [

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tacit.arrays import Array
 from tacit.problem.objective import Objective, mean_smoothness
@@ -188,6 +187,7 @@ def _solved(H: Array, b: Array) -> Array:
 
 def _multiplier(values: Array, along: Array, radius: float) -> float:
     """The extra ridge under which the free minimiser has length `radius`."""
+    from scipy.optimize import brentq  # here: it loads slowly, and few streams need it
 
     def excess(extra: float) -> float:
         return float(np.linalg.norm(along / (values + extra))) / radius - 1.0

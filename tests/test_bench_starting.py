@@ -1,0 +1,76 @@
+"""`benchmarks/starting.py`: limits are by the clock, caches are what they are said to be."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def starting():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.environ", dict(os.environ))
+        patched.syspath_prepend(str(ROOT / "benchmarks"))
+        import starting
+
+        yield starting
+    for name in ("starting", "turns"):
+        sys.modules.pop(name, None)
+
+
+def test_limits_are_by_the_clock_and_of_the_median(starting):
+    slow, fast = starting.Spent(0.6, 0.1), starting.Spent(0.4, 0.9)
+    limits = starting.judged({"import tacit": [slow, fast, fast], "tacit --help": [slow, slow, fast]})
+    assert limits["import tacit"] == {"median": 0.4, "wanted": "< 0.5", "met": True}
+    assert not limits["tacit --help"]["met"]
+    assert "pigd, later" not in limits  # not measured, not judged
+
+
+def test_everyone_with_a_limit_is_measured(starting):
+    measured = {*starting.processes(), *(starting.EMPTY.format(recipe) for recipe in starting.RECIPES)}
+    assert set(starting.LIMITS) <= measured
+
+
+def test_the_first_turn_fills_the_cache_and_is_not_counted(starting, monkeypatch):
+    caches = []
+    monkeypatch.setattr(starting, "process", lambda arguments, cache: caches.append(cache) or starting.Spent(1.0, 1.0))
+    found = starting.with_a_cache(2, starting.Console(quiet=True))
+    assert {len(each) for each in found.values()} == {2}
+    assert len(caches) == 3 * len(found)
+    assert len(set(caches)) == 1
+
+
+def test_an_empty_cache_is_new_every_time(starting, monkeypatch):
+    caches = []
+
+    def process(arguments, cache):
+        assert os.listdir(cache) == []
+        caches.append(cache)
+        return starting.Spent(1.0, 1.0)
+
+    monkeypatch.setattr(starting, "process", process)
+    starting.with_an_empty_cache(starting.RECIPES * 3, starting.Console(quiet=True))
+    assert len(set(caches)) == 6
+
+
+def test_a_process_is_timed_from_its_beginning(starting, tmp_path):
+    """It waits, which costs no processor, and learns where the cache is."""
+    code = f"import os, time; time.sleep(0.3); assert os.environ['NUMBA_CACHE_DIR'] == {str(tmp_path)!r}"
+    spent = starting.process(("-c", code), str(tmp_path))
+    assert spent.wall > 0.3
+    assert spent.processor < spent.wall
+
+
+@pytest.mark.slow
+def test_starting_runs(tmp_path):
+    command = [sys.executable, "benchmarks/starting.py", "--quick", "--json", "--out", str(tmp_path)]
+    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=900).stdout
+    report = json.loads(text)
+    assert report == json.loads((tmp_path / "starting.json").read_text())
+    used = {name: min(each) for name, each in report["seconds of the processor"].items()}
+    assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import tacit"] > 0.0
