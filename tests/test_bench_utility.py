@@ -86,7 +86,7 @@ def test_everyone_has_the_same_rows(utility, tmp_path, monkeypatch):
     monkeypatch.setattr(utility, "DATA", {"adult": lambda: data})
     monkeypatch.setattr(utility, "ours", lambda fit, *rows: seen.append(rows) or {"accuracy": 0.5, "seconds": 1.0})
     apart = Recorder()
-    found = utility.compared(2, None, tmp_path, apart, utility.Console(quiet=True))
+    found = utility.compared({"adult": 2, "covertype": 9}, None, tmp_path, apart, utility.Console(quiet=True))
     train, test = split(data, 2)
     assert np.array_equal(apart.loaded[1]["X"], train.X)
     assert np.array_equal(apart.loaded[1]["y_test"], test.y)
