@@ -246,3 +246,29 @@ def test_a_delta_below_the_normal_doubles_ends(search, monkeypatch):
     with contextlib.suppress(InvalidInput):
         assert search(1e-310, 1.0) >= 0.0
     assert search(2.3e-308, 1.0) > 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [*BUDGETS, (0.0, 1e-6), (700.0, 1e-6), (1.0, 1e-250)])
+def test_the_quick_search_finds_what_bisection_does(epsilon, delta):
+    """Against the slow twin, as far as delta_of itself is smooth: a few thousand units in the last place."""
+    mu = mu_of(epsilon, delta)
+    assert delta_of(epsilon, mu) <= delta
+    assert mu == pytest.approx(exact.largest_true(lambda m: delta_of(epsilon, m) <= delta), rel=1e-12, abs=0.0)
+
+
+def test_the_quick_search_returns_what_it_has_seen_to_hold():
+    """However wrong the root: of a function with a jump, and of one with a hole in which less is spent."""
+    assert exact._last_kept(lambda x: 1e-9 if x <= 5.0 else 0.5, 1e-6, 4.0, 8.0) == pytest.approx(5.0, rel=1e-14)
+    assert exact._last_kept(lambda x: 1e-9 if x >= 5.0 else 0.5, 1e-6, 8.0, 0.0) == pytest.approx(5.0, rel=1e-14)
+    for top in (5.0, 5.5, 7.9):
+        found = exact._last_kept(lambda x, top=top: 1e-7 if x <= 4.5 or 5.0 < x < top else 1e-3, 1e-6, 4.0, 8.0)
+        assert found <= 4.5 or 5.0 < found < top
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_the_quick_search_is_quick(epsilon, monkeypatch):
+    """Bisection asks some 55 times."""
+    calls = []
+    monkeypatch.setattr(exact, "delta_of", lambda *given: calls.append(given) or delta_of(*given))
+    exact.mu_of(epsilon, 1e-6)
+    assert len(calls) <= 25

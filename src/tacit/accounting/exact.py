@@ -24,11 +24,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 from tacit.errors import InvalidInput, float_or_nan, positive
 
 _UNIT = 2.0**-52
+_ROOT_2, _ROOT_2_PI, _ROOT_HALF_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi), math.sqrt(math.pi / 2.0)
 _HOPELESS = 1e7  # no noise to speak of: nothing is computed, nothing is promised
 SMALLEST = 2.0**-1022  # the least normal double: an upper bound where the true delta underflows
 
@@ -77,13 +79,14 @@ def delta_of(epsilon: float, mu: float) -> float:
     x = epsilon / mu - mu / 2.0
     if x > 1e150:
         return SMALLEST
-    density = math.exp(-x * x / 2.0) / math.sqrt(2.0 * math.pi)
+    density = math.exp(-x * x / 2.0) / _ROOT_2_PI
+    mills = _mills(x) if x > -5.0 else math.nan
     far = density * _mills(x + mu)
-    near = float(ndtr(-x)) if x < 0.0 else density * _mills(x)
+    near = float(ndtr(-x)) if x < 0.0 else density * mills
     slack = _UNIT * (4.0 * (epsilon / mu) ** 2 + mu * mu + 32.0)
     delta = (near - far) * (1.0 + slack) + 8.0 * _UNIT * near
     if x > -5.0:
-        slope = 1.0 - x * _mills(x) + 8.0 * _UNIT
+        slope = 1.0 - x * mills + 8.0 * _UNIT
         if x >= 0.0:
             slope = min(slope, 1.0 / (1.0 + x * x))
         delta = min(delta, density * mu * slope * (1.0 + slack))
@@ -107,7 +110,7 @@ def epsilon_of(delta: float, mu: float) -> float:
     high = 1.0
     while delta_of(high, mu) > delta:
         high *= 2.0
-    return last_true(lambda e: delta_of(e, mu) <= delta, high, 0.0)
+    return _last_kept(lambda e: delta_of(e, mu), delta, high, 0.0)
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -120,7 +123,8 @@ def mu_of(epsilon: float, delta: float) -> float:
     if not 0.0 <= epsilon < math.inf:
         raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
     check_delta(delta)
-    return largest_true(lambda m: delta_of(epsilon, m) <= delta)
+    good, bad = doubled(lambda m: delta_of(epsilon, m) <= delta)
+    return _last_kept(lambda m: delta_of(epsilon, m), delta, good, bad)
 
 
 def noise_multiplier(privacy: Privacy, releases: int) -> float:
@@ -138,13 +142,22 @@ def largest_true(holds: Callable[[float], bool]) -> float:
     >>> largest_true(lambda x: x <= 5.0)
     5.0
     """
+    return last_true(holds, *doubled(holds))
+
+
+def doubled(holds: Callable[[float], bool]) -> tuple[float, float]:
+    """A power of 2 for which `holds`, and the next, for which not.
+
+    >>> doubled(lambda x: x <= 5.0)
+    (4.0, 8.0)
+    """
     good = 1.0
     while not holds(good):
         good /= 2.0
     bad = 2.0 * good
     while holds(bad):
         good, bad = bad, 2.0 * bad
-    return last_true(holds, good, bad)
+    return good, bad
 
 
 def last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:
@@ -156,9 +169,29 @@ def last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:
         good, bad = (middle, bad) if holds(middle) else (good, middle)
 
 
+def _last_kept(spent: Callable[[float], float], delta: float, good: float, bad: float) -> float:
+    """What `last_true` finds where `spent` is at most delta, in a third of the calls: it bisects around a root.
+
+    The root, of a logarithm that is nearly straight, is only where to look: what is returned was seen to keep delta.
+    """
+
+    def excess(x: float) -> float:
+        return math.log(max(spent(x), SMALLEST) / delta)  # nothing is spent at 0
+
+    near = float(brentq(excess, bad, good, xtol=SMALLEST, rtol=4.0 * _UNIT, maxiter=60, disp=False))
+    step = math.copysign(8.0 * _UNIT * near, good - bad)
+    while spent(near) > delta and (good - near) * step > 0.0:
+        bad, near, step = near, near + step, 4.0 * step
+    good = near if (good - near) * step > 0.0 else good
+    while (good - step - bad) * step > 0.0 and spent(good - step) <= delta:
+        good, step = good - step, 4.0 * step
+    bad = good - step if (good - step - bad) * step > 0.0 else bad
+    return last_true(lambda x: spent(x) <= delta, good, bad)
+
+
 def _mills(x: float) -> float:
     """The Mills ratio `Phi(-x)/phi(x) = sqrt(pi/2)·erfcx(x/sqrt 2)`."""
-    return math.sqrt(math.pi / 2.0) * float(erfcx(x / math.sqrt(2.0)))
+    return _ROOT_HALF_PI * float(erfcx(x / _ROOT_2))
 
 
 def check_delta(delta: Any) -> float:

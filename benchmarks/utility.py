@@ -1,0 +1,180 @@
+"""Accuracy at an equal epsilon: tacit's fits of a whole data set beside diffprivlib's `LogisticRegression`.
+
+Adult and Covertype (class 2), features scaled by public numbers to rows of norm at most 1; a seed settles which tenth
+is held out, the same for everyone, and the noise. Accuracies are of held-out rows, means over the seeds; differences
+are of the same seed. NOT PRIVATE: seeded, and scored on exact rows.
+
+**Not the same promise.** diffprivlib's is pure, delta = 0; tacit's is (epsilon, 1e-6), and it has no pure variant.
+Part of any difference is what that delta buys. And diffprivlib 0.6.6 is taken at its word: its bound on the curvature
+has the norm of a row where the square belongs, and its proof a ridge on the intercept that there is not, so with an
+intercept its noise is less than its epsilon needs. tacit's also pays for rounding errors and for a minimiser that is
+not exact.
+
+* *Judged*: `ObjectivePerturbation` with the ridge of `ridge_for`, which the documentation recommends for one model and
+  a smooth loss. The factor in `ridge_for` was tried out on these two sets.
+* *Beside it*: what `PrivateLogisticRegression.fit` does by default, a stream that publishes many models, whose last
+  one is scored; and POL's last iterate, for any loss, with the settings of `tacit reproduce offline`.
+* diffprivlib fits with and without an intercept and with several C, around the best that was seen, up to 1,000 steps to
+  a tenth of its usual tolerance; for each data set and epsilon the setting with the best mean on the held-out rows is
+  taken, for which nobody charges it.
+
+Seconds are of the processor, one fit each, medians; diffprivlib's in its own environment (`apart.py`), on rows that it
+loaded before. All take turns, seed by seed.
+"""
+
+from __future__ import annotations
+
+import turns as harness  # sets the threads of libraries before they are loaded
+
+# isort: split
+
+import tempfile
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from apart import Apart
+from tacit import Logistic, ObjectivePerturbation, Privacy, Problem, WholeSpace
+from tacit.datasets import Stream, adult, covertype
+from tacit.datasets.splitting import split
+from tacit.estimators.stream import PrivacyWarning
+from tacit.experiments.offline_table import METHODS
+from tacit.perturbation import ridge_for
+
+EPSILONS, DELTA = (0.1, 1.0, 10.0), 1e-6
+DATA: Mapping[str, Callable[[], Stream]] = {"adult": adult, "covertype": covertype}
+SETTINGS = {"adult": (0.03, 0.1, 0.2, 0.5, 1.0), "covertype": (0.1, 0.5)}
+"""Values of diffprivlib's C, over epsilon, around its best; on Covertype few, as a fit takes ten seconds and more."""
+SEEDS = {"adult": 20, "covertype": 5}
+"""Of Adult more are held out in turn, as a tenth of it is few rows."""
+JUDGED, PEER = "tacit, objective perturbation", "diffprivlib"
+Score = dict[str, float]
+Found = dict[tuple[str, float, str], list[Score]]
+
+
+def recommended(train: Stream, privacy: Privacy, seed: int) -> Any:
+    """The recommended fit, ready to predict."""
+    ridge, (rows, features) = ridge_for(privacy, len(train)), train.X.shape
+    problem = Problem(Logistic(), WholeSpace(), features, intercept=0.5, ridge=ridge)
+    model = ObjectivePerturbation(problem, privacy, rows, seed).fit(train.X, train.y).point
+    return lambda X: problem.predict(model, X)
+
+
+def last_iterate(train: Stream, privacy: Privacy, seed: int) -> Any:
+    method = METHODS["POL, last"](train.X.shape[1], privacy, len(train), seed)
+    model = method.fit(train.X, train.y).point
+    return lambda X: method.problem.predict(model, X)
+
+
+def front(train: Stream, privacy: Privacy, seed: int) -> Any:
+    from tacit.estimators.sklearn import PrivateLogisticRegression
+
+    warnings.simplefilter("ignore", PrivacyWarning)  # that --quick has too few rows to learn much from
+    model = PrivateLogisticRegression(
+        epsilon=privacy.epsilon, delta=privacy.delta, feature_bound=1.0, classes=[-1.0, 1.0], seed=seed
+    )
+    return model.fit(train.X, train.y).decision_function
+
+
+OURS = {JUDGED: recommended, "tacit, PrivateLogisticRegression": front, "tacit, POL, last iterate": last_iterate}
+
+
+def ours(fit: Callable[..., Any], train: Stream, test: Stream, epsilon: float, seed: int) -> Score:
+    """Accuracy on held-out rows, and seconds of the processor."""
+    start = time.process_time()
+    scores = fit(train, Privacy(epsilon, DELTA), seed)
+    spent = time.process_time() - start
+    return {"accuracy": float(np.mean(np.where(scores(test.X) > 0.0, 1.0, -1.0) == test.y)), "seconds": spent}
+
+
+def compared(seeds: Mapping[str, int], rows: int | None, folder: Path, apart: Apart, console: Console) -> Found:
+    """Every fit: of a data set and an epsilon, by name, a list with one entry for each of so many seeds."""
+    found: Found = {}
+    whole = {name: load() for name, load in DATA.items()}
+    runs = [(seed, data) for seed in range(1, max(seeds.values()) + 1) for data in DATA if seed <= seeds[data]]
+    for seed, data in track(runs, "fitting", console=console):
+        train, test = split(whole[data], seed, rows=rows)
+        np.savez(folder / "rows.npz", X=train.X, y=train.y, X_test=test.X, y_test=test.y)
+        apart.order("load", path=str(folder / "rows.npz"))
+        for epsilon in EPSILONS:
+            for name, fit in OURS.items():
+                found.setdefault((data, epsilon, name), []).append(ours(fit, train, test, epsilon, seed))
+            for share, intercept in product(SETTINGS[data], (True, False)):
+                C = share * epsilon
+                name = f"{PEER}, C = {C:g}, {'with' if intercept else 'no'} intercept"
+                made = apart.order("logistic_regression", epsilon=epsilon, C=C, intercept=intercept, seed=seed)
+                found.setdefault((data, epsilon, name), []).append(made)
+    return found
+
+
+def accuracies(scores: Sequence[Score]) -> np.ndarray:
+    return np.array([each["accuracy"] for each in scores])
+
+
+def best(found: Found, data: str, epsilon: float) -> str:
+    """diffprivlib's most accurate setting there."""
+    names = [name for d, e, name in found if (d, e) == (data, epsilon) and name.startswith(PEER)]
+    return max(names, key=lambda name: float(np.mean(accuracies(found[data, epsilon, name]))))
+
+
+def judged(found: Found) -> list[dict[str, Any]]:
+    """A row for each fit of ours and for diffprivlib's best, at each data set and epsilon; one of ours is judged."""
+    rows = []
+    for data, epsilon in product(DATA, EPSILONS):
+        peer = best(found, data, epsilon)
+        theirs = accuracies(found[data, epsilon, peer])
+        for name in (*OURS, peer):
+            scores = found[data, epsilon, name]
+            mean, error = with_error(accuracies(scores))
+            more, more_error = with_error(accuracies(scores) - theirs)
+            row = {"data": data, "epsilon": epsilon, "fit": name, "accuracy": mean, "error": error}
+            row |= {"delta": 0.0 if name == peer else DELTA, "more": more, "more_error": more_error}
+            row |= {"seconds": float(np.median([each["seconds"] for each in scores]))}
+            rows.append(row | {"met": more >= 0.0 if name == JUDGED else None})
+    return rows
+
+
+def with_error(numbers: np.ndarray) -> tuple[float, float]:
+    """Their mean, and its standard error."""
+    return float(np.mean(numbers)), float(np.std(numbers, ddof=1) / np.sqrt(len(numbers)))
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """For people, in percent."""
+    made = Table(
+        "data", "epsilon", "fit", "delta", "accuracy, %", "more than diffprivlib", "s a fit", "≥ 0 wanted, met"
+    )
+    for row in rows:
+        accuracy = f"{100.0 * row['accuracy']:.2f} ± {100.0 * row['error']:.2f}"
+        more = f"{100.0 * row['more']:+.2f} ± {100.0 * row['more_error']:.2f}" if row["delta"] else ""
+        met = "" if row["met"] is None else "yes" if row["met"] else "no"
+        shown = row["data"], f"{row['epsilon']:g}", row["fit"], f"{row['delta']:g}"
+        made.add_row(*shown, accuracy, more, f"{row['seconds']:.2g}", met)
+    return made
+
+
+def main(chosen: Namespace) -> None:
+    console = Console(stderr=chosen.json)
+    with tempfile.TemporaryDirectory() as folder, Apart() as apart:
+        seeds, rows = ({"adult": 2, "covertype": 2}, 5_000) if chosen.quick else (SEEDS, None)
+        found = compared(seeds, rows, Path(folder), apart, console)
+        surroundings = harness.surroundings("tacit", "numpy", "scikit-learn") | {"apart": apart.order("versions")}
+    each = [{"data": d, "epsilon": e, "fit": name, "seeds": scores} for (d, e, name), scores in found.items()]
+    record = surroundings | {"unit": "seconds of the processor: a fit", "rows": judged(found), "fits": each}
+    words = "Accuracy on held-out rows, mean ± standard error over seeds. tacit's delta is 1e-6, diffprivlib's 0."
+    harness.save("utility", record, chosen, console, table(judged(found)), words)
+
+
+if __name__ == "__main__":
+    chosen = harness.options(__doc__)
+    harness.settle()
+    main(chosen)
