@@ -19,12 +19,7 @@ true epsilon of each noise is from the formula of Balle and Wang (2018, Theorem 
 
 from __future__ import annotations
 
-import turns as harness  # sets the threads of libraries before they are loaded
-
-# isort: split
-
 import math
-from argparse import Namespace
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -35,6 +30,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import turns as harness
 from tacit import Privacy
 from tacit.accounting.cost import gaussian, total
 from tacit.accounting.exact import noise_multiplier
@@ -201,7 +197,9 @@ def table(rows: list[dict[str, Any]]) -> Table:
     return made
 
 
-def main(chosen: Namespace) -> None:
+def main() -> None:
+    chosen = harness.options(__doc__)
+    harness.settle()
     console = Console(stderr=chosen.json)
     contenders = {k: v for e in EPSILONS for n in RELEASES for k, v in calibrations(e, n).items()} | readings()
     turns = harness.take_turns(contenders, 1 if chosen.quick else 7, console)
@@ -219,6 +217,4 @@ def main(chosen: Namespace) -> None:
 
 
 if __name__ == "__main__":
-    chosen = harness.options(__doc__)
-    harness.settle()
-    main(chosen)
+    main()

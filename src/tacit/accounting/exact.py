@@ -24,7 +24,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 from tacit.errors import InvalidInput, float_or_nan, positive
@@ -174,6 +173,7 @@ def _last_kept(spent: Callable[[float], float], delta: float, good: float, bad: 
 
     The root, of a logarithm that is nearly straight, is only where to look: what is returned was seen to keep delta.
     """
+    from scipy.optimize import brentq  # a tenth of a second, which who only asks for delta need not wait for
 
     def excess(x: float) -> float:
         return math.log(max(spent(x), SMALLEST) / delta)  # nothing is spent at 0
