@@ -49,7 +49,7 @@ def made(accuracies):
 
 
 def everyone(utility, ours, theirs):
-    """Results of two seeds in which the recommended ridge, better than another, and diffprivlib's settings are as given."""
+    """Results of two seeds: the recommended ridge, better than another, and diffprivlib's settings, as given."""
     found = {}
     for data in utility.DATA:
         for epsilon in utility.EPSILONS:
