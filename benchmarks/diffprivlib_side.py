@@ -36,7 +36,7 @@ def gaussian(count: int) -> float:
 
 
 def discrete_gaussian(count: int) -> int:
-    """The same on integers, from its sampler of discrete Gaussians; of deviation 4: a larger one takes longer."""
+    """The same on integers, from its sampler of discrete Gaussians; of deviation 4.2: a larger one takes longer."""
     return int(sum(DISCRETE.randomise(0) for _ in range(count)))
 
 

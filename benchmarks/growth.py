@@ -11,8 +11,6 @@ keeps d(d+1)/2 sums, so it ends at 300 features; all others release after every 
 
 from __future__ import annotations
 
-import turns  # first: it settles how many threads NumPy has  # isort: skip
-
 import argparse
 import json
 import math
@@ -28,6 +26,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+import turns
 
 CHUNK, ENTRIES = 4096, 2**20  # most rows, and most entries, that are handed over at once
 STEPWISE = ("PIGD", "PGIGA", "FTRL")
@@ -156,16 +156,17 @@ def summary(axis: str, found: dict[Stream, list[list[float]]]) -> dict[str, dict
 
 def tables(axis: str, made: dict[str, dict[str, Any]]) -> list[Table]:
     """µs an example with the exponent, seconds of opening, and MB."""
-    longest = max((one["at"] for one in made.values()), key=lambda at: (len(at), at))
+    sizes = sorted({at for one in made.values() for at in one["at"]})
     kinds = {"µs an example": "seconds", "opening, s": "opening", "peak of memory, MB": "memory"}
     shown = []
     for title, part in kinds.items():
         fit = (["exponent", "wanted", "met"] if axis == "n" else ["exponent"]) if part == "seconds" else []
-        table = Table(f"{title}, by {AXES[axis]}", *(f"{at:,}" for at in longest), *fit)
+        table = Table(f"{title}, by {AXES[axis]}", *(f"{at:,}" for at in sizes), *fit)
         for name, one in made.items():
-            cells = [_cell(part, values, rows) for values, rows in zip(one[part], one["rows"], strict=True)]
-            ends = [f"{one['exponent']:.3f}", one.get("wanted", ""), {True: "yes", False: "no"}.get(one.get("met"), "")]
-            table.add_row(name, *cells, *[""] * (len(longest) - len(cells)), *ends[: len(fit)])
+            measured_at = zip(one["at"], one[part], one["rows"], strict=True)
+            cells = {at: _cell(part, values, rows) for at, values, rows in measured_at}
+            ends = [f"{one['exponent']:.3f}", one.get("wanted", ""), turns.said(one.get("met"))]
+            table.add_row(name, *(cells.get(at, "") for at in sizes), *ends[: len(fit)])
         shown.append(table)
     return shown
 

@@ -17,8 +17,6 @@ durable; its import is not counted. Whether the parts add up to the command is s
 
 from __future__ import annotations
 
-import turns  # first: it settles how many threads NumPy has  # isort: skip
-
 import resource
 import subprocess
 import sys
@@ -33,6 +31,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import turns
 from tacit.contract.contract import Contract, read_contract
 from tacit.contract.model_file import read_model
 from tacit.contract.rows import open_rows

@@ -7,13 +7,17 @@ as no peer keeps its models. tacit's noise is secret, on a lattice, from AES (`t
 - *PIGD* and *PGIGA* hide each model by itself, so that the last one is mostly noise when there are 200,000; their late
   average costs no privacy, and is a contender of its own. *FTRL* is by BLT.
 - *The fronts* are tacit's for river, `learn_one`, and for scikit-learn, `partial_fit` by 1,000 rows: private FTRL with
-  a release after every example, and its late average, as their plan says.
-- *Vowpal Wabbit*'s command reads a binary cache, plain (`--sgd`) and adaptive; or it learns from examples that were
-  parsed before the clock starts.
-- *river* learns from dicts that were made before. *scikit-learn* has a model after every example, or after every 1,000.
+  a release after every example, and its late average, as their plan says. The one for river hands over blocks of up to
+  1,024 rows, and at once when somebody looks at a model that they change: so both are also measured as river is used,
+  predicting before they learn, tacit's with the releases of its plan, and, a look at every release, with all of them.
+- *Vowpal Wabbit*'s command reads a binary cache, which is counted, plain (`--sgd`) and adaptive; or it learns from
+  examples that were parsed before the clock starts, called from Python. tacit's rows are arrays in memory.
+- *river* learns from dicts that were made before. *scikit-learn* has a model after every example, or after every 1,000
+  or 4,096.
 - *The limit* is a compiled loop of steps, not private, that checks nothing and hands over nothing but its end.
 
-Both rivers, and examples parsed before, have a tenth of the rows; scikit-learn by example has a hundredth.
+river, tacit's front for it, and examples parsed before, have a tenth of the rows; scikit-learn by example, and the
+front with a look at every release, a hundredth.
 
 For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_),
 as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` leaves that as it is.
@@ -31,7 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from streams import BUDGET, PLAIN_MEMORY, Task, learns
+from streams import BUDGET, CHUNK, PLAIN_MEMORY, Task, learns, noise_alone
 from tacit import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from tacit.averages import late_average
 from tacit.estimators.stream import PrivacyWarning
@@ -44,7 +48,10 @@ RATIOS = {
     "fastest Vowpal Wabbit / PIGD": Ratio("Vowpal Wabbit*", "tacit PIGD", at_least=2.5),
     "river / PIGD": Ratio("river", "tacit PIGD", at_least=15.0),
     "fastest Vowpal Wabbit / FTRL": Ratio("Vowpal Wabbit*", "tacit FTRL", at_least=1.2),
+    "fastest Vowpal Wabbit / PIGD and its late average": Ratio("Vowpal Wabbit*", "tacit PIGD, late average"),
     "river / tacit's river front": Ratio("river", "tacit's river front", at_least=0.4),
+    "the same, predicting first": Ratio("river, predicting first", "tacit's river front, predicting first"),
+    "the same, a release each": Ratio("river, predicting first", "tacit's river front, a look at every release"),
     "fastest scikit-learn / PIGD": Ratio("scikit-learn*", "tacit PIGD"),
     "scikit-learn / tacit's scikit-learn front": Ratio("scikit-learn, by 1,000", "tacit's scikit-learn front"),
     "limit / PIGD": Ratio("limit", "tacit PIGD"),
@@ -68,11 +75,11 @@ def streams(task: Task) -> dict[str, Contender]:
     recipes = {"PIGD": pigd, "PGIGA": pgiga, "FTRL": pftrl}
     made = {f"tacit {name}": recipe(problem, BUDGET, n) for name, recipe in recipes.items()}
     whole = {name: Contender(learns(private, task), n, task.accuracy) for name, private in made.items()}
-    pigd_ = made["tacit PIGD"]
+    stream = made["tacit PIGD"]
     return whole | {
-        "tacit PIGD, late average": Contender(learns_and_averages(pigd_, task), n, task.accuracy),
-        "tacit, PIGD's noise": Contender(noise_alone(pigd_, n), n),
-        "tacit, PIGD's steps": Contender(steps_alone(pigd_, task), n),
+        "tacit PIGD, late average": Contender(learns_and_averages(stream, task), n, task.accuracy),
+        "tacit, PIGD's noise": Contender(noise_alone(stream, n), n),
+        "tacit, PIGD's steps": Contender(steps_alone(stream, task), n),
     }
 
 
@@ -89,26 +96,15 @@ def learns_and_averages(private: Private, task: Task) -> Callable[[], np.ndarray
     return work
 
 
-def noise_alone(private: Private, count: int) -> Callable[[], None]:
-    """The noise of all releases, in the portions that a pass draws."""
-    most = private._most_releases
-
-    def work() -> None:
-        for k in range(1, count + 1, most):
-            private.calibrated.noise_for(None, k, min(most, count + 1 - k))
-
-    return work
-
-
 def steps_alone(private: Private, task: Task) -> Callable[[], object]:
     """The same learner without noise or releases: examples are bounded, and every step is taken."""
-    learner, most = private.learner, private._most_rows
+    learner = private.learner
 
     def work() -> object:
         exact, every = learner.start(), np.arange(1, len(task) + 1)
-        for start, (X, y) in zip(range(0, len(task), most), task.chunks(most), strict=True):
+        for start, (X, y) in zip(range(0, len(task), CHUNK), task.chunks(), strict=True):
             V, labels = learner.problem.legal(X, y, compiled=True)
-            exact, _ = learner.hand_over_all(exact, start, V, labels, every[start : start + most])
+            exact, _ = learner.hand_over_all(exact, start, V, labels, every[start : start + CHUNK])
         return exact
 
     return work
@@ -122,11 +118,17 @@ def fronts(task: Task, few: Task) -> dict[str, Contender]:
     stated |= {"method": "ftrl", "release": "every"}
     rows, labels, names = few.dicts(), (few.y > 0.0).tolist(), [str(j) for j in range(D)]
 
-    def one_by_one() -> np.ndarray:
-        model = river.PrivateLogisticRegression(features=names, horizon=len(few), **stated)
-        for x, y in zip(rows, labels, strict=True):
-            model.learn_one(x, y)
-        return np.array([model.weights[name] for name in names])  # to look is to learn from the last rows, too
+    def one_by_one(count: int, predicting: bool, release: str) -> Contender:
+        def work() -> np.ndarray:
+            settings = stated | {"release": release}
+            model = river.PrivateLogisticRegression(features=names, horizon=len(few), **settings)
+            for x, y in zip(rows[:count], labels, strict=False):
+                if predicting:
+                    model.predict_one(x)
+                model.learn_one(x, y)
+            return np.array([model.weights[name] for name in names])  # to look is to learn from the last rows, too
+
+        return Contender(work, count, few.accuracy)
 
     def by_thousands() -> np.ndarray:
         model = sklearn.PrivateLogisticRegression(horizon=len(task), **stated)
@@ -135,7 +137,9 @@ def fronts(task: Task, few: Task) -> dict[str, Contender]:
         return np.array(model.coef_[0])
 
     return {
-        "tacit's river front": Contender(one_by_one, len(few), few.accuracy),
+        "tacit's river front": one_by_one(len(few), predicting=False, release="every"),
+        "tacit's river front, predicting first": one_by_one(len(few), predicting=True, release="auto"),
+        "tacit's river front, a look at every release": one_by_one(len(few) // 10, predicting=True, release="every"),
         "tacit's scikit-learn front": Contender(by_thousands, len(task), task.accuracy),
     }
 
@@ -192,13 +196,18 @@ def river(few: Task) -> dict[str, Contender]:
 
     rows, labels = few.dicts(), (few.y > 0.0).tolist()
 
-    def work() -> np.ndarray:
-        model = linear_model.LogisticRegression(optim.SGD(0.1), intercept_lr=0.0)
-        for x, y in zip(rows, labels, strict=True):
-            model.learn_one(x, y)
-        return np.array([model.weights[str(j)] for j in range(few.d)])
+    def learns_one_by_one(predicting: bool) -> Contender:
+        def work() -> np.ndarray:
+            model = linear_model.LogisticRegression(optim.SGD(0.1), intercept_lr=0.0)
+            for x, y in zip(rows, labels, strict=True):
+                if predicting:
+                    model.predict_one(x)
+                model.learn_one(x, y)
+            return np.array([model.weights[str(j)] for j in range(few.d)])
 
-    return {"river": Contender(work, len(few), few.accuracy)}
+        return Contender(work, len(few), few.accuracy)
+
+    return {"river": learns_one_by_one(False), "river, predicting first": learns_one_by_one(True)}
 
 
 def scikit_learn(task: Task, fewer: Task) -> dict[str, Contender]:
@@ -213,7 +222,11 @@ def scikit_learn(task: Task, fewer: Task) -> dict[str, Contender]:
 
         return Contender(work, len(rows), rows.accuracy)
 
-    return {"scikit-learn, by example": learns_by(1, fewer), "scikit-learn, by 1,000": learns_by(1_000, task)}
+    return {
+        "scikit-learn, by example": learns_by(1, fewer),
+        "scikit-learn, by 1,000": learns_by(1_000, task),
+        f"scikit-learn, by {CHUNK:,}": learns_by(CHUNK, task),
+    }
 
 
 def limit(task: Task) -> dict[str, Contender]:

@@ -21,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streams import BUDGET, Task, learns
+from streams import BUDGET, CHUNK, Task, learns, noise_alone, portions
 from tacit import L2Ball, Logistic, Private, Problem, Squared, every, geometric, pftrl, pgiga, pigd, pqftl
 from tacit.mechanisms.sampling import secret_bits
 from turns import Contender, Turns, options, save, settle, surroundings, take_turns
@@ -60,17 +60,11 @@ def stages(private: Private, rows: Task) -> dict[str, Contender]:
     alone = {
         "whole": learns(private, rows),
         "noise given": given_noise(private, rows),
-        "noise": noise(private, n),
+        "noise": noise_alone(private, n),
         "bits": bits(private, n),
         "examples": examples(private, rows),
     }
     return {name: Contender(work, n) for name, work in alone.items()}
-
-
-def portions(private: Private, rows: int) -> list[tuple[int, int]]:
-    """First releases and counts of what a stream of so many rows draws at a time."""
-    count, most = len(private.timetable.following(0, rows)), min(private._most_releases, 4_096)
-    return [(k, min(most, count + 1 - k)) for k in range(1, count + 1, most)]
 
 
 def given_noise(private: Private, rows: Task) -> Callable[[], object]:
@@ -81,14 +75,6 @@ def given_noise(private: Private, rows: Task) -> Callable[[], object]:
     def work() -> object:
         with mock.patch.object(calibrated, "noise_for", lambda seed, k, count: drawn[:count]):
             return learns(private, rows)()
-
-    return work
-
-
-def noise(private: Private, rows: int) -> Callable[[], None]:
-    def work() -> None:
-        for k, count in portions(private, rows):
-            private.calibrated.noise_for(None, k, count)
 
     return work
 
@@ -108,7 +94,7 @@ def bits(private: Private, rows: int) -> Callable[[], None]:
 
 
 def examples(private: Private, rows: Task) -> Callable[[], None]:
-    problem, place = private.problem, np.empty((4_096, private.problem.width))
+    problem, place = private.problem, np.empty((CHUNK, private.problem.width))
 
     def work() -> None:
         for X, y in rows.chunks():
@@ -131,10 +117,9 @@ def parts(seconds: dict[str, float]) -> dict[str, float]:
 def profile(turns: Turns, names: list[str]) -> dict[str, dict[str, float]]:
     """For each stream: µs an example of the whole and of its parts, medians."""
     middle = {name: 1e6 * float(np.median(each)) for name, each in turns.seconds.items()}
-    alone = ("whole", "noise given", "noise", "bits", "examples")
     found = {}
     for name in names:
-        seconds = {stage: middle[f"{name}: {stage}"] for stage in alone}
+        seconds = {each.removeprefix(f"{name}: "): middle[each] for each in middle if each.startswith(f"{name}: ")}
         found[name] = {"whole": seconds["whole"]} | parts(seconds)
     return found
 

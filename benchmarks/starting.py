@@ -1,4 +1,4 @@
-"""How long one waits for the first answer: wall clock of fresh processes, everyone in turns.
+"""How long one waits for the first answer: wall clock of fresh processes, in turns; those that compile come last.
 
 `import tacit` alone loads little, so importing what a recipe needs stands beside it. A recipe is what a first user
 runs: a problem, a budget, a thousand examples, a release after each. *With an empty cache* its loops are compiled, as
@@ -8,8 +8,6 @@ the processor's seconds beside it tell a slow start from a busy machine.
 """
 
 from __future__ import annotations
-
-import turns  # first: it settles how many threads NumPy has  # isort: skip
 
 import os
 import resource
@@ -25,6 +23,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+import turns
 
 IMPORTS = "from tacit import L2Ball, Logistic, Privacy, Problem, pftrl, pigd\n"
 RECIPE = (
@@ -120,7 +120,7 @@ def table(found: Mapping[str, list[Spent]], limits: Mapping[str, dict[str, Any]]
         walls, used = zip(*each, strict=True)
         one = limits.get(name, {"wanted": "", "met": None})
         numbers = [f"{x:.3f}" for x in (np.median(walls), min(walls), max(walls), np.median(used))]
-        shown.add_row(name, *numbers, one["wanted"], {True: "yes", False: "no", None: ""}[one["met"]])
+        shown.add_row(name, *numbers, one["wanted"], turns.said(one["met"]))
     return shown
 
 

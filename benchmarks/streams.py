@@ -52,6 +52,22 @@ class Task:
         return float(np.mean(np.square(self.unseen @ model - self.answers)))
 
 
+def portions(private: Private, rows: int) -> list[tuple[int, int]]:
+    """First releases, and how many, of what a stream of so many rows draws at a time."""
+    count, most = len(private.timetable.following(0, rows)), min(private._most_releases, CHUNK)
+    return [(k, min(most, count + 1 - k)) for k in range(1, count + 1, most)]
+
+
+def noise_alone(private: Private, rows: int) -> Callable[[], None]:
+    """The noise of all releases, in the portions that a pass draws."""
+
+    def work() -> None:
+        for k, count in portions(private, rows):
+            private.calibrated.noise_for(None, k, count)
+
+    return work
+
+
 def learns(private: Private, task: Task) -> Callable[[], np.ndarray]:
     """A whole private stream; releases are made, and none is kept but the last, as no peer keeps its models."""
 

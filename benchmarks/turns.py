@@ -66,9 +66,11 @@ class Ratio:
         parts = [seconds[one_of(name, seconds)] for name in under]
         return list(np.array(seconds[one_of(self.over, seconds)]) / np.sum(parts, axis=0))
 
-    def met(self, found: list[float]) -> bool:
-        """Whether the median is as wanted."""
+    def met(self, found: list[float]) -> bool | None:
+        """Whether the median is as wanted; None if nothing is."""
         middle = float(np.median(found))
+        if not self.wanted:
+            return None
         return (self.at_least is None or middle >= self.at_least) and (self.at_most is None or middle <= self.at_most)
 
 
@@ -176,9 +178,15 @@ def tables(
         times.add_row(name, *(f"{x:.3g}" for x in (np.median(shown), min(shown), max(shown))), *scores)
     quotients = Table("ratio", "median", "from", "to", "wanted", "met")
     for name, found in ratios.items():
-        each, met = found["each"], ("yes" if found["met"] else "no") if found["wanted"] else ""
-        quotients.add_row(name, *(f"{x:.3g}" for x in (found["median"], min(each), max(each))), found["wanted"], met)
+        each = found["each"]
+        numbers = (f"{x:.3g}" for x in (found["median"], min(each), max(each)))
+        quotients.add_row(name, *numbers, found["wanted"], said(found["met"]))
     return [times, quotients] if ratios else [times]
+
+
+def said(met: bool | None) -> str:
+    """Whether a wish was met, in a table; nothing where there is none."""
+    return {True: "yes", False: "no", None: ""}[met]
 
 
 def kept(table: Table) -> dict[str, Any]:
@@ -189,8 +197,12 @@ def kept(table: Table) -> dict[str, Any]:
 
 
 def save(name: str, record: dict[str, Any], chosen: argparse.Namespace, console: Console, *shown: Any) -> None:
-    """Print tables, or JSON if that was chosen; and keep the record, and the tables with it."""
-    record = record | {"tables": [kept(each) for each in shown if isinstance(each, Table)]}
+    """Print tables and words, or JSON if that was chosen; and keep the record, and both with it."""
+    record = record | {
+        "quick": chosen.quick,
+        "tables": [kept(each) for each in shown if isinstance(each, Table)],
+        "words": [each.strip() for each in shown if isinstance(each, str)],
+    }
     if chosen.json:
         sys.stdout.write(json.dumps(record, indent=1) + "\n")
     else:

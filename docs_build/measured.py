@@ -21,9 +21,12 @@ def with_results(markdown: str, folder: Path = RESULTS) -> str:
 
 
 def _tables(file: Path, which: str | None) -> str:
-    found = json.loads(file.read_text(encoding="utf-8"))["tables"]
-    chosen = found if which is None else [found[int(which) - 1]]
-    return "\n\n".join(markdown_table(table) for table in chosen)
+    record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if "tables" not in record:
+        raise FileNotFoundError(f"There is no {file} with tables. Run benchmarks/{file.stem}.py.")
+    if which is not None:
+        return markdown_table(record["tables"][int(which) - 1])
+    return "\n\n".join([*map(markdown_table, record["tables"]), *record.get("words", [])])
 
 
 def markdown_table(table: dict[str, Any]) -> str:
@@ -37,9 +40,14 @@ def markdown_table(table: dict[str, Any]) -> str:
     columns, rows = table["columns"], table["rows"]
     numbers = [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]
     head = ["| " + " | ".join(columns) + " |", "|" + "|".join("---:" if each else "---" for each in numbers) + "|"]
-    lines = ["| " + " | ".join(f"**{cell}**" if cell == "no" else cell for cell in row) + " |" for row in rows]
+    wishes = [column == "met" or column.endswith(", met") for column in columns]
+    lines = ["| " + " | ".join(map(_cell, row, wishes)) + " |" for row in rows]
     title = [f"*{table['title'].strip()}*", ""] if table.get("title") else []
     return "\n".join([*title, *head, *lines])
+
+
+def _cell(text: str, wish: bool) -> str:
+    return f"**{text}**" if wish and text == "no" else text
 
 
 def _is_number(cell: str) -> bool:

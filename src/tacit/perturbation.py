@@ -24,7 +24,7 @@ from tacit.problem.minimise import minimiser, rounding_slack
 from tacit.problem.objective import Scalars
 from tacit.problem.problem import Problem
 from tacit.problem.scalar import ScalarLoss, check_slopes
-from tacit.problem.sets import WholeSpace
+from tacit.problem.sets import L2Ball, WholeSpace
 from tacit.release import Release
 from tacit.schedule import Timetable, at
 
@@ -133,7 +133,8 @@ class ObjectivePerturbation:
     def _minimiser(self, X: Array, y: Array, tilt: Array) -> Array:
         p, start = self.problem, np.zeros(self.problem.size)
         objective = Scalars(p, X, y, p.ridge, 0.0, tilt / self.horizon)
-        return minimiser(objective, p.domain, start, self._slack, 2.0 * self._longest)
+        ball = L2Ball(self._longest)  # which has the minimiser inside
+        return minimiser(objective, ball, start, self._slack, 2.0 * self._longest)
 
     @property
     def _curvature(self) -> float:
@@ -178,16 +179,16 @@ class ObjectivePerturbation:
 
     @cached_property
     def _longest(self) -> float:
-        """No minimiser is longer, nor the point at which the search for it ends.
+        """No minimiser is longer, and the search does not leave that ball.
 
         There the gradients of all losses and of the linear term, together at most `n·L + ‖b‖`, meet the ridge's,
         `lam·‖x‖`. And the objective is at most that at 0: if losses are never negative, and at most V at 0,
-        `(lam/2)·‖x‖² ≤ n·V + ‖b‖·‖x‖`. Twice what follows from that is no less than a point next to the minimiser.
+        `(lam/2)·‖x‖² ≤ n·V + ‖b‖·‖x‖`. (A little more, for the rounding of this.)
         """
         lam, n = self._total_ridge, self.horizon
         b = REACH * self.tilt_sd * math.sqrt(self.problem.size)
         by_value = (b + math.sqrt(b * b + 2.0 * lam * n * _at_zero(self.problem))) / lam
-        return min(self.problem.lipschitz / self.problem.ridge + b / lam, 2.0 * by_value)
+        return min(self.problem.lipschitz / self.problem.ridge + b / lam, by_value) * (1.0 + 2.0**-30)
 
     @cached_property
     def _slack(self) -> float:

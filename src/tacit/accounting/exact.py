@@ -171,6 +171,7 @@ def last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:
 def _last_kept(spent: Callable[[float], float], delta: float, good: float, bad: float) -> float:
     """What `last_true` finds where `spent` is at most delta, in a third of the calls: it bisects around a root.
 
+    Where the last bits of `spent` are jagged it may be another point next to that, which keeps delta as well.
     The root, of a logarithm that is nearly straight, is only where to look: what is returned was seen to keep delta.
     """
     from scipy.optimize import brentq  # a tenth of a second, which who only asks for delta need not wait for

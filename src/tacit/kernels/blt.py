@@ -56,7 +56,8 @@ def hide(rows: Any, largest: Any, steps: Any, noise: Any, encoder: Any, decoder:
             hidden[j] = row[j]
         move(row, encoder[0], encoder[1], encoder[2], hidden)
         for j in range(size):
-            hidden[j] = (math.floor(hidden[j] * per_step + 0.5) + noise[k, j]) * step
+            value = hidden[j] if hidden[j] == hidden[j] else 0.0
+            hidden[j] = (math.floor(value * per_step + 0.5) + noise[k, j]) * step
             total[j] += hidden[j]
         move(hidden, decoder[0], decoder[1], decoder[2], total)
         for j in range(size):

@@ -89,7 +89,7 @@ class HiddenSums(NoiseByRelease):
         from tacit.kernels import lattice
 
         count, steps, largest = len(rows), self._steps(k, len(rows)), self.largest_of(k, len(rows))
-        if isinstance(self.coder, HidingCoder):
+        if not self.coder.whole and isinstance(self.coder, HidingCoder):
             memories = self.coder.hide_all(secret, public, rows, k, noise, steps, largest)
             return HiddenRows(*memories, self.noise_sds(k, count))
         rows = lattice.kept(rows, largest)
