@@ -1,32 +1,19 @@
 """The accounting benchmark compares what it says: noise for the same budget, PLD's faster form, and a true epsilon."""
 
-import json
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("dp_accounting", reason="the extra peers is not installed")
 
+from benching import loaded, quick
 from tacit import Privacy
 from tacit.accounting.exact import epsilon_of, noise_multiplier
-
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def accounting():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("os.environ", dict(os.environ))
-        patched.syspath_prepend(BENCHMARKS)
-        import accounting
-
-        yield accounting
-    for name in ("accounting", "turns"):
-        sys.modules.pop(name, None)
+    yield from loaded("accounting")
 
 
 @pytest.mark.parametrize("releases", [1, 1000])
@@ -88,10 +75,7 @@ def test_a_ratio_is_to_the_faster_pld_and_needs_its_answer(accounting):
 @pytest.mark.slow
 def test_it_runs_beside_dp_accounting(tmp_path):
     """The same answer as PLD, which takes hundreds of times as long on any machine; RDP asks for more noise."""
-    command = [sys.executable, "accounting.py", "--quick", "--json", "--out", str(tmp_path)]
-    text = subprocess.run(command, cwd=BENCHMARKS, capture_output=True, text=True, check=True, timeout=600).stdout
-    report = json.loads(text)
-    assert report == json.loads((tmp_path / "accounting.json").read_text())
+    report = quick("accounting", tmp_path)
     for row in report["answers"]:
         epsilon = float(row["contender"].split()[1].rstrip(","))
         assert row["same"] == ("RDP" not in row["contender"])

@@ -1,27 +1,14 @@
 """`benchmarks/growth.py`: exponents are of the axis that grows, and who is judged is who has a horizon."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from benching import loaded, quick
 
 
 @pytest.fixture(scope="module")
 def growth():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("os.environ", dict(os.environ))
-        patched.syspath_prepend(str(ROOT / "benchmarks"))
-        import growth
-
-        yield growth
-    for name in ("growth", "growth_picture", "turns"):
-        sys.modules.pop(name, None)
+    yield from loaded("growth")
 
 
 def runs(seconds):
@@ -92,9 +79,6 @@ def test_the_picture_has_a_panel_for_each_axis(growth, tmp_path):
 
 @pytest.mark.slow
 def test_growth_runs(tmp_path):
-    command = [sys.executable, "benchmarks/growth.py", "--quick", "--json", "--out", str(tmp_path)]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600).stdout
-    report = json.loads(text)
-    assert report == json.loads((tmp_path / "growth.json").read_text())
+    report = quick("growth", tmp_path)
     assert set(report["axes"]) == {"n", "d", "buffers"}
     assert all(np.isfinite(one["exponent"]) for made in report["axes"].values() for one in made.values())

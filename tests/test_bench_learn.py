@@ -1,27 +1,17 @@
 """`benchmarks/learn.py`: everyone has the same rows, and shares are of the whole command."""
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from benching import loaded, quick
 
 
 @pytest.fixture(scope="module")
 def learn():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("os.environ", dict(os.environ))
-        patched.syspath_prepend(str(ROOT / "benchmarks"))
-        import learn
-
-        yield learn
-    for name in ("learn", "turns"):
-        sys.modules.pop(name, None)
+    yield from loaded("learn")
 
 
 def test_shares_add_up_to_the_command(learn):
@@ -63,10 +53,7 @@ def test_learn_runs_beside_its_peers(tmp_path):
     pytest.importorskip("vowpalwabbit", reason="the extra peers is not installed")
     if not (Path(os.environ.get("TACIT_DATA") or "nowhere") / "covtype.npz").exists():
         pytest.skip("the data is not here: set TACIT_DATA")
-    command = [sys.executable, "benchmarks/learn.py", "--quick", "--json", "--out", str(tmp_path)]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=900).stdout
-    report = json.loads(text)
-    assert report == json.loads((tmp_path / "learn.json").read_text())
+    report = quick("learn", tmp_path, timeout=900)
     assert report["rows"] == 54_000
     assert min(report["accuracy"].values()) > 0.68
     middle = {name: np.median(each) for name, each in report["seconds"].items()}

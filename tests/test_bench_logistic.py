@@ -1,26 +1,18 @@
 """The benchmark of logistic loss measures what it says; runs need the extra `peers`."""
 
-import importlib
-import json
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benching import loaded, quick
 from tacit import L2Ball, Logistic, Problem, pigd
 from tacit.averages import late_average
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def logistic():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("logistic")
+    yield from loaded("logistic")
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +105,7 @@ def test_logistic_runs_beside_its_peers(tmp_path):
     """
     for peer in ("vowpalwabbit", "river", "sklearn"):
         pytest.importorskip(peer, reason="the extra peers is not installed")
-    command = [sys.executable, "benchmarks/logistic.py", "--quick", "--json", "--out", str(tmp_path)]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600).stdout
-    report = json.loads(text)
-    assert report == json.loads((tmp_path / "logistic.json").read_text())
+    report = quick("logistic", tmp_path)
     assert {"tacit", "vowpalwabbit", "river", "scikit-learn", "numba"} <= set(report["versions"])
     accuracy = report["accuracy"]
     good = ("tacit FTRL", "tacit's scikit-learn front", "Vowpal Wabbit, plain", "river", "limit")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benching import FOLDER, loaded, quick
 
@@ -41,13 +40,6 @@ def test_noise_is_compared_turn_by_turn_with_the_fastest_form_of_a_peer(noise, t
     assert [ratio["met"] for ratio in found.values()] == [True, False, True, True]
 
 
-def test_a_rate_is_one_over_the_time_of_a_value(noise, turns):
-    """Seconds of 5·10⁻⁹ to 2·10⁻⁸ are 50 to 200 million a second, the lower end first."""
-    table = turns.tables(turns.Turns({"one": [5e-9, 1e-8, 2e-8]}), {}, "µs a value", rate=True)[0]
-    assert [next(iter(column.cells)) for column in table.columns] == ["one", "100", "50", "200"]
-    assert table.columns[1].header == "million a second"
-
-
 class Silent:
     """Stands for diffprivlib's process: notes how many values were ordered."""
 
@@ -61,7 +53,7 @@ class Silent:
         return 0.0
 
 
-def test_contenders_count_the_values_they_draw(noise, turns, monkeypatch):
+def test_contenders_count_the_values_they_draw(noise, monkeypatch):
     """tacit's and NumPy's portions, OpenDP's vectors, and what is ordered of diffprivlib."""
     drawn, vectors, apart = [], [], Silent()
     monkeypatch.setattr(noise, "AT_ONCE", 1000)
@@ -76,14 +68,6 @@ def test_contenders_count_the_values_they_draw(noise, turns, monkeypatch):
     assert [everyone["jax-privacy, single"].count, everyone["OpenDP, integers"].count] == [3000, *vectors]
     counts = [everyone[f"diffprivlib, {kind}"].count for kind in ("doubles", "integers")]
     assert apart.ordered == list(zip(["gaussian", "discrete_gaussian"], counts, strict=True))
-
-
-def test_a_turn_is_a_time_over_a_count_and_the_first_is_left_out(noise, turns):
-    """By the contender's own clock."""
-    work = []
-    one = turns.Contender(lambda: work.append(1), 1000, clock=lambda: 3.0 * len(work))
-    assert turns.take_turns({"one": one}, 3, Console(quiet=True)).seconds == {"one": [0.003] * 3}
-    assert len(work) == 4
 
 
 @pytest.mark.slow

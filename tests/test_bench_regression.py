@@ -1,24 +1,15 @@
 """The benchmark of squared loss measures what it says; runs need the extra `peers`."""
 
-import importlib
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from benching import loaded, quick
 from tacit import L2Ball, Problem, Squared, geometric, pqftl
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def regression():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("regression")
+    yield from loaded("regression")
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +70,7 @@ def test_regression_runs_beside_its_peers(tmp_path):
     """A twentieth of the rows: at 10 features a private model is nearly as good as others; no ratio is far off."""
     for peer in ("river", "sklearn"):
         pytest.importorskip(peer, reason="the extra peers is not installed")
-    command = [sys.executable, "benchmarks/regression.py", "--quick", "--json", "--out", str(tmp_path)]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600).stdout
-    report = json.loads(text)
-    assert report == json.loads((tmp_path / "regression.json").read_text())
+    report = quick("regression", tmp_path)
     errors = report["squared error"]
     assert all(errors[f"NumPy leader, d={d}"] < 0.012 for d in (10, 90))
     assert errors["tacit PQFTL, d=10"] < 0.06

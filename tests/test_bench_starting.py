@@ -1,26 +1,15 @@
 """`benchmarks/starting.py`: limits are by the clock, caches are what they are said to be."""
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from benching import loaded, quick
 
 
 @pytest.fixture(scope="module")
 def starting():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("os.environ", dict(os.environ))
-        patched.syspath_prepend(str(ROOT / "benchmarks"))
-        import starting
-
-        yield starting
-    for name in ("starting", "turns"):
-        sys.modules.pop(name, None)
+    yield from loaded("starting")
 
 
 def test_limits_are_by_the_clock_and_of_the_median(starting):
@@ -68,9 +57,6 @@ def test_a_process_is_timed_from_its_beginning(starting, tmp_path):
 
 @pytest.mark.slow
 def test_starting_runs(tmp_path):
-    command = [sys.executable, "benchmarks/starting.py", "--quick", "--json", "--out", str(tmp_path)]
-    text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=900).stdout
-    report = json.loads(text)
-    assert report == json.loads((tmp_path / "starting.json").read_text())
+    report = quick("starting", tmp_path, timeout=900)
     used = {name: min(each) for name, each in report["seconds of the processor"].items()}
     assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import tacit"] > 0.0

@@ -1,23 +1,20 @@
 """What the benchmarks share: turns, ratios, tables and records."""
 
-import importlib
 import json
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).parents[1]
+from benching import FOLDER, ROOT, loaded
+
 QUIET = Console(quiet=True)
 
 
 @pytest.fixture(scope="module")
 def turns():
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module("turns")
+    yield from loaded("turns")
 
 
 class Clock:
@@ -61,6 +58,13 @@ def test_ratios_are_of_a_turn_and_wishes_of_the_median(turns):
     assert record == {"each": [6.0, 3.0, 1.5], "median": 3.0, "wanted": "≤ 2", "met": False}
 
 
+def test_a_rate_is_one_over_the_time_of_a_value(turns):
+    """Seconds of 5·10⁻⁹ to 2·10⁻⁸ are 50 to 200 million a second, the lower end first."""
+    table = turns.tables(turns.Turns({"one": [5e-9, 1e-8, 2e-8]}), {}, "µs a value", rate=True)[0]
+    assert [next(iter(column.cells)) for column in table.columns] == ["one", "100", "50", "200"]
+    assert table.columns[1].header == "million a second"
+
+
 def test_records_keep_the_tables_that_are_shown(turns, tmp_path, capsys):
     table = Table("who", "µs", title="times")
     table.add_row("tacit", "0.5")
@@ -71,30 +75,8 @@ def test_records_keep_the_tables_that_are_shown(turns, tmp_path, capsys):
     assert record["tables"] == [{"title": "times", "columns": ["who", "µs"], "rows": [["tacit", "0.5"]]}]
 
 
-def test_the_stages_of_a_stream_add_up(turns):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(ROOT / "benchmarks")
-        stages = importlib.import_module("stages")
-    parts = stages.parts({"whole": 10.0, "noise given": 6.0, "noise": 3.0, "bits": 1.0, "examples": 2.0})
-    assert parts == {"bits": 1.0, "sampling": 2.0, "examples": 2.0, "learning": 4.0, "the rest": 1.0}
-    private, rows = stages.cases(0.005)["PIGD, d=54"]
-    assert stages.portions(private, len(rows)) == [(1, 500)]
-    drawn = []
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(private.calibrated), "noise_for", lambda *a: drawn.append(a) or 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            stages.given_noise(private, rows)
-    assert drawn[0][2:] == (1, 500)
-    work = stages.given_noise(private, rows)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tacit.mechanisms.releases.secret_bits", lambda: 1 / 0)
-        work()  # draws nothing
-        with pytest.raises(ZeroDivisionError):
-            stages.noise(private, len(rows))()
-
-
 def test_benchmarks_that_make_runs_are_those_there_are():
     """`make bench` forgets none: a script that can be run has a `main`."""
     made = next(line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("BENCHMARKS"))
-    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "def main(" in path.read_text()}
+    scripts = {path.stem for path in FOLDER.glob("*.py") if "def main(" in path.read_text()}
     assert set(made.split(":=")[1].split()) == scripts
