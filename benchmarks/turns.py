@@ -175,13 +175,22 @@ def tables(
     for name, each in turns.seconds.items():
         scores = [f"{turns.scores[name]:.4g}" if name in turns.scores else ""] if turns.scores else []
         shown = 1e-6 / np.array(each) if rate else 1e6 * np.array(each)
-        times.add_row(name, *(f"{x:.3g}" for x in (np.median(shown), min(shown), max(shown))), *scores)
+        times.add_row(name, *map(rounded, (np.median(shown), min(shown), max(shown))), *scores)
     quotients = Table("ratio", "median", "from", "to", "wanted", "met")
     for name, found in ratios.items():
         each = found["each"]
-        numbers = (f"{x:.3g}" for x in (found["median"], min(each), max(each)))
+        numbers = map(rounded, (found["median"], min(each), max(each)))
         quotients.add_row(name, *numbers, found["wanted"], said(found["met"]))
     return [times, quotients] if ratios else [times]
+
+
+def rounded(number: float) -> str:
+    """Three digits, or all before the point.
+
+    >>> rounded(0.012345), rounded(12345.6)
+    ('0.0123', '12,346')
+    """
+    return f"{number:,.0f}" if abs(number) >= 1000.0 else f"{number:.3g}"
 
 
 def said(met: bool | None) -> str:

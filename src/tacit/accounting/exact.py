@@ -169,24 +169,25 @@ def last_true(holds: Callable[[float], bool], good: float, bad: float) -> float:
 
 
 def _last_kept(spent: Callable[[float], float], delta: float, good: float, bad: float) -> float:
-    """What `last_true` finds where `spent` is at most delta, in a third of the calls: it bisects around a root.
+    """What `last_true` finds where `spent` is at most delta, in a third of the calls: secants narrow the bracket first.
 
-    Where the last bits of `spent` are jagged it may be another point next to that, which keeps delta as well.
-    The root, of a logarithm that is nearly straight, is only where to look: what is returned was seen to keep delta.
+    They are of `ln(spent/delta)`, which is nearly straight; an end that stays twice has its value halved (Illinois).
+    `good` was seen to keep delta whenever it moved. Where the last bits of `spent` are jagged it may be another point
+    next to that of `last_true`.
     """
-    from scipy.optimize import brentq  # a tenth of a second, which who only asks for delta need not wait for
 
-    def excess(x: float) -> float:
-        return math.log(max(spent(x), SMALLEST) / delta)  # nothing is spent at 0
+    def excess(paid: float) -> float:
+        return math.log(max(paid, SMALLEST) / delta)  # nothing is spent at 0
 
-    near = float(brentq(excess, bad, good, xtol=SMALLEST, rtol=4.0 * _UNIT, maxiter=60, disp=False))
-    step = math.copysign(8.0 * _UNIT * near, good - bad)
-    while spent(near) > delta and (good - near) * step > 0.0:
-        bad, near, step = near, near + step, 4.0 * step
-    good = near if (good - near) * step > 0.0 else good
-    while (good - step - bad) * step > 0.0 and spent(good - step) <= delta:
-        good, step = good - step, 4.0 * step
-    bad = good - step if (good - step - bad) * step > 0.0 else bad
+    low, high, side = excess(spent(good)), excess(spent(bad)), 0
+    for _ in range(60):
+        x = good - low * (bad - good) / (high - low) if high > low else good
+        if abs(good - bad) <= 2.0**-44 * abs(good) or not min(good, bad) < x < max(good, bad):
+            break
+        if (paid := spent(x)) <= delta:
+            good, low, high, side = x, excess(paid), high / 2.0 if side < 0 else high, -1
+        else:
+            bad, high, low, side = x, excess(paid), low / 2.0 if side > 0 else low, 1
     return last_true(lambda x: spent(x) <= delta, good, bad)
 
 

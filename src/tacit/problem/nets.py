@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from tacit.arrays import Array
 from tacit.errors import InvalidInput, whole
@@ -99,6 +98,8 @@ def distance_bound(points: Array) -> float:
     5.0
     """
     if len(points) <= _COMPARED:
+        from scipy.spatial.distance import cdist  # here: it loads slowly, and few streams need it
+
         widest = max(float(np.max(cdist(points[i : i + 256], points))) for i in range(0, len(points), 256))
     else:
         low, high = np.min(points, axis=0), np.max(points, axis=0)
