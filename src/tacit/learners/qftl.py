@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tacit.accounting import paper
 from tacit.accounting.errata import quadratic_pair
@@ -129,12 +128,14 @@ class QFTL:
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """Shift, floor where that is needed, solve, inside the domain."""
+        from scipy.linalg import cho_factor, cho_solve  # here: it loads slowly, and few streams need it
+
         p, d = self.problem, self.problem.width
         V, u = unpacked(noisy[: -p.size], d), noisy[-p.size :].reshape(p.outputs, d) / self._w
         ridge = self._ridge(t, noise_sd)
         try:
             x = cho_solve(cho_factor(V + ridge * np.eye(d), lower=True, check_finite=False), u.T).T
-        except LinAlgError:
+        except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(V)
             x = ((u @ vectors) / (np.maximum(values, 0.0) + ridge)) @ vectors.T
         return p.domain.project(np.asarray(x).ravel())
