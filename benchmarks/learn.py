@@ -17,7 +17,6 @@ durable; its import is not counted. Whether the parts add up to the command is s
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 import turns
+import vowpal
 from tacit.contract.contract import Contract, read_contract
 from tacit.contract.model_file import read_model
 from tacit.contract.rows import open_rows
@@ -73,18 +73,8 @@ def write_files(folder: Path, most: int | None) -> int:
     for name, part in (("train", slice(cut)), ("test", slice(cut, None)), ("few", slice(FEW))):
         table[part].to_csv(folder / f"{name}.csv", index=False)
         table[part].to_parquet(folder / f"{name}.parquet", index=False)
-        (folder / f"{name}.txt").write_text(as_text(X[part], y[part]))
+        (folder / f"{name}.txt").write_text("\n".join(vowpal.lines(X[part], y[part])) + "\n")
     return cut
-
-
-def as_text(X: np.ndarray, y: np.ndarray) -> str:
-    """Vowpal Wabbit's form; features that are 0 are left out."""
-    lines = []
-    for row, label in zip(X, y, strict=True):
-        places = np.flatnonzero(row)
-        values = (f"{j}" if value == 1.0 else f"{j}:{value:.6g}" for j, value in zip(places, row[places], strict=True))
-        lines.append(f"{label} | {' '.join(values)}\n")
-    return "".join(lines)
 
 
 def drafted(folder: Path, horizon: int) -> Path:
@@ -104,12 +94,6 @@ def drafted(folder: Path, horizon: int) -> Path:
 def tacit(*arguments: str) -> None:
     """The command, in a process of its own."""
     subprocess.run([sys.executable, "-m", "tacit", *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def processes() -> float:
-    """Seconds on the processor of the processes that ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def timed(name: str, work: Callable[[], Any], walls: dict[str, list[float]]) -> Callable[[], Any]:
@@ -134,9 +118,9 @@ def commands(folder: Path, contract: Path, rows: int, right: Callable[[Path], fl
         return out
 
     work = {f"tacit learn, {kind}": lambda kind=kind: learn(f"train.{kind}") for kind in KINDS}
-    made = {name: turns.Contender(do, rows, right, processes) for name, do in work.items()}
+    made = {name: turns.Contender(do, rows, right, turns.children_clock) for name, do in work.items()}
     few = {f"start-up, {kind}": lambda kind=kind: learn(f"few.{kind}") for kind in KINDS}
-    return made | {name: turns.Contender(do, rows, clock=processes) for name, do in few.items()}
+    return made | {name: turns.Contender(do, rows, clock=turns.children_clock) for name, do in few.items()}
 
 
 def parts(folder: Path, contract: Contract, rows: int) -> dict[str, turns.Contender]:
@@ -182,21 +166,16 @@ def vowpal_wabbit(folder: Path, rows: int) -> dict[str, turns.Contender]:
     """Parsing and learning of text, plain and with its usual adaptive steps."""
     from vowpalwabbit import Workspace
 
-    truth = np.array([line.startswith("1") for line in (folder / "test.txt").read_text().splitlines()])
-
     def learn(steps: str) -> Path:
         model = folder / f"vw{steps}.model"
         Workspace(f"-d {folder / 'train.txt'} --loss_function logistic --quiet {steps} -f {model}").finish()
         return model
 
-    def right(model: Path) -> float:
-        scores = folder / "scores.txt"
-        Workspace(f"-d {folder / 'test.txt'} -t -i {model} -p {scores} --quiet").finish()
-        return float(np.mean((np.loadtxt(scores) > 0) == truth))
-
     steps = {"plain": "--sgd", "adaptive": ""}
     return {
-        f"Vowpal Wabbit, {name}": turns.Contender(lambda more=more: learn(more), rows, right)
+        f"Vowpal Wabbit, {name}": turns.Contender(
+            lambda more=more: learn(more), rows, lambda model: vowpal.accuracy(model, folder / "test.txt")
+        )
         for name, more in steps.items()
     }
 

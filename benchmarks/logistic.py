@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+import vowpal
 from streams import BUDGET, CHUNK, PLAIN_MEMORY, Task, learns, noise_alone
 from tacit import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from tacit.averages import late_average
@@ -152,10 +153,10 @@ def vowpal_wabbit(task: Task, few: Task, folder: Path) -> dict[str, Contender]:
     from vowpalwabbit import Workspace
 
     data, cache, unseen = folder / "data.txt", folder / "data.cache", folder / "unseen.txt"
-    model, answers = folder / "model", folder / "answers.txt"
-    lines = vowpal_lines(task.X, task.y)
+    model = folder / "model"
+    lines = vowpal.lines(task.X, task.y)
     data.write_text("\n".join(lines) + "\n")
-    unseen.write_text("\n".join(vowpal_lines(task.unseen, task.answers)) + "\n")
+    unseen.write_text("\n".join(vowpal.lines(task.unseen, task.answers)) + "\n")
     usual = "--loss_function logistic --quiet --noconstant"
     Workspace(f"-d {data} --cache_file {cache} -k {usual}").finish()
     single = Workspace(f"{usual} --sgd")
@@ -167,8 +168,7 @@ def vowpal_wabbit(task: Task, few: Task, folder: Path) -> dict[str, Contender]:
 
     def commanded(more: str) -> float:
         command(f"{more} -f {model}")
-        Workspace(f"-d {unseen} -t -i {model} -p {answers} --quiet").finish()
-        return float(np.mean(np.sign(np.loadtxt(answers)) == task.answers))
+        return vowpal.accuracy(model, unseen)
 
     def one_by_one() -> None:
         for example in parsed:
@@ -183,12 +183,6 @@ def vowpal_wabbit(task: Task, few: Task, folder: Path) -> dict[str, Contender]:
         "Vowpal Wabbit, adaptive": Contender(lambda: command(""), len(task), lambda _: commanded("")),
         "Vowpal Wabbit, parsed before": Contender(one_by_one, len(few), learnt),
     }
-
-
-def vowpal_lines(X: np.ndarray, y: np.ndarray) -> list[str]:
-    """Examples as its text."""
-    rows = (" ".join(f"{j}:{x:.6g}" for j, x in enumerate(v)) for v in X)
-    return [f"{int(b)} | {row}" for b, row in zip(y, rows, strict=True)]
 
 
 def river(few: Task) -> dict[str, Contender]:

@@ -10,7 +10,6 @@ the processor's seconds beside it tell a slow start from a busy machine.
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -61,14 +60,9 @@ class Spent(NamedTuple):
 def process(arguments: Sequence[str], cache: str) -> Spent:
     """A process from its beginning to its end; `cache` is where compiled code is kept."""
     command, environment = [sys.executable, *arguments], os.environ | {"NUMBA_CACHE_DIR": cache}
-    start, before = time.perf_counter(), _children()
+    start, before = time.perf_counter(), turns.children_clock()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-    return Spent(time.perf_counter() - start, _children() - before)
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return Spent(time.perf_counter() - start, turns.children_clock() - before)
 
 
 def processes() -> dict[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -115,6 +116,12 @@ def take_turns(contenders: Mapping[str, Contender], repetitions: int, console: C
             elif one.score is not None:
                 turns.scores[name] = one.score(made)
     return turns
+
+
+def children_clock() -> float:
+    """Seconds of the processor that processes which have ended spent, for work that is a process of its own."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # ---- a script's run --------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def test_shares_add_up_to_the_command(learn):
 
 def test_the_text_form_has_the_same_features(learn):
     X, y = np.array([[0.5, 0.0, 1.0], [-0.25, 1.0, 0.0]]), np.array([1, -1])
-    assert learn.as_text(X, y) == "1 | 0:0.5 2\n-1 | 0:-0.25 1\n"
+    assert learn.vowpal.lines(X, y) == ["1 | 0:0.5 2", "-1 | 0:-0.25 1"]
 
 
 def test_the_peer_is_the_faster_one_and_stands_above(learn):
