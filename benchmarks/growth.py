@@ -161,7 +161,7 @@ def tables(axis: str, made: dict[str, dict[str, Any]]) -> list[Table]:
     shown = []
     for title, part in kinds.items():
         fit = (["exponent", "wanted", "met"] if axis == "n" else ["exponent"]) if part == "seconds" else []
-        table = Table(f"{title}, by {AXES[axis]}", *(f"{at:,}" for at in sizes), *fit)
+        table = Table(f"{title}, by {AXES[axis]}", *map(short, sizes), *fit)
         for name, one in made.items():
             measured_at = zip(one["at"], one[part], one["rows"], strict=True)
             cells = {at: _cell(part, values, rows) for at, values, rows in measured_at}
@@ -169,6 +169,16 @@ def tables(axis: str, made: dict[str, dict[str, Any]]) -> list[Table]:
             table.add_row(name, *(cells.get(at, "") for at in sizes), *ends[: len(fit)])
         shown.append(table)
     return shown
+
+
+def short(number: int) -> str:
+    """For the head of a column.
+
+    >>> short(300), short(31_623), short(10**7)
+    ('300', '32k', '10M')
+    """
+    unit, letter = (10**6, "M") if number >= 10**6 else (10**3, "k") if number >= 10**4 else (1, "")
+    return f"{number / unit:,.3g}{letter}" if number / unit < 10 else f"{number / unit:,.0f}{letter}"
 
 
 def _cell(part: str, values: list[float], rows: int) -> str:
