@@ -10,13 +10,14 @@ has the norm of a row where the square belongs, and its proof a ridge on the int
 intercept its noise is less than its epsilon needs. tacit's also pays for rounding errors and for a minimiser that is
 not exact.
 
-* *Judged*: `ObjectivePerturbation`, which the documentation recommends for one model and a smooth loss, with multiples
-  of the ridge of `ridge_for`; and diffprivlib with and without an intercept and with several C, around the best that
-  was seen on fewer seeds, up to 1,000 steps to a tenth of its usual tolerance. For each data set and epsilon that
-  setting of either is taken which has the best mean on the held-out rows; nobody is charged for that.
-* *Beside it*: the recommended ridge itself, whose factor was tried out on these two sets; what
-  `PrivateLogisticRegression.fit` does by default, a stream that publishes many models, whose last one is scored; and
-  POL's last iterate, for any loss, with the settings of `tacit reproduce offline`.
+* tacit: `ObjectivePerturbation`, which the documentation recommends for one model and a smooth loss, with the ridge of
+  `ridge_for`, whose factor was tried out on these two sets, and multiples of it; `fit` of `PrivateLogisticRegression`
+  and `PrivateLinearSVC` (hinge loss) as they come, streams that publish many models, of which the last one is scored;
+  and POL's last iterate, with the settings of `tacit reproduce offline`.
+* diffprivlib: with and without an intercept and with several C, around the best that was seen on fewer seeds, up to
+  1,000 steps to a tenth of its usual tolerance.
+* *Judged*: for each data set and epsilon the one of either side with the best mean on the held-out rows; nobody is
+  charged for that choice.
 
 Seconds are of the processor, one fit each, medians; diffprivlib's in its own environment (`apart.py`), on rows that it
 loaded before. All take turns, seed by seed.
@@ -55,8 +56,9 @@ RIDGES = {"adult": (0.5, 1.0, 2.0, 4.0), "covertype": (0.5, 1.0)}
 """Ridges of tacit's, as multiples of the recommended one; no more than diffprivlib has settings."""
 SEEDS = {"adult": 20, "covertype": 5}
 """Of Adult more are held out in turn, as a tenth of it is few rows."""
-JUDGED, PEER = "tacit, objective perturbation", "diffprivlib"
-RECOMMENDED = f"{JUDGED}, recommended ridge"
+US, PEER = "tacit", "diffprivlib"
+PERTURBED = f"{US}, objective perturbation"
+RECOMMENDED = f"{PERTURBED}, recommended ridge"
 Score = dict[str, float]
 Found = dict[tuple[str, float, str], list[Score]]
 
@@ -75,16 +77,21 @@ def last_iterate(train: Stream, privacy: Privacy, seed: int) -> Any:
     return lambda X: method.problem.predict(model, X)
 
 
-def front(train: Stream, privacy: Privacy, seed: int) -> Any:
-    from tacit.estimators.sklearn import PrivateLogisticRegression
+def front(name: str, train: Stream, privacy: Privacy, seed: int) -> Any:
+    """A classifier of the scikit-learn front as it comes."""
+    from tacit.estimators import sklearn
 
-    model = PrivateLogisticRegression(
-        epsilon=privacy.epsilon, delta=privacy.delta, feature_bound=1.0, classes=[-1.0, 1.0], seed=seed
-    )
+    budget = {"epsilon": privacy.epsilon, "delta": privacy.delta}
+    model = getattr(sklearn, name)(feature_bound=1.0, classes=[-1.0, 1.0], seed=seed, **budget)
     return model.fit(train.X, train.y).decision_function
 
 
-OURS = {RECOMMENDED: perturbed, "tacit, PrivateLogisticRegression": front, "tacit, POL, last iterate": last_iterate}
+FRONTS = ("PrivateLogisticRegression", "PrivateLinearSVC")
+OURS: dict[str, Callable[..., Any]] = {
+    RECOMMENDED: perturbed,
+    **{f"tacit, {name}": partial(front, name) for name in FRONTS},
+    "tacit, POL, last iterate": last_iterate,
+}
 
 
 def ours(fit: Callable[..., Any], train: Stream, test: Stream, epsilon: float, seed: int) -> Score:
@@ -106,7 +113,9 @@ def compared(seeds: Mapping[str, int], rows: int | None, folder: Path, apart: Ap
         apart.order("load", path=str(folder / "rows.npz"))
         for epsilon in EPSILONS:
             others = {
-                f"{JUDGED}, {m:g} × recommended ridge": partial(perturbed, multiple=m) for m in RIDGES[data] if m != 1.0
+                f"{PERTURBED}, {m:g} × recommended ridge": partial(perturbed, multiple=m)
+                for m in RIDGES[data]
+                if m != 1.0
             }
             for name, fit in (OURS | others).items():
                 found.setdefault((data, epsilon, name), []).append(ours(fit, train, test, epsilon, seed))
@@ -132,7 +141,7 @@ def judged(found: Found) -> list[dict[str, Any]]:
     """A row for both at their best and for each other fit of ours, at each data set and epsilon."""
     rows = []
     for data, epsilon in product(DATA, EPSILONS):
-        peer, judged = (best(found, data, epsilon, whose) for whose in (PEER, JUDGED))
+        peer, judged = (best(found, data, epsilon, whose) for whose in (PEER, US))
         theirs = accuracies(found[data, epsilon, peer])
         for name in dict.fromkeys((peer, judged, *OURS)):
             scores = found[data, epsilon, name]
