@@ -14,10 +14,33 @@ MARK = re.compile(r"<!-- measured: (?P<name>[a-z_]+)(?: (?P<which>\d+))? -->")
 def with_results(markdown: str, folder: Path = RESULTS) -> str:
     """The page, each mark replaced: `<!-- measured: noise -->` by all tables of noise.json, `noise 2` by its second.
 
+    `<!-- measured: wishes -->` is a table of all that was wanted, of all files.
+
     >>> with_results("A page without marks.")
     'A page without marks.'
     """
-    return MARK.sub(lambda mark: _tables(folder / f"{mark['name']}.json", mark["which"]), markdown)
+
+    def replaced(mark: re.Match[str]) -> str:
+        if mark["name"] == "wishes":
+            return markdown_table(wishes(folder))
+        return _tables(folder / f"{mark['name']}.json", mark["which"])
+
+    return MARK.sub(replaced, markdown)
+
+
+def wishes(folder: Path) -> dict[str, Any]:
+    """Ratios, limits and exponents that were wanted, what was found, and whether that is enough."""
+    rows = []
+    for file in sorted(folder.glob("*.json")):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        found = record.get("ratios", {}) | record.get("limits", {})
+        found |= {f"{name}: exponent in n": one for name, one in record.get("axes", {}).get("n", {}).items()}
+        for name, one in found.items():
+            if one.get("wanted"):
+                number = one.get("median", one.get("exponent"))
+                shown = f"{number:,.0f}" if number >= 1000.0 else f"{number:.3g}"
+                rows.append([file.stem, name, shown, one["wanted"], "yes" if one["met"] else "no"])
+    return {"columns": ["script", "what", "median", "wanted", "met"], "rows": rows}
 
 
 def _tables(file: Path, which: str | None) -> str:

@@ -34,6 +34,21 @@ def test_results_that_are_not_there_stop_the_build(folder):
         with_results("<!-- measured: nothing -->", folder)
 
 
+def test_wishes_of_all_files_are_one_table(tmp_path):
+    """Ratios, limits and exponents; what nobody wanted is left out."""
+    wish = {"median": 2.0, "wanted": "≥ 1", "met": True}
+    (tmp_path / "a.json").write_text(json.dumps({"ratios": {"x / y": wish, "y / z": wish | {"wanted": ""}}}))
+    late = {"limits": {"later": wish | {"met": False}}}
+    slope = {"axes": {"n": {"PIGD": {"exponent": 0.98, "wanted": "1", "met": True}}, "d": {"PIGD": wish}}}
+    (tmp_path / "b.json").write_text(json.dumps(late | slope))
+    page = with_results("<!-- measured: wishes -->", tmp_path).splitlines()
+    assert page[2:] == [
+        "| a | x / y | 2 | ≥ 1 | yes |",
+        "| b | later | 2 | ≥ 1 | **no** |",
+        "| b | PIGD: exponent in n | 0.98 | 1 | yes |",
+    ]
+
+
 def test_titles_stand_above():
     assert markdown_table({"title": "errors", "columns": ["n"], "rows": [["5"]]}).startswith("*errors*\n\n| n |")
 
