@@ -18,6 +18,7 @@ ONE_BUFFER, LEADER_BUFFER = (
     ("qftl, ball", "blt, one buffer", "every"),
     ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
 )
+ENDLESS = ("qftl, ball", "anytime", "every")
 ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
 THROUGH_ROOT, KINKED = ("ftrl, hinge, ball", "root", "every 7"), ("ftl, hinge, space", "gaussian", "at")
 LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
@@ -46,7 +47,20 @@ CASES = [
     QFTL,
     ONE_BUFFER,
 ]
-CASES += [LEADER_BUFFER, ANYTIME, FTRL, THROUGH_ROOT, KINKED, LOGISTIC, SQUARED, EWOO, EXPERTS, UNITS, CANDIDATES]
+CASES += [
+    LEADER_BUFFER,
+    ENDLESS,
+    ANYTIME,
+    FTRL,
+    THROUGH_ROOT,
+    KINKED,
+    LOGISTIC,
+    SQUARED,
+    EWOO,
+    EXPERTS,
+    UNITS,
+    CANDIDATES,
+]
 CASES += [SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL]
 CASES += [("igd, logistic, space", "gaussian", "every"), ("qftl, one hot, box", "plain tree", "geometric")]
 CASES += [("ftrl, softmax, box", "anytime", "every"), ("ftrl, one hot, ball", "tree", "every")]
@@ -94,14 +108,17 @@ COMPRESSED = {
 }
 LATTICE = {
     "no noise": (" + noise[k, j]) * step\n", ") * step\n", IGD),
-    "no noise on sums": (" + noise[k, j]) * step[k]", ") * step[k]", BLT),
+    "no noise on sums": (" + noise[k, j]) * step[k]", ") * step[k]", ENDLESS),
     "rows are rounded down": ("* per_step + 0.5)\n\n", "* per_step)\n\n", IGD),
 }
 STRATEGIES = {
     "a stale buffer": ("buffers[i, j] = a * u + x", "buffers[i, j] = a * u", BLT),
     "a buffer that does not fade": ("decay * buffers[i, j] + row[j]", "buffers[i, j] + row[j]", ONE_BUFFER),
     "a buffer that is left out": ("p * u + q * v + r * w + s * z", "p * u + q * v + r * w", BLT),
-    "a sum that starts anew": ("total[j] += row[j]", "total[j] = row[j]", BLT),
+    "a sum that starts anew": ("total[j] += row[j]", "total[j] = row[j]", ENDLESS),
+    "a hidden sum that starts anew": ("total[j] += hidden[j]", "total[j] = hidden[j]", BLT),
+    "a sum that is not hidden": (" + noise[k, j]) * step", ") * step", BLT),
+    "hidden rows are rounded down": ("value * per_step + 0.5", "value * per_step", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
