@@ -109,7 +109,7 @@ def test_it_runs_beside_diffprivlib(tmp_path, utility):
     if "TACIT_DATA" not in os.environ:
         pytest.skip("Adult and Covertype are looked for in the folder TACIT_DATA")
     report = quick("utility", tmp_path)
-    assert 24 <= len(report["rows"]) <= 30
+    assert 30 <= len(report["rows"]) <= 36  # five or six fits each: one of ours may be the best itself
     judged = {(row["data"], row["epsilon"]): row for row in report["rows"] if row["met"] is not None}
     assert len(judged) == 6
     assert all(row["fit"].startswith(utility.US) for row in judged.values())
