@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
+from report.tags import tags
 from tacit.report.claims_plot import delivered_claims
 from tacit.report.evidence import NOT_PRIVATE, Part, evidence_page
 from tacit.report.grids import Grid
@@ -24,34 +24,6 @@ PART = Part(
     shown=[Grid("What is left", ["method", "half"], [False, True], [[("ours", ""), ("0.5", "bad")]]), "By division."],
     everything=Grid("In every row: T = 10", ["half"], [True], [[("0.51", "")]]),
 )
-
-
-class Tags(HTMLParser):
-    """Every tag, and whether they are closed in their order."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.ids, self.links = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.handle_startendtag(tag, attrs)
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append(tag)
-        self.ids += [value for name, value in attrs if name == "id"]
-        self.links += [value for name, value in attrs if name in ("src", "href", "srcset", "action", "data")]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def tags(page):
-    parser = Tags()
-    parser.feed(page)
-    assert parser.open == []
-    return parser
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
+from report.tags import tags
 from tacit.report.drawings import line, ticks
 from tacit.report.learnt import NOT_PRIVATE, SIMULATION, File, Learnt, Released, Weight, learnt_page
 
@@ -54,33 +54,6 @@ DIAGNOSTICS = {
 }
 
 
-class Tags(HTMLParser):
-    """Every tag, and whether they are closed in their order."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.loads = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        self.loads += [value for name, value in attrs if name in ("src", "href", "srcset", "action", "data")]
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def tags(page):
-    parser = Tags()
-    parser.feed(page)
-    assert parser.open == []
-    return parser
-
-
 @pytest.mark.parametrize("diagnostics", [None, DIAGNOSTICS])
 @pytest.mark.parametrize("simulated", [False, True])
 def test_the_page_is_whole_and_loads_nothing(diagnostics, simulated):
@@ -88,7 +61,7 @@ def test_the_page_is_whole_and_loads_nothing(diagnostics, simulated):
     page = learnt_page(replace(LEARNT, diagnostics=diagnostics, simulated=simulated))
     found = tags(page)
     assert {"script", "img", "link", "iframe"}.isdisjoint(found.seen)
-    assert found.loads == []
+    assert found.links == []
     assert not re.search(r"https?:|url\(|@import", page)
     assert "default-src 'none'" in page
     assert (NOT_PRIVATE in page) == (diagnostics is not None)
