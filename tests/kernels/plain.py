@@ -26,7 +26,7 @@ ORDER += (
     "leader",
     "root",
 )
-"""Every kernel, after those it imports."""
+"""Every kernel, after those it imports; `lanes` is plain Python as it stands."""
 
 _NOT_COMPILED = "def compiled(function): return function\n\nsumming = inlined = compiled\n"
 

@@ -106,8 +106,10 @@ def _tail() -> dict[str, Any]:
                     made[f"printed giga, {loss}, {domain}"] = GIGA(replace(ridged, ridge=0.7), "printed")
             if domain != "space":
                 made[f"fading, {loss}, {domain}"] = FadingIGD(problem(phi, form), strength=0.3)
+    made["fading, logistic, far box"] = FadingIGD(problem(Logistic(), Box(0.1, 0.6)), strength=0.3)
     inner = {"igd": made["igd, hinge, ball"], "igd on simplex": made["igd, logistic, simplex"]}
     inner |= {"giga": made["giga, logistic, box"], "fading": made["fading, huber, ball"]}
+    inner["far"] = made["fading, logistic, far box"]
     inner |= {"igd on classes": made["igd, softmax, ball"], "giga on classes": made["giga, one hot, box"]}
     for name, learner in inner.items():
         for how in ("mean", "suffix", "last"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -151,3 +152,57 @@ def test_what_is_not_of_the_package_has_no_number():
     for loss in (LogCosh(), Mine(), Smoothed(Mine(), 0.1), Smoothed(Smoothed(Hinge(), 0.1), 0.1), object()):
         assert loss_code(loss) is None
     assert loss_code(Smoothed(Huber(2.0), 0.1)) == (*loss_code(Huber(2.0))[:2], 0.1)
+
+
+SERIES = [
+    [1],
+    [-1],
+    [Fraction(-1, 2), 2],
+    [Fraction(-1, 6), Fraction(5, 2), -5],
+    [Fraction(-1, 24), Fraction(7, 4), Fraction(-21, 2), 14],
+]
+SERIES += [
+    [Fraction(-1, 120), Fraction(7, 8), Fraction(-35, 3), 42, -42],
+    [Fraction(-1, 720), Fraction(31, 90), -9, 65, -165, 132],
+]
+"""Coefficients of a¹ (1), a² (of q), a³ (of q, q²) and so on."""
+
+
+def value(coefficients: list[Fraction], at: Fraction) -> Fraction:
+    return sum((c * at**k for k, c in enumerate(coefficients)), Fraction(0))
+
+
+def product(a: list[Fraction], b: list[Fraction]) -> list[Fraction]:
+    out = [Fraction(0)] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            out[i + j] += x * y
+    return out
+
+
+def test_a_short_pull_is_cut_off_where_its_proof_says():
+    """The powers from a⁸ on of `M·exp(M)`, at the longest pull there is, come to less than 2⁻⁵² of it."""
+    a, M = Fraction(compiled.SHORT), [Fraction(0), *(Fraction(sum(map(abs, each))) for each in SERIES)]
+    power, before = [Fraction(1)], [Fraction(0)] * 8
+    for n in range(8):
+        for k, coefficient in enumerate(product(power, M)[:8]):
+            before[k] += coefficient / math.factorial(n)
+        power = product(power, M)[:8]
+    with mpmath.workdps(60):
+        longest, low = (mpmath.fraction(c.numerator, c.denominator) for c in (value(M, a), value(before, a)))
+        beyond = longest * mpmath.exp(longest) - low
+    assert 0 < beyond < 1483 * a**8 < a / 2**52
+
+
+@settings(max_examples=300)
+@given(share=st.floats(0.0, 1.0), part=st.floats(1e-9, 1.0))
+def test_short_pulls(share, part):
+    """Beside the root in forty digits, and beside the series itself."""
+    a = compiled.SHORT * part
+    found = compiled._short_pull(a, share)
+    q = 1.0 - share  # as exact as a number in (0, 1) may be
+    with mpmath.workdps(40):
+        true = mpmath.findroot(lambda e: e * (1 + mpmath.mpf(q) * mpmath.expm1(e)) - a, a)
+        assert abs(found - true) <= few * true
+    each = [sum(c * Fraction(q) ** m for m, c in enumerate(cs, start=int(k > 0))) for k, cs in enumerate(SERIES)]
+    assert abs(found - float(value([Fraction(0), *each], Fraction(a)))) <= few * found

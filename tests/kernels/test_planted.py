@@ -10,6 +10,7 @@ from kernels.plain import ORDER, plain_kernels, sources
 IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
 GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")
 FADING, SUFFIX = ("fading, hinge, ball", "gaussian", "at"), ("suffix of giga", "gaussian", "every")
+FAR, FAR_BETWEEN = ("fading, logistic, far box", "gaussian", "every"), ("fading, logistic, far box", "gaussian", "at")
 BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, box", "gaussian", "every 7")
 SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
 PRINTED_CLASSES = ("printed giga, softmax, box", "gaussian", "every")
@@ -36,6 +37,8 @@ CASES = [
     GIGA,
     PRINTED,
     FADING,
+    FAR,
+    FAR_BETWEEN,
     SUFFIX,
     BALL,
     BOX,
@@ -76,7 +79,7 @@ def test_without_a_fault_plain_python_agrees(case, monkeypatch):
 
 def test_all_kernels_are_there():
     """Those that plain Python replaces are all there are."""
-    assert set(ORDER) == sources()
+    assert {*ORDER, "lanes"} == sources()
 
 
 CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
@@ -107,9 +110,9 @@ COMPRESSED = {
     "a ball that is not felt": ("if squared > border", "if False", SPARSE),
 }
 LATTICE = {
-    "no noise": (" + noise[k, j]) * step\n", ") * step\n", IGD),
+    "no noise": (" + take(noise, at, left)", "", IGD),
     "no noise on sums": (" + noise[k, j]) * step[k]", ") * step[k]", ENDLESS),
-    "rows are rounded down": ("* per_step + 0.5)\n\n", "* per_step)\n\n", IGD),
+    "rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", IGD),
 }
 STRATEGIES = {
     "a stale buffer": ("buffers[i, j] = a * u + x", "buffers[i, j] = a * u", BLT),
@@ -125,21 +128,26 @@ TREES = {
     "a node of the wrong weight": ("* weights[h]", "* 0.5", TREE),
 }
 STEPS = {
-    "one round too late": ("if done < count and rounds[done] == t + i + 1", "if rounds[done] == t + i", IGD),
+    "one round too late": ("== t + i + 1\n    return until", "== t + i\n    return until", IGD),
     "totals one round too early": ("and t + i + 1 >= first", "and t + i + 2 >= first", SUFFIX),
     "another regulariser": ("shrink = 1.0 / (1.0 + eta * strength)", "shrink = 1.0", IGD),
     "a pull that does not fade": (", strength * t**-0.25", ", strength", FADING),
     "the other step": ("t / 2.0 if kind == PRINTED else t + delay", "t + delay", PRINTED),
     "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
+    "a release that is not made up for": ("_catch_up(domain, x, hidden, done, due)\n\n", "done\n\n", IGD),
+    "a release that is lost at the border": ("            due = done < len(rounds)", "            due = False", IGD),
+    "an iterate that leans before it is shown": ("_catch_up(domain, x, hidden, done, due), False", "done, due", FAR),
+    "a centre that does not pull": ("_lean(how, x, t + i + 1, centre)", "pass", FAR),
+    "a centre that does not pull in between": ("_lean(how, x, t, centre)", "pass", ("mean of far", *FAR[1:])),
 }
 LOSSES = {
     "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", LEADER_BUFFER),
     "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
-    "a ball of the wrong size": ("scale = high / math.sqrt(length) if", "scale = 1.0 / math.sqrt(length) if", IGD),
+    "a ball of the wrong size": ("high / unit / math.sqrt(length)", "1.0 / unit / math.sqrt(length)", IGD),
     "a box without a floor": ("min(max(x[j], low), high)", "min(x[j], high)", GIGA),
-    "a box without a floor for points": ("min(max(rows[k, j], low), high)", "min(rows[k, j], high)", GIGA),
+    "a box without a floor for points": ("least, most = low, high", "most = high", GIGA),
 }
 QUADRATIC = {
     "a lost square root of two": ("math.sqrt(0.5)", "1.0", QFTL),
@@ -148,17 +156,21 @@ QUADRATIC = {
     "sums that go on": ("total[:] = 0.0", "pass", BLT),
 }
 LEADER = {
-    "noise of one release for all": ("noise[done, j]", "noise[0, j]", FTRL),
-    "encoded rows are rounded down": ("row[j] * to_steps + 0.5", "row[j] * to_steps", FTRL),
-    "gradients that go on": ("+= row[j]\n                total[j] = 0.0", "+= row[j]", FTRL),
-    "an epoch's total that forgets": ("epoch[j] += total[j]", "epoch[j] = total[j]", ANYTIME),
-    "a past that is forgotten": ("past[j] + running[j]", "running[j]", ANYTIME),
+    "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),
+    "encoded rows are rounded down": ("encoded * to_steps + 0.5", "encoded * to_steps", FTRL),
+    "gradients that go on": ("put(total, j, left, zeros())", "pass", FTRL),
+    "an epoch's total that forgets": ("take(epoch, j, left) + row", "row", ANYTIME),
+    "a past that is forgotten": ("added + take(past, j, left)", "added", ANYTIME),
     "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),
     "compressed gradients off their lattice": (
         "here[p])] += np.rint(entry * per_lattice) * lattice",
         "here[p])] += entry",
         SPARSE_FTRL,
     ),
+    "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
+    "a buffer of a leader that is left out": ("out + old * weights[i]", "out", LEADER_BUFFER),
+    "gradients off their lattice": ("+ entries * lattice", "+ entries", FTRL),
+    "a box without a floor for leaders": ("least, most = domain[1], domain[2]", "most = domain[2]", FTRL),
     "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
 }
 SCORES = {

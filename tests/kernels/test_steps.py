@@ -72,6 +72,7 @@ def worst_share(learner, seed=5):
 CANCELS = "return (u - _prox(loss, parameter, u, y, width)) / width"
 FAULTS = {
     "a slope that cancels": (Hinge(), "losses", "return _rounded_off(loss, parameter, width, u, y)", CANCELS),
+    "a short pull cut off": (Logistic(), "losses", "b2 * ((twice - b * thrice) + b2 * more)", "b2 * twice"),
     "a root half found": (Logistic(), "steps", "4.0 * _TINY * max(abs(low), abs(high))", "2.0**-30"),
 }
 

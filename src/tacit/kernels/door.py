@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.kernels.codes import CLASS, SIGN
 from tacit.kernels.compiling import compiled
-from tacit.kernels.dots import squared
+from tacit.kernels.dots import copied, squared
 
 
 @compiled
@@ -18,9 +18,7 @@ def bounded(X: Any, y: Any, longest: float, intercept: float, kind: int, label_b
     n, d = X.shape
     labels, bad = np.zeros(n), np.zeros(n, dtype=np.bool_)
     for i in range(n):
-        for j in range(d):  # numbers of any precision and in any order come out as the same bits
-            V[i, j] = X[i, j]
-        unit, length = _length(V, i, d)
+        unit, length = _length(V, i, d, copied(X, i, V))
         bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
         if bad[i]:
             for j in range(V.shape[1]):
@@ -60,7 +58,7 @@ def bounded_compressed(
             places = np.zeros(width, dtype=np.int64)
         end = _gathered(columns[first:last], entries[first:last], begin, where, V, places)
         row = V[begin:end].reshape((1, end - begin))
-        unit, length = _length(row, 0, end - begin)
+        unit, length = _length(row, 0, end - begin, squared(row, 0, end - begin))
         bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
         if bad[i]:
             begins[i + 1] = begin
@@ -115,9 +113,11 @@ def _shorten(V: Any, i: int, d: int, unit: float, length: float, longest: float)
 
 
 @compiled
-def _length(V: Any, i: int, d: int) -> tuple[float, float]:
-    """A unit, and a row's norm in units; the unit is 1 unless squares may over- or underflow, infinite for bad rows."""
-    total = squared(V, i, d)
+def _length(V: Any, i: int, d: int, total: float) -> tuple[float, float]:
+    """A unit, and a row's norm in units, by the square of that or, where it may over- or underflow, by its entries.
+
+    The unit is 1 but for such rows, and infinite for bad ones.
+    """
     if 1e-280 < total < 1e280:
         return 1.0, math.sqrt(total)
     largest = 0.0

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels.compiling import summing
+from tacit.kernels.compiling import inlined, summing
+from tacit.kernels.lanes import LANES, add_up, put, take, zeros
 
 
 @summing
@@ -21,32 +22,44 @@ def dot(a: Any, b: Any) -> float:
     return total
 
 
-@summing
+@inlined
 def squared(V: Any, i: int, count: int) -> float:
     """`v·v` of the first entries of row i."""
-    total = 0.0
-    for j in range(count):
-        total += V[i, j] * V[i, j]
-    return total
+    first, total = i * V.shape[1], zeros()
+    for j in range(0, count, LANES):
+        v = take(V, first + j, count - j)
+        total = total + v * v
+    return add_up(total)
 
 
-@summing
+@inlined
+def copied(X: Any, i: int, V: Any) -> float:
+    """`v·v` of row i, which is written into that of V, from its start on."""
+    count, total = X.shape[1], zeros()
+    for j in range(0, count, LANES):
+        v = take(X, i * X.shape[1] + j, count - j)
+        put(V, i * V.shape[1] + j, count - j, v)
+        total = total + v * v
+    return add_up(total)
+
+
+@inlined
 def along(V: Any, i: int, x: Any, first: int) -> float:
     """`v·x` for row i and as many entries of `x` from the first on."""
-    total = 0.0
-    for j in range(V.shape[1]):
-        total += V[i, j] * x[np.uint64(first) + np.uint64(j)]  # unsigned, lest it be tested for being negative
-    return total
+    count, total = V.shape[1], zeros()
+    for j in range(0, count, LANES):
+        total = total + take(V, i * V.shape[1] + j, count - j) * take(x, first + j, count - j)
+    return add_up(total)
 
 
-@summing
+@inlined
 def dots(V: Any, i: int, x: Any) -> tuple[float, float]:
     """`v·v` and `v·x` for row i."""
-    squared, along = 0.0, 0.0
-    for j in range(len(x)):
-        squared += V[i, j] * V[i, j]
-        along += V[i, j] * x[j]
-    return squared, along
+    count, squared, along = len(x), zeros(), zeros()
+    for j in range(0, count, LANES):
+        v = take(V, i * V.shape[1] + j, count - j)
+        squared, along = squared + v * v, along + v * take(x, j, count - j)
+    return add_up(squared), add_up(along)
 
 
 @summing
@@ -59,15 +72,15 @@ def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
     return squared, along
 
 
-@summing
+@inlined
 def shrink_and_move(x: Any, shrink: float, ahead: float, V: Any, i: int) -> float:
     """Makes x `shrink·x + ahead·v` for row i, and returns the square of its length."""
-    squared = 0.0
-    for j in range(len(x)):
-        moved = shrink * x[j] + ahead * V[i, j]
-        x[j] = moved
-        squared += moved * moved
-    return squared
+    count, squared = len(x), zeros()
+    for j in range(0, count, LANES):
+        moved = take(x, j, count - j) * shrink + take(V, i * V.shape[1] + j, count - j) * ahead
+        put(x, j, count - j, moved)
+        squared = squared + moved * moved
+    return add_up(squared)
 
 
 @summing
@@ -79,15 +92,15 @@ def dot_of_rows(L: Any, a: int, b: int, count: int) -> float:
     return total
 
 
-@summing
+@inlined
 def after_step(anchor: Any, moved: float, V: Any, i: int) -> tuple[float, float]:
     """`w·v` and `w·w` for `w = anchor - moved·v` and row i."""
-    along, squared = 0.0, 0.0
-    for j in range(len(anchor)):
-        w = anchor[j] - moved * V[i, j]
-        along += w * V[i, j]
-        squared += w * w
-    return along, squared
+    count, along, squared = len(anchor), zeros(), zeros()
+    for j in range(0, count, LANES):
+        v = take(V, i * V.shape[1] + j, count - j)
+        w = take(anchor, j, count - j) + v * -moved
+        along, squared = along + w * v, squared + w * w
+    return add_up(along), add_up(squared)
 
 
 @summing

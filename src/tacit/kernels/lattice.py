@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels.compiling import compiled
+from tacit.kernels.compiling import compiled, inlined
+from tacit.kernels.lanes import LANES, add_up, between, floor, numbers, put, take, zeros
 
 
 @compiled
@@ -40,12 +41,16 @@ def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
     return out
 
 
-@compiled
-def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> None:
-    """The same for one row, with row k of the noise, into row k."""
-    per_step = 1.0 / step
-    for j in range(len(row)):
-        out[k, j] = (_to_step(row[j], per_step, largest) + noise[k, j]) * step
+@inlined
+def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> float:
+    """The same for one row, with row k of the noise, into row k; the square of its length in steps."""
+    count, per_step, squared = len(row), 1.0 / step, zeros()
+    for j in range(0, count, LANES):
+        left, at = count - j, k * count + j
+        whole = floor(between(numbers(take(row, j, left)), -largest, largest) * per_step + 0.5) + take(noise, at, left)
+        put(out, at, left, whole * step)
+        squared = squared + whole * whole
+    return add_up(squared)
 
 
 @compiled

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels import blt, tree
-from tacit.kernels.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
+from tacit.kernels import tree
+from tacit.kernels.codes import BALL, BOX, MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled, inlined
 from tacit.kernels.dots import along, dots_at
+from tacit.kernels.lanes import LANES, add_up, between, floor, put, rint, take, zeros
 from tacit.kernels.losses import slope
 from tacit.kernels.scores import multi_hinge, softmax, target
 from tacit.kernels.sets import project
@@ -52,30 +53,65 @@ def through_blt(
     `epoch` (all rows, if it is not empty).
     """
     loss, domain, steepest, most, lattice = learner
-    count, size, done = len(rounds), len(point), 0
-    row, scores = np.empty(size), np.empty(size // V[0].shape[1])
+    done, scores = 0, np.empty(len(point) // V[0].shape[1])
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
-        if done < count and rounds[done] == t + i + 1:
-            most_of_row, to_steps, from_steps = largest[done], inner / steps[done], steps[done] / inner
-            for j in range(size):
-                total[j] = min(max(total[j], -most_of_row), most_of_row)
-                row[j] = total[j]
-            for j in range(len(epoch)):
-                epoch[j] += total[j]
-            blt.move(total, encoder[0], encoder[1], encoder[2], row)
-            for j in range(size):
-                row[j] = (math.floor(row[j] * to_steps + 0.5) + noise[done, j]) * from_steps
-                running[j] += row[j]
-                total[j] = 0.0
-            blt.move(row, decoder[0], decoder[1], decoder[2], running)
-            for j in range(size):
-                noisy[done, j] = running[j]
-            for j in range(len(past)):
-                noisy[done, j] = past[j] + running[j]
-            decide(domain, noisy, done, strides[done], point, points)
+        if done < len(rounds) and rounds[done] == t + i + 1:
+            scaled = largest[done], inner / steps[done], steps[done] / inner
+            sums = encoder, decoder, running, past, epoch
+            squared = _hide(scaled, total, noise, noisy, done, sums, -1.0 / strides[done], point)
+            settle(domain, squared, point, done, points)
             done += 1
     return done
+
+
+@inlined
+def _hide(
+    scaled: tuple[float, float, float],
+    total: Any,
+    noise: Any,
+    noisy: Any,
+    k: int,
+    sums: Any,
+    scale: float,
+    point: Any,
+) -> float:
+    """Writes the noisy sum of row k, and `scale` times that into `point`: the square of its length.
+
+    All that is done to a coordinate is done to it at once; `total` is 0 afterwards.
+    """
+    most, to_steps, from_steps = scaled
+    encoder, decoder, running, past, epoch = sums
+    size, squared = len(total), zeros()
+    for j in range(0, size, LANES):
+        left = size - j
+        row = between(take(total, j, left), -most, most)
+        put(total, j, left, zeros())
+        if len(epoch) > 0:
+            put(epoch, j, left, take(epoch, j, left) + row)
+        encoded = row + remembered(encoder, row, j)
+        hidden = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
+        added = take(running, j, left) + hidden + remembered(decoder, hidden, j)
+        put(running, j, left, added)
+        if len(past) > 0:
+            added = added + take(past, j, left)
+        put(noisy, k * size + j, left, added)
+        scaled_sum = added * scale
+        put(point, j, left, scaled_sum)
+        squared = squared + scaled_sum * scaled_sum
+    return add_up(squared)
+
+
+@inlined
+def remembered(strategy: Any, row: Any, j: int) -> Any:
+    """`Σ weights_i·buffers_i` at a place of a row; moves the buffers on."""
+    decays, weights, buffers = strategy
+    size, out = buffers.shape[1], zeros()
+    for i in range(len(decays)):
+        old = take(buffers, i * size + j, size - j)
+        out = out + old * weights[i]
+        put(buffers, i * size + j, size - j, old * decays[i] + row)
+    return out
 
 
 @compiled
@@ -132,12 +168,28 @@ def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
 @inlined
 def decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
     """The point of row k, in place of the last one, and into row k."""
-    scale = -1.0 / stride
-    for j in range(len(point)):
-        point[j] = noisy[k, j] * scale
-    project(domain[0], domain[1], domain[2], point)
-    for j in range(len(point)):
-        points[k, j] = point[j]
+    size, scale, squared = len(point), -1.0 / stride, zeros()
+    for j in range(0, size, LANES):
+        scaled_sum = take(noisy, k * size + j, size - j) * scale
+        put(point, j, size - j, scaled_sum)
+        squared = squared + scaled_sum * scaled_sum
+    settle(domain, add_up(squared), point, k, points)
+
+
+@inlined
+def settle(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
+    """Moves a point to the nearest one of the set, by the square of its length, and into row k."""
+    size, scale, least, most = len(point), 1.0, -math.inf, math.inf
+    if domain[0] == BOX:
+        least, most = domain[1], domain[2]
+    if not squared < math.inf:
+        project(domain[0], domain[1], domain[2], point)
+    elif domain[0] == BALL and squared > domain[2] * domain[2]:
+        scale = domain[2] / math.sqrt(squared)
+    for j in range(0, size, LANES):
+        lanes = between(take(point, j, size - j) * scale, least, most)
+        put(point, j, size - j, lanes)
+        put(points, k * size + j, size - j, lanes)
 
 
 @inlined
@@ -171,10 +223,10 @@ def add_gradient(
             scores[row] = along(dense, i, point, row * d)
         _slopes(loss, steepest, y, scores)
         for row in range(len(scores)):
-            steep, first = scores[row], np.uint64(row * d)
-            for j in range(d):
-                entry = min(max(steep * dense[i, j], -most), most)
-                total[first + np.uint64(j)] += np.rint(entry * per_lattice) * lattice
+            steep = scores[row]
+            for j in range(0, d, LANES):
+                entries = rint(between(take(dense, i * d + j, d - j) * steep, -most, most) * per_lattice)
+                put(total, row * d + j, d - j, take(total, row * d + j, d - j) + entries * lattice)
 
 
 @compiled

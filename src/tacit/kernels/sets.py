@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tacit.kernels.codes import BALL, BOX
-from tacit.kernels.compiling import compiled
+from tacit.kernels.compiling import compiled, inlined
 from tacit.kernels.dots import dot, squared
+from tacit.kernels.lanes import LANES, between, put, take
 
 
 @compiled
@@ -38,27 +39,23 @@ def project_all(kind: int, low: float, high: float, rows: Any) -> Any:
     """Every row's nearest point."""
     points = np.empty(rows.shape)
     for k in range(rows.shape[0]):
-        project_row(kind, low, high, rows, k, points)
+        length = squared(rows, k, rows.shape[1]) if kind == BALL else 0.0
+        if length < math.inf:
+            project_row(kind, low, high, rows, k, 1.0, length, points)
+        else:
+            for j in range(rows.shape[1]):  # not by one assignment, which takes seconds to compile
+                points[k, j] = rows[k, j]
+            project(kind, low, high, points[k])
     return points
 
 
-@compiled
-def project_row(kind: int, low: float, high: float, rows: Any, k: int, points: Any) -> None:
-    """Row k's nearest point, into row k."""
-    d = rows.shape[1]
-    if kind == BALL:
-        length = squared(rows, k, d)
-        if not length < math.inf:
-            for j in range(d):  # not by one assignment, which takes seconds to compile
-                points[k, j] = rows[k, j]
-            project(kind, low, high, points[k])
-            return
-        scale = high / math.sqrt(length) if length > high * high else 1.0
-        for j in range(d):
-            points[k, j] = rows[k, j] * scale
-    elif kind == BOX:
-        for j in range(d):
-            points[k, j] = min(max(rows[k, j], low), high)
-    else:
-        for j in range(d):
-            points[k, j] = rows[k, j]
+@inlined
+def project_row(kind: int, low: float, high: float, rows: Any, k: int, unit: float, length: float, points: Any) -> None:
+    """Row k's nearest point, into row k; `length` is the square of its length, in units, for a ball."""
+    d, scale, least, most = rows.shape[1], 1.0, -math.inf, math.inf
+    if kind == BALL and length > (high / unit) ** 2:
+        scale = high / unit / math.sqrt(length)
+    if kind == BOX:
+        least, most = low, high
+    for j in range(0, d, LANES):
+        put(points, k * d + j, d - j, between(take(rows, k * d + j, d - j) * scale, least, most))

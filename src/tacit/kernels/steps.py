@@ -20,6 +20,9 @@ from tacit.kernels.sets import project, project_row
 
 _TINY = 2.0**-52
 
+Step = tuple[float, float, float]
+"""`x ← shrink·x + ahead·v`: shrink, ahead, and the pull of an implicit step, else 0."""
+
 
 @compiled
 def iterates(
@@ -72,14 +75,65 @@ def releases(
     points: Any,
 ) -> int:
     """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
-    count, done = len(rounds), 0
-    for i in range(len(y)):
-        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre)
-        if done < count and rounds[done] == t + i + 1:
-            hide(x, steps[done], magnitude, noise, noisy, done)
-            project_row(domain[0], domain[1], domain[2], noisy, done, points)
+    hidden = steps, magnitude, noise, noisy, points
+    i, done, due, leans = 0, 0, False, how[0] == FADING and _anywhere(centre)
+    while i < len(y):
+        if leans:
+            done, due = _catch_up(domain, x, hidden, done, due), False
+            _lean(how, x, t + i + 1, centre)
+        until = i + 1 if leans else len(y)
+        i, done, due, coming = _inside_the_set(how, loss, domain, x, t, V, y, i, until, rounds, hidden, done, due)
+        if i < until:
+            _feel(coming, loss, domain, steepest, x, V, i, y[i])
+            i += 1
+            due = done < len(rounds) and rounds[done] == t + i
+    return _catch_up(domain, x, hidden, done, due)
+
+
+@compiled
+def _inside_the_set(
+    how: Code,
+    loss: Code,
+    domain: Code,
+    x: Any,
+    t: int,
+    V: Any,
+    y: Any,
+    first: int,
+    until: int,
+    rounds: Any,
+    hidden: Any,
+    done: int,
+    due: bool,
+) -> tuple[int, int, bool, Step]:
+    """Steps on these rows, and releases: up to which row, how many releases, whether one more is due, the last step.
+
+    The row is `until`, or one whose step has left the set. An iterate is hidden when the step after it is known and not
+    yet taken, so that a processor does both at once; and what happens rarely has no place in this loop, as a compiler
+    would make room for it there.
+    """
+    steps, magnitude, noise, noisy, points = hidden
+    coming = 1.0, 0.0, 0.0
+    for i in range(first, until):
+        coming = _foreseen(how, loss, x, t + i + 1, V, i, y[i])
+        if due:
+            length = hide(x, steps[done], magnitude, noise, noisy, done)
+            project_row(domain[0], domain[1], domain[2], noisy, done, steps[done], length, points)
             done += 1
-    return done
+        if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x):
+            return i, done, False, coming
+        due = done < len(rounds) and rounds[done] == t + i + 1
+    return until, done, due, coming
+
+
+@compiled
+def _catch_up(domain: Code, x: Any, hidden: Any, done: int, due: bool) -> int:
+    """Writes the release that is due, if one is: how many there are then."""
+    steps, magnitude, noise, noisy, points = hidden
+    if due:
+        length = hide(x, steps[done], magnitude, noise, noisy, done)
+        project_row(domain[0], domain[1], domain[2], noisy, done, steps[done], length, points)
+    return done + 1 if due else done
 
 
 @inlined
@@ -96,47 +150,69 @@ def step(
     centre: Any,
 ) -> None:
     """The step on row i, the t-th example, counted from 1; changes `x`."""
-    kind, strength, delay = how
-    if kind == IMPLICIT:
-        eta = 1.0 / (strength * t)
-        shrink = 1.0 / (1.0 + eta * strength)
-        _prox_in_set(loss, domain, steepest, x, shrink, V, i, y, eta * shrink)
-    elif kind == FADING:
-        total, weight = 4.0 / 3.0 * strength * t**0.75, strength * t**-0.25
-        inertia = total + weight
-        for j in range(len(x)):
-            x[j] = (total * x[j] + weight * centre[j]) / inertia
-        _prox_in_set(loss, domain, steepest, x, 1.0, V, i, y, 1.0 / inertia)
-    elif kind == GRADIENT or t >= delay:
-        eta = 1.0 / (strength * (t / 2.0 if kind == PRINTED else t + delay))
-        steep = slope(loss[0], loss[1], loss[2], along(V, i, x, 0), y)
-        squared = shrink_and_move(x, 1.0 - eta * strength, -eta * steep, V, i)
-        if domain[0] != BALL or squared > domain[2] * domain[2]:
-            project(domain[0], domain[1], domain[2], x)
+    if how[0] == FADING:
+        _lean(how, x, t, centre)
+    coming = _foreseen(how, loss, x, t, V, i, y)
+    if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x):
+        _feel(coming, loss, domain, steepest, x, V, i, y)
 
 
 @inlined
-def _prox_in_set(
-    loss: Code, domain: Code, steepest: float, x: Any, shrink: float, V: Any, i: int, y: float, pull: float
-) -> None:
-    """`argmin_{z in C} ½‖z - shrink·x‖² + pull·loss(z)` for row i, in place of x.
-
-    Along v first, as if there were no set; what leaves it is moved back, up to rounding, and the set is felt.
-    """
+def _foreseen(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) -> Step:
+    """The step as if there were no set; an implicit one is `argmin_z ½‖z - shrink·x‖² + pull·loss(z)`."""
+    kind, strength, delay = how
+    if kind == GRADIENT or (kind == PRINTED and t >= delay):
+        eta = 1.0 / (strength * (t / 2.0 if kind == PRINTED else t + delay))
+        return 1.0 - eta * strength, -eta * slope(loss[0], loss[1], loss[2], along(V, i, x, 0), y), 0.0
+    if kind == PRINTED:
+        return 1.0, 0.0, 0.0
+    if kind == IMPLICIT:
+        eta = 1.0 / (strength * t)
+        shrink = 1.0 / (1.0 + eta * strength)
+        pull = eta * shrink
+    else:
+        total, weight = _fading(strength, t)
+        shrink, pull = total / (total + weight), 1.0 / (total + weight)
     norm, before = dots(V, i, x)
-    if norm > 0.0:
-        start = shrink * before
-        ahead = (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm
-        if _inside(domain, shrink_and_move(x, shrink, ahead, V, i), x):
-            return
+    if not norm > 0.0:
+        return shrink, 0.0, pull
+    start = shrink * before
+    return shrink, (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm, pull
+
+
+@compiled
+def _fading(strength: float, t: int) -> tuple[float, float]:
+    """The ridges of all examples before the t-th, and its own."""
+    return 4.0 / 3.0 * strength * t**0.75, strength * t**-0.25
+
+
+@compiled
+def _lean(how: Code, x: Any, t: int, centre: Any) -> None:
+    """Moves x so that shrinking it is what a ridge around the centre does: `x + (weight/total)·centre`."""
+    total, weight = _fading(how[1], t)
+    for j in range(len(x)):
+        x[j] += weight / total * centre[j]
+
+
+@compiled
+def _anywhere(centre: Any) -> bool:
+    """Whether it is not 0."""
+    for j in range(len(centre)):
+        if centre[j] != 0.0:
+            return True
+    return False
+
+
+@compiled
+def _feel(coming: Step, loss: Code, domain: Code, steepest: float, x: Any, V: Any, i: int, y: float) -> None:
+    """Ends a step that has left the set. An implicit one is taken back, up to rounding, and the set is felt."""
+    _, ahead, pull = coming
+    if pull > 0.0 and ahead != 0.0:
         for j in range(len(x)):
             x[j] -= ahead * V[i, j]
         s = _root(loss, domain, x, V, i, y, pull, -steepest, steepest)
         for j in range(len(x)):
             x[j] -= pull * s * V[i, j]
-    else:
-        for j in range(len(x)):
-            x[j] *= shrink
     project(domain[0], domain[1], domain[2], x)
 
 
