@@ -16,7 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
+from tacit.loading import uncollected
+
+with uncollected():
+    import numba
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        with global_compiler_lock:
+            cpu_target.target_context.refresh()  # what the first call of a loop would begin with
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.errors import InvalidInput, one_of, whole
+from tacit.loading import uncollected
 from tacit.mechanisms.closed_forms import coefficients, mean_squares, prefix_squares, series, squares, weights
 from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
@@ -209,7 +210,8 @@ def fitted(n: int, buffers: int, aim: Aim = "max") -> tuple[tuple[float, ...], t
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
     True
     """
-    from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
+    with uncollected():
+        from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
 
     options = {"maxiter": 2000, "ftol": 1e-13}
     slope = partial(_with_slope, n=n, aim=aim)
