@@ -55,6 +55,12 @@ def test_a_process_is_timed_from_its_beginning(starting, tmp_path):
     assert spent.processor < spent.wall
 
 
+def test_a_process_may_keep_its_bytecode(starting, tmp_path, monkeypatch):
+    """Whatever the caller may not."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    starting.process(("-c", "import sys; assert not sys.dont_write_bytecode"), str(tmp_path))
+
+
 @pytest.mark.slow
 def test_starting_runs(tmp_path):
     report = quick("starting", tmp_path, timeout=900)
