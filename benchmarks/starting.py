@@ -59,8 +59,11 @@ class Spent(NamedTuple):
 
 
 def process(arguments: Sequence[str], cache: str) -> Spent:
-    """A process from its beginning to its end; `cache` is where compiled code is kept."""
-    command, environment = [sys.executable, *arguments], os.environ | {"NUMBA_CACHE_DIR": cache}
+    """A process from its beginning to its end; `cache` is where compiled code and fits are kept."""
+    command, environment = (
+        [sys.executable, *arguments],
+        os.environ | {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache},
+    )
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start, before = time.perf_counter(), turns.children_clock()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
