@@ -2,9 +2,10 @@
 
 `import tacit` alone loads little, so importing what a recipe needs stands beside it. A recipe is what a first user
 runs: a problem, a budget, a thousand examples, a release after each. *With an empty cache* its loops are compiled, as
-they are once after installing; *later* they are loaded. Others' imports are a measure of what is usual: river's own is
-lazy as well, so its linear models stand beside it. Python's own start is part of every figure. Limits are by the clock;
-the processor's seconds beside it tell a slow start from a busy machine.
+they are once after installing; *later* they are loaded. Python's own bytecode is on disk either way, as an installer
+leaves it: the first turn, which is not counted, writes what is missing. Others' imports are a measure of what is usual:
+river's own is lazy as well, so its linear models stand beside it. Python's own start is part of every figure. Limits
+are by the clock; the processor's seconds beside it tell a slow start from a busy machine.
 """
 
 from __future__ import annotations
@@ -58,8 +59,12 @@ class Spent(NamedTuple):
 
 
 def process(arguments: Sequence[str], cache: str) -> Spent:
-    """A process from its beginning to its end; `cache` is where compiled code is kept."""
-    command, environment = [sys.executable, *arguments], os.environ | {"NUMBA_CACHE_DIR": cache}
+    """A process from its beginning to its end; `cache` is where compiled code and fits are kept."""
+    command, environment = (
+        [sys.executable, *arguments],
+        os.environ | {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache},
+    )
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start, before = time.perf_counter(), turns.children_clock()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     return Spent(time.perf_counter() - start, turns.children_clock() - before)

@@ -49,10 +49,17 @@ def test_an_empty_cache_is_new_every_time(starting, monkeypatch):
 
 def test_a_process_is_timed_from_its_beginning(starting, tmp_path):
     """It waits, which costs no processor, and learns where the cache is."""
-    code = f"import os, time; time.sleep(0.3); assert os.environ['NUMBA_CACHE_DIR'] == {str(tmp_path)!r}"
+    caches = "os.environ['NUMBA_CACHE_DIR'] == os.environ['XDG_CACHE_HOME']"
+    code = f"import os, time; time.sleep(0.3); assert {caches} == {str(tmp_path)!r}"
     spent = starting.process(("-c", code), str(tmp_path))
     assert spent.wall > 0.3
     assert spent.processor < spent.wall
+
+
+def test_a_process_may_keep_its_bytecode(starting, tmp_path, monkeypatch):
+    """Whatever the caller may not."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    starting.process(("-c", "import sys; assert not sys.dont_write_bytecode"), str(tmp_path))
 
 
 @pytest.mark.slow

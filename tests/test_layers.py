@@ -13,9 +13,9 @@ import tacit
 SOURCE = Path(__file__).parents[1] / "src"
 
 ORDER = (
-    "errors | arrays | kernels | replacing < accounting < problem < schedule | state | release < contracts < passes"
-    " < core < learners | mechanisms < algorithms | averages | perturbation < plan | regret | checks"
-    " < audit | datasets | estimators | report < contract < learning < experiments"
+    "kept | loading < errors | arrays | kernels | replacing < accounting < problem < schedule | state | release"
+    " < contracts < passes < core < learners | mechanisms < algorithms | averages | perturbation"
+    " < plan | regret | checks < audit | datasets | estimators | report < contract < learning < experiments"
     " < audit_cli | contract_cli | learn_cli | plan_cli | privacy_cli | reproduce_cli < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}

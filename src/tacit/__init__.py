@@ -6,8 +6,12 @@ It learns from a live stream of sensitive examples and publishes a model as it g
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import sys
 from typing import Any
+
+from tacit.loading import uncollected
 
 __version__ = "0.1.0"
 
@@ -88,10 +92,16 @@ __all__ = list(_HOME)
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name in _MODULES:
-        return importlib.import_module(f"tacit.{name}")
+        return _module(name)
     if name not in _HOME:
         raise AttributeError(f"module 'tacit' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tacit.{_HOME[name]}"), name)
+    return getattr(_module(_HOME[name]), name)
+
+
+def _module(name: str) -> Any:
+    path = f"tacit.{name}"
+    with contextlib.nullcontext() if path in sys.modules else uncollected():
+        return importlib.import_module(path)
 
 
 def __dir__() -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.kept import sources
 from tacit.kernels import steps
-from tacit.kernels.compiling import _sources
 
 INNER = """
 from tacit.kernels.compiling import compiled, summing
@@ -52,18 +52,8 @@ def test_a_change_to_what_a_loop_calls_is_seen(tmp_path):
     assert ask(tmp_path) == (6.0, 1)
 
 
-def test_the_stamp_is_of_all_sources(tmp_path):
-    """Of their names and contents."""
-    (tmp_path / "a.py").write_text("1")
-    seen = {_sources.__wrapped__(tmp_path)}
-    for name, text in (("a.py", "2"), ("b.py", "2"), ("b.py", "3"), ("c.txt", "3")):
-        (tmp_path / name).write_text(text)
-        seen.add(_sources.__wrapped__(tmp_path))
-    assert len(seen) == 4  # a text is no source
-
-
 @pytest.mark.parametrize("loop", ["step", "iterates", "_root"])
 def test_the_package_s_loops_are_stamped(loop):
     """With the same stamp: that of the folder."""
     stamp = getattr(steps, loop)._cache._cache_file._source_stamp
-    assert stamp == _sources(Path(steps.__file__).parent)
+    assert stamp == sources(Path(steps.__file__).parent)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -10,12 +12,14 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.strategies import dense
 from tacit import BLT, InvalidInput
-from tacit.mechanisms.blt import BLTCoder, fitted
+from tacit.mechanisms import blt
+from tacit.mechanisms.blt import BLTCoder, _fit, fitted
 from tacit.mechanisms.closed_forms import mean_squares
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
@@ -135,11 +139,89 @@ def test_the_fit_is_remembered():
     assert fitted.cache_info().hits == hits + 1
 
 
-def test_the_fit_is_the_same_in_another_process():
-    """To the last bit: a state that was dumped belongs to these floats."""
-    code = "from tacit.mechanisms.blt import fitted; print([x.hex() for part in fitted(1000, 3) for x in part])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert found.stdout.strip() == str([x.hex() for part in fitted(1000, 3) for x in part])
+def test_the_fit_is_the_same_in_another_process(tmp_path):
+    """To the last bit: a state that was dumped belongs to these floats. One process finds them, the next reads them."""
+    code = """
+import sys
+from tacit.mechanisms.blt import fitted
+print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in sys.modules)
+"""
+    here = [x.hex() for part in _fit(1000, 3, "max") for x in part]
+    for found_anew in (True, False):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+        )
+        assert done.stdout.strip() == f"{here} {found_anew}"
+
+
+def test_what_is_kept_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
+    """Of the package and of the libraries that fit."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "tacit" / "fits" / "blt-30-1-mean"
+    seals = set()
+    for library in (None, np, scipy):
+        if library:
+            monkeypatch.setattr(library, "__version__", "other")
+        fitted.__wrapped__(30, 1, "mean")
+        seals.add(file.read_text().split()[0])
+    monkeypatch.setattr(blt, "sources", lambda folder: f"other than {folder}")
+    fitted.__wrapped__(30, 1, "mean")
+    assert len(seals | {file.read_text().split()[0]}) == 4
+
+
+BAD = {
+    "none": (),
+    "empty": ((), ()),
+    "three": ((0.9,), (0.5,), (0.1,)),
+    "of two lengths": ((0.9, 0.3), (0.5,)),
+    "exchanged": ((0.5,), (0.9,)),
+    "equal": ((0.5,), (0.5,)),
+    "too near": ((0.5,), (0.5 - 2.0**-51,)),
+    "crossed": ((0.9, 0.8), (0.5, 0.4)),
+    "1": ((1.0,), (0.5,)),
+    "negative": ((0.5,), (-0.1,)),
+    "unknown": ((0.5,), (math.nan,)),
+}
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("name", BAD)
+def test_decays_on_disk_that_no_fit_returns_are_not_used(name, tmp_path, monkeypatch):
+    """Even if somebody made a seal for them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    real = blt.kept
+    monkeypatch.setattr(blt, "kept", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
+    with contextlib.suppress(ValueError):  # not two
+        fitted.__wrapped__(30, 1)
+    monkeypatch.setattr(blt, "kept", real)
+    assert fitted.__wrapped__(30, 1) == _fit(30, 1, "max")
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("seed", range(40))
+def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
+    """However close they are to each other or to 1: some may have been written by somebody else."""
+    rng = np.random.default_rng(seed)
+    count = 2 * int(rng.integers(1, 7))
+    gaps = 10.0 ** rng.uniform(-14.9, -0.8, count) if seed % 2 else 1.2e-15 * rng.integers(1, 9, count)
+    falling = 1.0 - np.cumsum(gaps) / max(1.0, gaps.sum())
+    th, ph = tuple(map(float, falling[::2])), tuple(map(float, falling[1::2]))
+    assert blt._in_order((th, ph))
+    coder = BLTCoder(int(10.0 ** rng.uniform(0.0, 7.0)), th, ph)
+    assert exact_column(coder) <= mpmath.mpf(coder.column)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("buffers", [1, 4, 10])
+@pytest.mark.parametrize("aim", ["max", "mean"])
+def test_what_fits_return_is_legal(n, buffers, aim):
+    """So that it is found only once."""
+    assert blt._in_order(fitted(n, buffers, aim))
 
 
 @pytest.mark.privacy

@@ -15,18 +15,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tacit.errors import InvalidInput
+from tacit.kept import cache
 
 VARIABLE = "TACIT_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""
 
 PATIENCE = 30.0
 """Seconds without an answer after which a download is given up."""
-
-
-def cache() -> Path:
-    """The folder that downloads are kept in: `tacit` in the user's cache folder; it need not exist yet."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
-    return Path(base).expanduser() / "tacit"
 
 
 def folders() -> list[Path]:

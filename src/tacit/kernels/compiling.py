@@ -11,12 +11,20 @@ that of all files beside it.
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
+from tacit.kept import sources
+from tacit.loading import uncollected
+
+with uncollected():
+    import numba
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        with global_compiler_lock:
+            cpu_target.target_context.refresh()  # what the first call of a loop would begin with
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
@@ -44,12 +52,5 @@ def summing(function: Any) -> Any:
 def _stamped(loop: Any) -> Any:
     """The loop, its code on disk bound to all sources of its folder; a plain function where Numba is switched off."""
     if hasattr(loop, "py_func"):
-        loop._cache._cache_file._source_stamp = _sources(Path(loop.py_func.__code__.co_filename).parent)
+        loop._cache._cache_file._source_stamp = sources(Path(loop.py_func.__code__.co_filename).parent)
     return loop
-
-
-@cache
-def _sources(folder: Path) -> str:
-    """A hash of all Python files in a folder."""
-    files = sorted(folder.glob("*.py"))
-    return hashlib.sha256(repr([(file.name, file.read_bytes()) for file in files]).encode()).hexdigest()

@@ -41,11 +41,13 @@ class Coded:
 
         Totals are of dense rows alone.
         """
-        from tacit.kernels import classes, sparse, steps
-
         problem = (self.how, self.loss, self.domain, self.steepest)
         if isinstance(X, CompressedRows):
+            from tacit.kernels import sparse
+
             return np.asarray(sparse.iterates(*problem, x, t, X.starts, X.columns, X.entries, y, rounds))
+        from tacit.kernels import classes, steps
+
         total = np.empty(0) if total is None else total
         loop = classes.iterates if self.of_scores else steps.iterates
         return np.asarray(loop(*problem, self.centre, x, t, X, y, rounds, total, first))
@@ -60,11 +62,13 @@ class Coded:
 
         Changes `x` to the iterate after all examples.
         """
-        from tacit.kernels import sparse, steps
-
         problem = (self.how, self.loss, self.domain, self.steepest)
         if isinstance(X, CompressedRows):
+            from tacit.kernels import sparse
+
             return int(sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *hidden))
+        from tacit.kernels import steps
+
         return int(steps.releases(*problem, self.centre, x, t, X, y, rounds, *hidden))
 
 

@@ -22,21 +22,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.errors import InvalidInput, one_of, whole
+from tacit.kept import Rows, kept, sources
+from tacit.loading import uncollected
 from tacit.mechanisms.closed_forms import coefficients, mean_squares, prefix_squares, series, squares, weights
 from tacit.mechanisms.strategy import OneRowEach
 from tacit.mechanisms.sums import RunningSum
 from tacit.passes import Block
 
 Aim = Literal["max", "mean"]
+Decays = tuple[tuple[float, ...], tuple[float, ...]]
 
 _BLOCK = 2**13  # errors that are added up together
+_APART = 1e-15  # decays
 
 
 @dataclass(frozen=True)
@@ -199,17 +206,36 @@ def _errors_of(coder: BLTCoder, block: int) -> Array:
 
 
 @lru_cache(maxsize=256)
-def fitted(n: int, buffers: int, aim: Aim = "max") -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Decays of C and of its inverse with the least error found, the same in every process.
+def fitted(n: int, buffers: int, aim: Aim = "max") -> Decays:
+    """Decays of C and of its inverse with the least error found, the same in every process, and kept for later ones.
 
-    The unknowns are the logarithms of `1 - th` and `1 - th'` in their order, the largest at most 0 and the others by
-    positive gaps below it; L-BFGS, from a few starts. The fit with one buffer less is kept if it is better.
+    Lengths and errors are computed from the decays themselves, wherever they come from.
 
     >>> decays, inverse = fitted(1024, 2)
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
     True
     """
-    from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
+    made_of = f"{sources(Path(__file__).parent)}, numpy {np.__version__}, scipy {scipy.__version__}"
+    decays, inverse = kept(f"blt-{n}-{buffers}-{aim}", made_of, lambda: _fit(n, buffers, aim), _in_order)
+    return decays, inverse
+
+
+def _in_order(decays: Rows) -> bool:
+    """Whether these are two sets as above, as far apart as those of a fit."""
+    if len(decays) != 2 or len(decays[0]) != len(decays[1]):
+        return False
+    falling = [1.0, *(each for pair in zip(*decays, strict=True) for each in pair)]
+    return len(falling) > 1 and falling[-1] >= 0.0 and all(a - b > _APART for a, b in pairwise(falling))
+
+
+def _fit(n: int, buffers: int, aim: Aim) -> Decays:
+    """L-BFGS, from a few starts; the fit with one buffer less is taken if it is better.
+
+    The unknowns are the logarithms of `1 - th` and `1 - th'` in their order, the largest at most 0 and the others by
+    positive gaps below it.
+    """
+    with uncollected():
+        from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
 
     options = {"maxiter": 2000, "ftol": 1e-13}
     slope = partial(_with_slope, n=n, aim=aim)
@@ -259,4 +285,4 @@ def _objective(th: Array, ph: Array, n: int, aim: Aim) -> Array:
         column = 1.0 + squares(weights(th, ph), th, n - 1.0)
         error = prefix_squares(th, ph, np.asarray(float(n))) if aim == "max" else mean_squares(th, ph, n)
         found = np.log(column * error)
-    return np.where((apart < -1e-15).all(axis=-1) & np.isfinite(found), found, 1e3)
+    return np.where((apart < -_APART).all(axis=-1) & np.isfinite(found), found, 1e3)
