@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from inspect import getsource
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
+from numba import njit
+from numba.extending import intrinsic
 
-from tacit.mechanisms import ziggurat
+from tacit.mechanisms import eights, ziggurat
 from tacit.mechanisms.rectangles import tables
 from tacit.mechanisms.sampling import Bits
 
@@ -43,7 +45,7 @@ def compiled(other: Tables | None = None, *, looking: bool = True) -> Try:
 
     def made(scale: float, words: np.ndarray) -> int:
         scales = np.array([scale])
-        left = ziggurat.look(out, 0, scales, 1, words[:1], *looks) if looking else first
+        left = ziggurat.look(out, 0, scales, 1, words[:1], looks) if looking else first
         ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
         return int(out[0])
 
@@ -70,10 +72,22 @@ def spoilt(bits: Bits, spoil: Callable[[np.ndarray], np.ndarray]) -> Bits:
 def planted(changes: dict[str, tuple[str, str]], **constants: object) -> SimpleNamespace:
     """The sampler, of which some functions are plain Python with a text in them replaced, and some constants others."""
     changed = dict(vars(ziggurat)) | constants
-    for name in {*changes, "draw"}:
-        function = getattr(ziggurat, name)
+    _replace(ziggurat, changed, {"draw": ("", "")} | changes)
+    return SimpleNamespace(**changed)
+
+
+def planted_look(changes: dict[str, tuple[str, str]]) -> Callable[..., np.ndarray]:
+    """The first look, compiled anew, of which some functions have a text in them replaced."""
+    changed = dict(vars(eights))
+    _replace(eights, changed, dict.fromkeys(("look", "_look_at_eight", "_recalled"), ("", "")) | changes)
+    changed["_eight"] = intrinsic(changed["_look_at_eight"])
+    return njit(error_model="numpy")(changed["look"])
+
+
+def _replace(module: ModuleType, changed: dict[str, object], changes: dict[str, tuple[str, str]]) -> None:
+    """Put functions of a module, each with a text in it replaced, into a copy of its names."""
+    for name, (old, new) in changes.items():
+        function = getattr(module, name)
         source = re.sub(r"^@.*\n", "", getsource(getattr(function, "py_func", function)))
-        old, new = changes.get(name, ("", ""))
         assert not old or source.count(old) == 1, f"{old!r} must stand in {name} once"
         exec(compile(source.replace(old, new), f"planted {name}", "exec"), changed)
-    return SimpleNamespace(**changed)

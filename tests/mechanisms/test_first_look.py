@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechanisms.draws import Given, repeats
-from mechanisms.driven import compiled, planted
+from mechanisms.driven import compiled, planted, planted_look
 from mechanisms.rational import NEGATIVE, PLACES, SCALES, by_definition, column, rounded
 from tacit.mechanisms import ziggurat
 from tacit.mechanisms.rectangles import LAYERS, tables
@@ -36,7 +36,7 @@ def near(border: Fraction) -> Iterator[int]:
 
 
 def placed(scale: float, seed: int) -> np.ndarray:
-    """Words next to borders of cells and of the inner part: in the first layers, the last ones, and random ones."""
+    """Words next to borders of cells and of inner parts, mixed: in the first layers, the last ones, and random ones."""
     rng = np.random.default_rng(seed)
     words = []
     for layer in (0, 1, 2, 254, 255, *(int(i) for i in rng.integers(3, 254, 20))):
@@ -46,7 +46,7 @@ def placed(scale: float, seed: int) -> np.ndarray:
         borders = [Fraction(2 * k + 1, 2) / Fraction(scale) * PLACES / width for k in cells]
         for border in [*borders, Fraction(inner, 2**64), Fraction(0), Fraction(1)]:
             words += [word | layer | NEGATIVE * int(rng.integers(2)) for word in near(border)]
-    return np.array(words, dtype=np.uint64)
+    return rng.permutation(np.array(words, dtype=np.uint64))
 
 
 def misjudged(see: Callable[..., np.ndarray], scale: float, words: np.ndarray, looks=None) -> tuple[list[int], int]:
@@ -56,7 +56,7 @@ def misjudged(see: Callable[..., np.ndarray], scale: float, words: np.ndarray, l
     arithmetic; the wedge and the tail have to decide wherever some U that begins like this is not below `inner`.
     """
     drawn = np.empty(words.size, dtype=np.int64)
-    left = see(drawn, 0, np.array([scale]), words.size, words, *(looks or first_looks()))
+    left = see(drawn, 0, np.array([scale]), words.size, words, first_looks() if looks is None else looks)
     long_way, wrong = compiled(looking=False), []
     for i in np.setdiff1d(np.arange(words.size), left):
         word, found = int(words[i]), int(drawn[i])
@@ -86,7 +86,7 @@ def test_what_the_wedge_or_the_tail_decides_is_left_to_them():
         u = np.array([*range(max(inner - 3, 0), inner + 4), 2**53 - 1], dtype=np.uint64)
         words = u << np.uint64(11) | np.uint64(layer)
         for scale in (2.0**25, 0.0):
-            left = look(np.empty(u.size, dtype=np.int64), 0, np.array([scale]), u.size, words, *first_looks())
+            left = look(np.empty(u.size, dtype=np.int64), 0, np.array([scale]), u.size, words, first_looks())
             assert set(np.flatnonzero(u >= inner)) <= set(left)
     assert column(0)[0] == 29 * 2**59
     assert column(0)[255] == 0
@@ -98,37 +98,70 @@ def test_layers_of_one_scale_and_rows_of_many():
     for repeat in (1, 3, 7, 600):
         rows = scales[: -(-1_300 // repeat)]
         drawn = np.full(rows.size * repeat, -1, dtype=np.int64)
-        left = look(drawn, 0, rows, repeat, words, *first_looks())
+        left = look(drawn, 0, rows, repeat, words, first_looks())
         for row in range(rows.size):
             mine = slice(row * repeat, min((row + 1) * repeat, 1_300))
             alone = np.empty(mine.stop - mine.start, dtype=np.int64)
-            rest = look(alone, 0, rows[row : row + 1], alone.size, words[mine], *first_looks())
+            rest = look(alone, 0, rows[row : row + 1], alone.size, words[mine], first_looks())
             assert np.array_equal(alone, drawn[mine])
             assert np.array_equal(rest, left[(left >= mine.start) & (left < mine.stop)] - mine.start)
 
 
+def by_rule(scales: np.ndarray, repeat: int, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a first look writes and what it leaves, by its rule, in NumPy."""
+    scale, (end, width) = np.repeat(scales, repeat)[: words.size], first_looks()[words & np.uint64(LAYERS - 1)].T
+    u, step = (words >> np.uint64(11)).astype(np.float64), width * scale
+    nearest = np.rint(u * step)
+    settled = (u < end) & (np.abs(u * step - nearest) + 6.0 * step < 0.5)
+    return np.where(words & np.uint64(NEGATIVE), -nearest, nearest).astype(np.int64), np.flatnonzero(~settled)
+
+
+@pytest.mark.parametrize("repeat", [1, 2, 5, 7, 8, 9, 54, 511, 512, 513, 3000])
+def test_a_look_is_its_rule(repeat):
+    """Bit for bit: for scales of every size, and entries that begin anywhere in a row, however many they are."""
+    rng = np.random.default_rng(repeat)
+    for size in (1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 513, 1024, 3000):
+        scales = np.where(rng.random(size + 1) < 0.2, 0.0, 2.0 ** rng.uniform(25.0, 40.0, size + 1))
+        words = seeded_bits(repeat, size)(size + repeat).copy()
+        words[rng.random(words.size) < 0.1] &= np.uint64(2**64 - LAYERS)  # into the lowest layer
+        start = int(rng.integers(repeat))
+        expected, rest = by_rule(scales, repeat, words[: start + size])
+        drawn = np.full(scales.size * repeat, -1, dtype=np.int64)
+        left = look(drawn, start, scales, repeat, words[start : start + size], first_looks())
+        assert np.array_equal(drawn[start : start + size], expected[start:])
+        assert np.array_equal(left, rest[rest >= start] - start)
+        assert (drawn[:start] == -1).all()
+        assert (drawn[start + size :] == -1).all()
+
+
 LOOKS = {
-    "no margin": {"look": ("6.0 * steps[j]", "0.0 * steps[j]")},
-    "no wedge": {"look": ("(u < ends[j]) & ", "")},
-    "an inner part rounded up": {"first_looks": ("(inner >>", "(inner + np.uint64(2047) >>")},
-    "another sign": {"look": ("seen[j] >> _SIGN", "seen[j] >> np.uint64(9)")},
-    "one's complement": {"look": (" ^ minus) - minus", " ^ minus)")},
-    "another layer": {"_recall": ("inner[layer], width[layer]", "inner[layer], width[layer - layer % np.uint64(2)]")},
+    "no margin": {"_look_at_eight": ("_all(6.0)", "_all(0.0)")},
+    "no wedge": {"_look_at_eight": ('"<", u, end', '"<", _all(-1.0), end')},
+    "another sign": {"_look_at_eight": ("_all(8)", "_all(9)")},
+    "one's complement": {"_look_at_eight": ("minus), minus)", "minus), _all(0))")},
+    "another layer": {"_recalled": ("_word(LAYERS - 1)", "_word(LAYERS - 2)")},
+    "a neighbour's layer": {"_recalled": ("(0, 2, 4, 6, 1, 3, 5, 7)", "(0, 2, 4, 6, 3, 1, 5, 7)")},
 }
 
 
 @pytest.mark.parametrize("fault", LOOKS)
 def test_a_wrong_look_is_caught(fault):
     """Planted; an integer is wrong with a probability of 1e-3 to 1e-9, or no integer is, but the proof."""
-    changed = planted({"look": ("", "")} | LOOKS[fault])
-    wrong, _ = misjudged(changed.look, 2.0**30.3, placed(2.0**30.3, 1), changed.first_looks())
+    wrong, _ = misjudged(planted_look(LOOKS[fault]), 2.0**30.3, placed(2.0**30.3, 1))
     assert wrong
 
 
-def test_a_look_that_is_not_compiled_is_the_same():
+def test_an_inner_part_rounded_up_is_caught():
+    """Planted: no integer is wrong, but the proof."""
+    changed = planted({"first_looks": ("(inner >>", "(inner + np.uint64(2047) >>")})
+    wrong, _ = misjudged(look, 2.0**30.3, placed(2.0**30.3, 1), changed.first_looks())
+    assert wrong
+
+
+def test_a_look_compiled_again_is_the_same():
     """So it is the fault that is found above."""
-    changed, words = planted({"look": ("", ""), "_recall": ("", ""), "first_looks": ("", "")}), placed(2.0**30.3, 1)
-    assert misjudged(changed.look, 2.0**30.3, words, changed.first_looks()) == misjudged(look, 2.0**30.3, words)
+    words = placed(2.0**30.3, 1)
+    assert misjudged(planted_look({}), 2.0**30.3, words) == misjudged(look, 2.0**30.3, words)
 
 
 # Groups.
@@ -156,7 +189,7 @@ def test_three_groups_are_three_draws():
     for start in range(0, 3 * GROUP, GROUP):
         rest = words[at:].copy()
         alone = draw(scales, GROUP, Given(rest))
-        left = look(np.empty(GROUP, dtype=np.int64), 0, scales, GROUP, rest[:GROUP], *first_looks())
+        left = look(np.empty(GROUP, dtype=np.int64), 0, scales, GROUP, rest[:GROUP], first_looks())
         out = np.empty(GROUP, dtype=np.int64)
         _, used = finish(out, 0, left, 0, scales.view(np.uint64), GROUP, rest, GROUP, *tables())
         assert np.array_equal(whole[start : start + GROUP], alone)
@@ -217,7 +250,7 @@ def test_groups_that_repeat_their_noise_are_caught_by_their_draws():
 def test_a_word_and_a_little_for_each_draw():
     """1.06 words at most, on average over a million draws; 98 of 100 are settled by the first."""
     words, out, scales = seeded_bits(8, 0)(1_070_000), np.empty(1_000_000, dtype=np.int64), np.array([2.0**40])
-    left = look(out, 0, scales, out.size, words[: out.size], *first_looks())
+    left = look(out, 0, scales, out.size, words[: out.size], first_looks())
     done, used = finish(out, 0, left, 0, scales.view(np.uint64), out.size, words, out.size, *tables())
     assert done == left.size < 0.02 * out.size
     assert 1.0 < used / out.size < 1.06

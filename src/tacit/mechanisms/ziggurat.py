@@ -68,6 +68,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from tacit.kernels.compiling import strict
+from tacit.mechanisms.eights import look
 from tacit.mechanisms.rectangles import LAYERS, POINT, Words, tables
 from tacit.mechanisms.sampling import REACH, Bits
 
@@ -75,7 +76,6 @@ GROUP = 16384
 """Integers that take their first words together."""
 
 _MOST = 6  # words that a try may take
-_AT_ONCE = 512  # integers looked at together: what is known of their layers stays in a core's first cache
 _NOTHING = np.uint64(2**64 - 1)
 _ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(8)
 _LAYER, _U = np.uint64(LAYERS - 1), np.uint64(2**64 - 512)
@@ -93,7 +93,7 @@ def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int
     for start in range(0, drawn.size, GROUP):
         count = min(GROUP, drawn.size - start)
         words = _longer(words, count + count // 16 + 2 * _MOST, bits)
-        left = look(drawn, start, scales, repeat, words[:count], *first_looks())
+        left = look(drawn, start, scales, repeat, words[:count], first_looks())
         done, used = 0, count
         while True:
             done, used = finish(drawn, start, left, done, as_words, repeat, words, used, *rectangles)
@@ -124,65 +124,6 @@ def _upper_half(context: Any, a: Any, b: Any) -> Any:
 
 
 _high: Any = intrinsic(_upper_half)
-
-
-@strict
-def look(
-    drawn: NDArray[np.int64],
-    start: int,
-    scales: NDArray[np.float64],
-    repeat: int,
-    words: Words,
-    inner: NDArray[np.float64],
-    width: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Write what a first word settles, from entry `start` on; which entries, from there, are left."""
-    ends, steps = np.empty(_AT_ONCE), np.empty(_AT_ONCE)
-    unsettled, left, count = np.zeros(_AT_ONCE, dtype=np.uint8), np.empty(words.size, dtype=np.int64), 0
-    for begin in range(0, words.size, _AT_ONCE):
-        seen = words[begin : begin + _AT_ONCE]
-        out = drawn[start + begin : start + begin + seen.size]
-        _recall(seen, start + begin, scales, repeat, inner, width, ends, steps)
-        for j in range(seen.size):  # without a branch, so that it is done eight at a time
-            u = np.float64(np.int64(seen[j] >> np.uint64(11)))
-            v = u * steps[j]
-            nearest = np.rint(v)
-            minus = -np.int64((seen[j] >> _SIGN) & _ONE)
-            k = (np.int64(nearest) ^ minus) - minus
-            out[j] = k
-            unsettled[j] = ~((u < ends[j]) & (abs(v - nearest) + 6.0 * steps[j] < 0.5))
-        unsettled[seen.size :] = 0
-        eights = unsettled.view(np.uint64)
-        for j in range(eights.size):
-            if eights[j] != _ZERO:
-                for i in range(8 * j, 8 * j + 8):
-                    if unsettled[i]:
-                        left[count] = begin + i
-                        count += 1
-    return left[:count]
-
-
-@strict
-def _recall(
-    seen: Words,
-    first: int,
-    scales: NDArray[np.float64],
-    repeat: int,
-    inner: NDArray[np.float64],
-    width: NDArray[np.float64],
-    ends: NDArray[np.float64],
-    steps: NDArray[np.float64],
-) -> None:
-    """Write what is known of the words' layers, and of their scales, for entries from `first` on."""
-    done = 0
-    while done < seen.size:
-        row = (first + done) // repeat
-        until = min((row + 1) * repeat - first, seen.size)
-        scale, some, their_ends, their_steps = scales[row], seen[done:until], ends[done:until], steps[done:until]
-        for j in range(some.size):
-            layer = some[j] & _LAYER
-            their_ends[j], their_steps[j] = inner[layer], width[layer] * scale
-        done = until
 
 
 @strict
@@ -263,7 +204,8 @@ def _zeros(word: np.uint64, following: np.uint64) -> np.uint64:
 
 
 @cache
-def first_looks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def first_looks() -> NDArray[np.float64]:
     """For a first look: where a layer's U, in units of 2⁻⁵³, is surely below F, and its width in such units."""
     inner, width = tables()[0][:2, :LAYERS]
-    return (inner >> np.uint64(11)).astype(np.float64), width.astype(np.float64) * 2.0 ** -(53 + POINT)
+    ends, widths = (inner >> np.uint64(11)).astype(np.float64), width.astype(np.float64) * 2.0 ** -(53 + POINT)
+    return np.stack([ends, widths], axis=1)
