@@ -14,11 +14,12 @@ import numpy as np
 from numba import njit
 from numba.extending import intrinsic
 
+from mechanisms.rational import MIRROR
 from tacit.mechanisms import eights, ziggurat
 from tacit.mechanisms.rectangles import tables
 from tacit.mechanisms.sampling import Bits
 
-AWAY = 128 | 256 | 1 << 62  # draws the same negative integer of a scale, for a try after one that keeps nothing
+AWAY = MIRROR ^ 1 << 61 | 512  # draws the same negative integer of a scale, for a try after one that keeps nothing
 
 Try = Callable[[float, "list[int] | np.ndarray"], "int | None"]
 Tables = tuple[np.ndarray, np.ndarray]
@@ -70,7 +71,7 @@ def spoilt(bits: Bits, spoil: Callable[[np.ndarray], np.ndarray]) -> Bits:
 
 
 def planted(changes: dict[str, tuple[str, str]], **constants: object) -> SimpleNamespace:
-    """The sampler, of which some functions are plain Python with a text in them replaced, and some constants others."""
+    """The sampler, of which some functions have a text in them replaced, and some constants are others."""
     changed = dict(vars(ziggurat)) | constants
     _replace(ziggurat, changed, {"draw": ("", "")} | changes)
     return SimpleNamespace(**changed)
@@ -81,13 +82,15 @@ def planted_look(changes: dict[str, tuple[str, str]]) -> Callable[..., np.ndarra
     changed = dict(vars(eights))
     _replace(eights, changed, dict.fromkeys(("look", "_look_at_eight", "_recalled"), ("", "")) | changes)
     changed["_eight"] = intrinsic(changed["_look_at_eight"])
-    return njit(error_model="numpy")(changed["look"])
+    return changed["look"]
 
 
 def _replace(module: ModuleType, changed: dict[str, object], changes: dict[str, tuple[str, str]]) -> None:
-    """Put functions of a module, each with a text in it replaced, into a copy of its names."""
+    """Put functions of a module, each with a text in it replaced and compiled if it was, into a copy of its names."""
     for name, (old, new) in changes.items():
         function = getattr(module, name)
         source = re.sub(r"^@.*\n", "", getsource(getattr(function, "py_func", function)))
         assert not old or source.count(old) == 1, f"{old!r} must stand in {name} once"
         exec(compile(source.replace(old, new), f"planted {name}", "exec"), changed)
+        if hasattr(function, "py_func"):
+            changed[name] = njit(error_model="numpy")(changed[name])

@@ -2,11 +2,12 @@
 
 A word of U and of a layer, of which `(end, width)` is known, and a scale make an integer, settled or not:
 
-    u = word >> 11,   step = width·scale,   v = u·step,   settled if u < end and |v - round(v)| + 6·step < 1/2.
+    u = word >> 10,   step = width·scale,   v = u·step,   settled if |u| < end and |v - round(v)| + 6·step < 1/2,
 
-This is written in LLVM's terms, for vectors of eight numbers. The two numbers of a layer lie side by side, are loaded
-together, and are made vectors in registers: left to itself, the compiler takes longer to bring them one by one through
-memory than for all the rest. No operation is relaxed; the rule's twin, in NumPy, is in its tests.
+a word being a signed number here, as u is. This is written in LLVM's terms, for vectors of eight numbers. The two
+numbers of a layer lie side by side, are loaded together, and are made vectors in registers: left to itself, the
+compiler takes longer to bring them one by one through memory than for all the rest. No operation is relaxed; the rule's
+twin, in NumPy, is in its tests.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from tacit.kernels.compiling import strict
 from tacit.mechanisms.rectangles import LAYERS, Words
 
-_AT_ONCE = 512  # integers whose scales are written down together: they stay in a core's first cache
+_AT_ONCE = 1024  # integers whose scales are written down together: they stay in a core's first cache
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _WORD, _DOUBLE = ir.IntType(64), ir.DoubleType()
 _WORDS, _DOUBLES, _PAIR = ir.VectorType(_WORD, 8), ir.VectorType(_DOUBLE, 8), ir.VectorType(_DOUBLE, 2)
@@ -91,14 +92,12 @@ def _look_at_eight(context: Any, words: Any, at: Any, scales: Any, pairs: Any, d
         word = _load(builder, seen, _WORDS)
         end, width = _recalled(builder, seen, _address(context, builder, signature, args, 3, _word(0)))
         step = builder.fmul(width, _load(builder, scale, _DOUBLES))
-        u = builder.sitofp(builder.lshr(word, _all(11)), _DOUBLES)
+        u = builder.sitofp(builder.ashr(word, _all(10)), _DOUBLES)
         v = builder.fmul(u, step)
         nearest = _call(builder, "rint", v)
-        minus = builder.sub(_all(0), builder.and_(builder.lshr(word, _all(8)), _all(1)))
-        k = builder.sub(builder.xor(builder.fptosi(nearest, _WORDS), minus), minus)
-        builder.store(k, builder.bitcast(out, _WORDS.as_pointer()), align=8)
+        builder.store(builder.fptosi(nearest, _WORDS), builder.bitcast(out, _WORDS.as_pointer()), align=8)
         away = builder.fadd(_call(builder, "fabs", builder.fsub(v, nearest)), builder.fmul(step, _all(6.0)))
-        inside = builder.fcmp_ordered("<", u, end)
+        inside = builder.fcmp_ordered("<", _call(builder, "fabs", u), end)
         settled = builder.and_(inside, builder.fcmp_ordered("<", away, _all(0.5)))
         return builder.not_(builder.bitcast(settled, ir.IntType(8)))
 
