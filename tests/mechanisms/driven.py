@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from inspect import getsource
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
+from numba import njit
+from numba.extending import intrinsic
 
-from tacit.mechanisms import ziggurat
+from mechanisms.rational import MIRROR
+from tacit.mechanisms import eights, ziggurat
 from tacit.mechanisms.rectangles import tables
 from tacit.mechanisms.sampling import Bits
 
-AWAY = 128 | 256 | 1 << 62  # draws the same negative integer of a scale, for a try after one that keeps nothing
+AWAY = MIRROR ^ 1 << 61 | 512  # draws the same negative integer of a scale, for a try after one that keeps nothing
 
 Try = Callable[[float, "list[int] | np.ndarray"], "int | None"]
 Tables = tuple[np.ndarray, np.ndarray]
@@ -43,7 +46,7 @@ def compiled(other: Tables | None = None, *, looking: bool = True) -> Try:
 
     def made(scale: float, words: np.ndarray) -> int:
         scales = np.array([scale])
-        left = ziggurat.look(out, 0, scales, 1, words[:1], *looks) if looking else first
+        left = ziggurat.look(out, 0, scales, 1, words[:1], looks) if looking else first
         ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
         return int(out[0])
 
@@ -68,12 +71,26 @@ def spoilt(bits: Bits, spoil: Callable[[np.ndarray], np.ndarray]) -> Bits:
 
 
 def planted(changes: dict[str, tuple[str, str]], **constants: object) -> SimpleNamespace:
-    """The sampler, of which some functions are plain Python with a text in them replaced, and some constants others."""
+    """The sampler, of which some functions have a text in them replaced, and some constants are others."""
     changed = dict(vars(ziggurat)) | constants
-    for name in {*changes, "draw"}:
-        function = getattr(ziggurat, name)
+    _replace(ziggurat, changed, {"draw": ("", "")} | changes)
+    return SimpleNamespace(**changed)
+
+
+def planted_look(changes: dict[str, tuple[str, str]]) -> Callable[..., np.ndarray]:
+    """The first look, compiled anew, of which some functions have a text in them replaced."""
+    changed = dict(vars(eights))
+    _replace(eights, changed, dict.fromkeys(("look", "_look_at_eight", "_recalled"), ("", "")) | changes)
+    changed["_eight"] = intrinsic(changed["_look_at_eight"])
+    return changed["look"]
+
+
+def _replace(module: ModuleType, changed: dict[str, object], changes: dict[str, tuple[str, str]]) -> None:
+    """Put functions of a module, each with a text in it replaced and compiled if it was, into a copy of its names."""
+    for name, (old, new) in changes.items():
+        function = getattr(module, name)
         source = re.sub(r"^@.*\n", "", getsource(getattr(function, "py_func", function)))
-        old, new = changes.get(name, ("", ""))
         assert not old or source.count(old) == 1, f"{old!r} must stand in {name} once"
         exec(compile(source.replace(old, new), f"planted {name}", "exec"), changed)
-    return SimpleNamespace(**changed)
+        if hasattr(function, "py_func"):
+            changed[name] = njit(error_model="numpy")(changed[name])

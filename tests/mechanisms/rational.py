@@ -16,7 +16,10 @@ from tacit.mechanisms.sampling import REACH
 SCALES = [2.0**25, math.nextafter(2.0**26, 0.0), 2.0**30.3, 3.0 * 2.0**37, math.nextafter(2.0**40, 0.0), 2.0**40]
 STRIPS = LAYERS + BLOCKS
 PLACES = 2**60
-NEGATIVE = 256
+EDGE = Fraction(59, 64)
+"""Where the lowest layer's rectangle ends, and its tail begins."""
+MIRROR = 2**64 - 1024
+"""What a word differs in from that of the same layer, the same place in it and the other sign."""
 
 
 @cache
@@ -27,7 +30,7 @@ def column(name: int) -> list[int]:
 
 def share(strip: int) -> Fraction:
     """The probability that a try is in this layer or block."""
-    return Fraction(1, 256) if strip < LAYERS else Fraction(3, 32 * 256) / 2 ** (strip - LAYERS + 1)
+    return Fraction(1, 1024) if strip < LAYERS else (1 - EDGE) / 1024 / 2 ** (strip - LAYERS + 1)
 
 
 def F(x: Fraction | mp.mpf) -> mp.mpf:
@@ -39,9 +42,9 @@ def F(x: Fraction | mp.mpf) -> mp.mpf:
 def heights() -> tuple[list[mp.mpf], list[mp.mpf]]:
     """Lower and upper ends of all rectangles, from their widths and shares alone, F(0) being 1."""
     width = column(1)
-    edge = Fraction(29, 32) * width[0] / PLACES
+    edge = EDGE * width[0] / PLACES
     area = F(edge) * width[0]
-    tall = [area * 256 * mp.mpf(share(q).numerator) / share(q).denominator / width[q] for q in range(STRIPS)]
+    tall = [area * 1024 * mp.mpf(share(q).numerator) / share(q).denominator / width[q] for q in range(STRIPS)]
     low = [mp.fsum(tall[:q]) if q < LAYERS else mp.mpf(0) for q in range(STRIPS)]
     return low, [a + b for a, b in zip(low, tall, strict=True)]
 
@@ -51,10 +54,29 @@ def rounded(x: Fraction, scale: float) -> int:
     return math.floor(x * Fraction(scale) + Fraction(1, 2))
 
 
+def signed(word: int) -> int:
+    """The signed number of 54 bits above a word's layer."""
+    return (word >> 10) - 2**54 * (word >> 63)
+
+
+def leading(word: int) -> int:
+    """The first 53 bits of U: the number itself if it is not negative, or else its complement."""
+    return signed(word) if word < 2**63 else ~signed(word)
+
+
+def sign(word: int) -> int:
+    return -1 if signed(word) < 0 else 1
+
+
+def tailed(words: np.ndarray) -> np.ndarray:
+    """Words of the same signs in the tail."""
+    return np.where(words >> np.uint64(63), np.uint64(2**63), np.uint64(2**63 - 1024))
+
+
 def settled(word: int, scale: float) -> bool:
     """Whether a first word is enough, by the rule of the first look, which is one of doubles."""
-    u, w = float(word >> 11), float(column(1)[word & 255]) * 2.0**-113 * scale
-    return u < column(0)[word & 255] >> 11 and abs(u * w - round(u * w)) + 6.0 * w < 0.5
+    u, w = float(signed(word)), float(column(1)[word & 1023]) * 2.0**-113 * scale
+    return abs(u) < column(0)[word & 1023] >> 11 and abs(u * w - round(u * w)) + 6.0 * w < 0.5
 
 
 def by_definition(scales: Sequence[float], words: np.ndarray, group: int) -> list[int]:
@@ -76,23 +98,22 @@ def _at_once(word: int, scale: float) -> int | None:
     """What a first word makes, if it is enough."""
     if scale == 0.0 or not settled(word, scale):
         return None if scale else 0
-    k = rounded(Fraction((word >> 9) * column(1)[word & 255], 2**55 * PLACES), scale)
-    return -k if word & NEGATIVE else k
+    return sign(word) * rounded(Fraction(leading(word) * column(1)[word & 1023], 2**53 * PLACES), scale)
 
 
 def _at_length(word: int, source: Iterator[int], scale: float, low: list[mp.mpf], high: list[mp.mpf]) -> int:
     """What a first word and those that follow make, in as many tries as it takes."""
     while True:
-        strip, u = word & 255, Fraction(word >> 9, 2**55)
-        if strip == 0 and u >= Fraction(29, 32):
+        strip, u = word & 1023, Fraction(leading(word), 2**53)
+        if strip == 0 and u >= EDGE:
             string = next(source) | next(source) << 64
             strip = LAYERS + ((string & -string).bit_length() - 1 if string else 128)
             u, v = Fraction(next(source) << 64 | next(source), 2**128), next(source) >> 11
         else:
-            u, v = u + Fraction(next(source), 2**119), next(source) >> 11
+            u, v = u + Fraction(next(source), 2**117), next(source) >> 11
         if strip < STRIPS:
             x = (column(2)[strip] + u * column(1)[strip]) / PLACES
             inside = strip == 0 or low[strip] + mp.mpf(v) / 2**53 * (high[strip] - low[strip]) < F(x)
             if inside and rounded(x, scale) <= REACH * Fraction(scale):
-                return (-1 if word & NEGATIVE else 1) * rounded(x, scale)
+                return sign(word) * rounded(x, scale)
         word = next(source)

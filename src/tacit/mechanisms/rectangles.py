@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 
 from tacit.mechanisms.sampling import REACH
 
-LAYERS = 256
-BLOCKS = 94
+LAYERS = 1024
+BLOCKS = 92
 POINT = 60
 """Binary places of abscissas."""
 
-_WIDEST = 4.042093  # x_0: 4.0420934 would end at y_256 = 1 sharp
+_WIDEST = 4.388231  # x_0: 4.3882317 would end at y_1024 = 1 sharp
 
 Words = NDArray[np.uint64]
 
 
 @cache
 def tables() -> tuple[Words, NDArray[np.float64]]:
-    """The rectangles, 256 layers and 94 blocks: whole numbers (inner, width, start, t), of 60 places, and (a, b).
+    """The rectangles, 1,024 layers and 92 blocks: whole numbers (inner, width, start, t), of 60 places, and (a, b).
 
     >>> [table.shape for table in tables()]
-    [(4, 350), (2, 350)]
+    [(4, 1116), (2, 1116)]
     """
     with localcontext(prec=40):
         x, y, area = _layers()
         starts, widths = _tail(x[1])
         t = [*x[1:], 0, *starts]
-        inner = [29 << 59, *(((b - (b >> 43)) << 55) // a << 9 for a, b in pairwise([*x[1:], 0])), *[0] * BLOCKS]
-        height = [area / w for w in x] + [area * 3 / 2 ** (6 + j) / w for j, w in enumerate(widths)]
+        inner = [59 << 58, *(((b - (b >> 43)) << 53) // a << 11 for a, b in pairwise([*x[1:], 0])), *[0] * BLOCKS]
+        height = [area / w for w in x] + [area * 5 / 2 ** (7 + j) / w for j, w in enumerate(widths)]
         under = [_gauss(at) for at in t]
         a = [float(floor / F) for floor, F in zip([*y, *[Decimal(0)] * BLOCKS], under, strict=True)]
         b = [float(h / F) for h, F in zip(height, under, strict=True)]
@@ -48,7 +48,7 @@ def tables() -> tuple[Words, NDArray[np.float64]]:
 def _layers() -> tuple[list[int], list[Decimal], Decimal]:
     """The layers' widths and lower ends, and their area; 2⁻⁴⁴ too wide, lest rounding leave F uncovered."""
     x = [round(_WIDEST * 2**40) << POINT - 40]
-    x.append(x[0] // 32 * 29)
+    x.append(x[0] // 64 * 59)
     y = [Decimal(0), _gauss(x[1])]
     area = x[0] * y[1]
     while len(x) < LAYERS:

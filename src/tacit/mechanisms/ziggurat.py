@@ -4,21 +4,22 @@ Under `F(x) = exp(-x²/2)`, x ≥ 0, lie points whose abscissa is half-normal. T
 chosen, a point in it, and the point is kept if it lies below F. Then `x·scale` is rounded to the nearest integer and a
 coin gives the sign (both signs of 0 are 0, as both halves of its cell should be). The rectangles (in `rectangles.py`):
 
-* 256 layers, chosen with probability 1/256 each: layer i is `[0, x_i) × [y_i, y_{i+1})`, with `y_0 = 0` and
-  `y_{i+1} = y_i + area/x_i`. The layers cover F between them: `F(x_i) ≤ y_i` for i ≥ 1, and `y_256 ≥ 1`.
-* Layer 0 is a rectangle up to its `edge = 29/32·x_0` only, where `F(edge) = y_1`. Its remaining share of 3/32 is spent
-  on the tail, 2⁻ʲ⁻¹ of it on block j of 94, `[t_j, t_{j+1}) × [0, H_j)`, `t_0 = edge`, `t_94 = REACH + 2⁻²⁰`. There
-  `H_j = 3/32·area·2⁻ʲ⁻¹/(t_{j+1} - t_j) ≥ F(t_j)`. Integers beyond `REACH·scale` are rejected.
+* 1,024 layers, chosen with probability 1/1024 each: layer i is `[0, x_i) × [y_i, y_{i+1})`, with `y_0 = 0` and
+  `y_{i+1} = y_i + area/x_i`. The layers cover F between them: `F(x_i) ≤ y_i` for i ≥ 1, and `y_1024 ≥ 1`.
+* Layer 0 is a rectangle up to its `edge = 59/64·x_0` only, where `F(edge) = y_1`. Its remaining share of 5/64 is spent
+  on the tail, 2⁻ʲ⁻¹ of it on block j of 92, `[t_j, t_{j+1}) × [0, H_j)`, `t_0 = edge`, `t_92 = REACH + 2⁻²⁰`. There
+  `H_j = 5/64·area·2⁻ʲ⁻¹/(t_{j+1} - t_j) ≥ F(t_j)`. Integers beyond `REACH·scale` are rejected.
 
 Any `x_i` and `t_j` will do that make the rectangles cover F, for heights follow from widths: nothing is lost by their
 being rounded to multiples of 2⁻⁶⁰, nor by layers being a little wider than they need to be.
 
-**Bits.** One word holds the layer (8 bits), the sign (1) and the first 55 bits of U, `x = U·x_i`. That settles 98 tries
-of 100 at a first look: U is below `inner_i`, where `F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes
-out. Otherwise a second word continues U to 119 bits and a third is V, the height within the layer; the tail takes five
-fresh words. So an integer costs 1.06 words. They are read in order: `GROUP` integers take a word each, and then those
-that it did not settle, one after another, what they need. What is drawn does not depend on how many are fetched at a
-time.
+**Bits.** The lowest 10 bits of a word are the layer, and the other 54 a signed number s. Its sign is the coin, and s,
+or its complement `-s - 1` where it is negative, are the first 53 bits of U, `x = U·x_i`: of either sign each of 2⁵³
+numbers has the same probability. That settles 99 tries of 100 or more at a first look: U is below `inner_i`, where
+`F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes out. Otherwise a second word continues U to 117 bits
+and a third is V, the height within the layer; the tail takes five fresh words. So an integer costs 1.02 words. They are
+read in order: `GROUP` integers take a word each, and then those that it did not settle, one after another, what they
+need. What is drawn does not depend on how many are fetched at a time.
 
 **Lemma.** `|ln(P'(k)/P(k))| ≤ 2⁻⁴⁶ = LOG_RATIO` for `|k| ≤ REACH·scale`, P' the probabilities of what is drawn and P
 those of `round(N(0, scale²))`, if the C library's exponential errs by at most 16 units in the last place (GNU's: one).
@@ -28,29 +29,31 @@ always, those above never, and F is tested in this one (in the tail: in the bloc
 
     a + V·b < exp(-e),   e = d·(t + d/2),   d = x - t,   a = y_i/F(t),   b = (y_{i+1} - y_i)/F(t)   (0, H_j/F(t)),
 
-at a point t near by, `x_{i+1}` or `t_j`, so that `|e| < 0.84`. Relative to `exp(-e) = F(x)/F(t)`, these errors shift
+at a point t near by, `x_{i+1}` or `t_j`, so that `|e| < 0.75`. Relative to `exp(-e) = F(x)/F(t)`, these errors shift
 the height at which x is given up, and so the density of x relative to F(x):
 
     a and b, rounded from 40 digits; the product; the sum                             3 ε
-    e: d cut to 60 bits after the point, d and t made doubles, a sum, a product       4·0.84 ε + 12.1·2⁻⁶⁰ < 3.5 ε
+    e: d cut to 60 bits after the point, d and t made doubles, a sum, a product       4·0.75 ε + 12.1·2⁻⁶⁰ < 3.1 ε
     the exponential, 16 units of at most 2 ε                                         32 ε
-    V, of 53 bits: ε·b, where b ≤ 1.2·exp(-e) in the layers, 7·exp(-e) in the tail    7 ε
+    V, of 53 bits: ε·b, where b ≤ 1.1·exp(-e) in the layers, 6·exp(-e) in the tail    6 ε
 
-together 45.5 ε. (Within such an error of `y_i` two layers are tested. If F(x) exceeds `y_i` by η and
+together 44.1 ε. (Within such an error of `y_i` two layers are tested. If F(x) exceeds `y_i` by η and
 heights shift by -δ, they lose δ - η and η; if it falls short by η and they shift by δ, they gain η and δ - η: no more
-than one layer. V's term counts twice, and is 2.4 ε then.) The abscissa is as good as
-exact: U has 119 bits or more, x is cut after 124 places, and `x·scale` is rounded without error, so that a cell, which
+than one layer. V's term counts twice, and is 2.2 ε then.) The abscissa is as good as
+exact: U has 117 bits or more, x is cut after 124 places, and `x·scale` is rounded without error, so that a cell, which
 is 2⁻⁴⁰ wide or wider, gains or loses a share of 2⁻⁷⁴ at its ends. So the weight of each k is its ideal one up to a
-factor `exp(±45.6 ε)`, so is the sum of all weights, and what lies beyond `REACH` is a share of 4·10⁻³³: altogether
-92 ε < 128 ε = 2⁻⁴⁶. ∎
+factor `exp(±44.2 ε)`, so is the sum of all weights, and what lies beyond `REACH` is a share of 4·10⁻³³: altogether
+89 ε < 128 ε = 2⁻⁴⁶. ∎
 
-*A first look settles what the long way would find.* It takes the first 53 bits of U, `u = ⌊U·2⁵³⌋`, and doubles:
-`v = u·w`, `w = x_i·scale·2⁻⁵³`. Made doubles and multiplied, w has a relative error of at most 2.01 ε and v of 3.02 ε;
-as `u < 2⁵³`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`, and the bits that follow add less than 1.1·w. So the long way,
-which loses nothing but what x has after 124 places, 2⁻⁶⁸·w, rounds a number within 4.3·w of v. Where v is more than 6·w
-away from the nearest half-integer, with room for the rounding of that comparison, it finds v's nearest integer; and
-where u is below `⌊inner_i/2¹¹⌋`, all 64 bits of U that begin with it are below `inner_i`, and it keeps what it finds
-whatever V is. A scale of 0 makes w and v 0, and whatever is not settled is 0 in `finish`, which takes no word for it. ∎
+*A first look settles what the long way would find.* It takes s, which is a double u, and doubles: `v = u·w`,
+`w = x_i·scale·2⁻⁵³`. Made doubles and multiplied, w has a relative error of at most 2.01 ε and v of 3.02 ε; as
+`|u| ≤ 2⁵³`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`. The signed place of the long way, `±U·2⁵³` of these units, lies
+between s and s + 1: the bits that follow add to s or, where s is negative, take from s + 1. That is less than 1.1·w. So
+the long way, which loses nothing but what x has after 124 places, 2⁻⁶⁸·w, rounds a number within 4.3·w of v, or of -v
+before it puts the sign on. Where v is more than 6·w away from the nearest half-integer, with room for the rounding of
+that comparison, it finds v's nearest integer; and where |u| is below `inner_i/2¹¹`, a whole number, all 64 bits of U
+that begin with s or its complement are below `inner_i`, and it keeps what it finds whatever V is. A scale of 0 makes w
+and v 0, and whatever is not settled is 0 in `finish`, which takes no word for it. ∎
 
 Marsaglia, Tsang: *The Ziggurat Method for Generating Random Variables*, J. Stat. Softw. 5(8), 2000.
 """
@@ -68,6 +71,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from tacit.kernels.compiling import strict
+from tacit.mechanisms.eights import look
 from tacit.mechanisms.rectangles import LAYERS, POINT, Words, tables
 from tacit.mechanisms.sampling import REACH, Bits
 
@@ -75,10 +79,9 @@ GROUP = 16384
 """Integers that take their first words together."""
 
 _MOST = 6  # words that a try may take
-_AT_ONCE = 512  # integers looked at together: what is known of their layers stays in a core's first cache
 _NOTHING = np.uint64(2**64 - 1)
-_ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(8)
-_LAYER, _U = np.uint64(LAYERS - 1), np.uint64(2**64 - 512)
+_ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(63)
+_LAYER, _U = np.uint64(LAYERS - 1), np.uint64(2**64 - 2 * LAYERS)
 
 
 def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int64]:
@@ -92,8 +95,8 @@ def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int
     as_words, rectangles, words = scales.view(np.uint64), tables(), np.empty(0, dtype=np.uint64)
     for start in range(0, drawn.size, GROUP):
         count = min(GROUP, drawn.size - start)
-        words = _longer(words, count + count // 16 + 2 * _MOST, bits)
-        left = look(drawn, start, scales, repeat, words[:count], *first_looks())
+        words = _longer(words, count + count // 32 + 2 * _MOST, bits)
+        left = look(drawn, start, scales, repeat, words[:count], first_looks())
         done, used = 0, count
         while True:
             done, used = finish(drawn, start, left, done, as_words, repeat, words, used, *rectangles)
@@ -127,65 +130,6 @@ _high: Any = intrinsic(_upper_half)
 
 
 @strict
-def look(
-    drawn: NDArray[np.int64],
-    start: int,
-    scales: NDArray[np.float64],
-    repeat: int,
-    words: Words,
-    inner: NDArray[np.float64],
-    width: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Write what a first word settles, from entry `start` on; which entries, from there, are left."""
-    ends, steps = np.empty(_AT_ONCE), np.empty(_AT_ONCE)
-    unsettled, left, count = np.zeros(_AT_ONCE, dtype=np.uint8), np.empty(words.size, dtype=np.int64), 0
-    for begin in range(0, words.size, _AT_ONCE):
-        seen = words[begin : begin + _AT_ONCE]
-        out = drawn[start + begin : start + begin + seen.size]
-        _recall(seen, start + begin, scales, repeat, inner, width, ends, steps)
-        for j in range(seen.size):  # without a branch, so that it is done eight at a time
-            u = np.float64(np.int64(seen[j] >> np.uint64(11)))
-            v = u * steps[j]
-            nearest = np.rint(v)
-            minus = -np.int64((seen[j] >> _SIGN) & _ONE)
-            k = (np.int64(nearest) ^ minus) - minus
-            out[j] = k
-            unsettled[j] = ~((u < ends[j]) & (abs(v - nearest) + 6.0 * steps[j] < 0.5))
-        unsettled[seen.size :] = 0
-        eights = unsettled.view(np.uint64)
-        for j in range(eights.size):
-            if eights[j] != _ZERO:
-                for i in range(8 * j, 8 * j + 8):
-                    if unsettled[i]:
-                        left[count] = begin + i
-                        count += 1
-    return left[:count]
-
-
-@strict
-def _recall(
-    seen: Words,
-    first: int,
-    scales: NDArray[np.float64],
-    repeat: int,
-    inner: NDArray[np.float64],
-    width: NDArray[np.float64],
-    ends: NDArray[np.float64],
-    steps: NDArray[np.float64],
-) -> None:
-    """Write what is known of the words' layers, and of their scales, for entries from `first` on."""
-    done = 0
-    while done < seen.size:
-        row = (first + done) // repeat
-        until = min((row + 1) * repeat - first, seen.size)
-        scale, some, their_ends, their_steps = scales[row], seen[done:until], ends[done:until], steps[done:until]
-        for j in range(some.size):
-            layer = some[j] & _LAYER
-            their_ends[j], their_steps[j] = inner[layer], width[layer] * scale
-        done = until
-
-
-@strict
 def finish(
     drawn: NDArray[np.int64],
     start: int,
@@ -212,7 +156,7 @@ def finish(
             if k == _NOTHING:
                 word = words[at]
                 at += _ONE
-        minus = -((word >> _SIGN) & _ONE)
+        minus = -(word >> _SIGN)
         drawn[start + entry] = np.int64((k ^ minus) - minus)
         done, used = done + 1, int(np.int64(at))  # an unsigned one would turn `used` into a float
     return done, used
@@ -223,11 +167,11 @@ def _at_length(
     word: np.uint64, words: Words, at: np.uint64, m: np.uint64, shift: np.uint64, whole: Words, real: NDArray[Any]
 ) -> tuple[np.uint64, np.uint64]:
     """The same try with more words: the integer without its sign, or `_NOTHING`, and where the next try begins."""
-    strip, high = word & _LAYER, word & _U
+    strip, high = word & _LAYER, (~word if word >> _SIGN else word) << _ONE & _U
     sure = high < whole[0, strip]
     if strip != _ZERO or sure:
-        high |= words[at] >> np.uint64(55)
-        low, v = words[at] << np.uint64(9), words[at + _ONE]
+        high |= words[at] >> np.uint64(53)
+        low, v = words[at] << np.uint64(11), words[at + _ONE]
         at += np.uint64(2)
     else:
         strip = np.uint64(LAYERS) + _zeros(words[at], words[at + _ONE])
@@ -263,7 +207,8 @@ def _zeros(word: np.uint64, following: np.uint64) -> np.uint64:
 
 
 @cache
-def first_looks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def first_looks() -> NDArray[np.float64]:
     """For a first look: where a layer's U, in units of 2⁻⁵³, is surely below F, and its width in such units."""
     inner, width = tables()[0][:2, :LAYERS]
-    return (inner >> np.uint64(11)).astype(np.float64), width.astype(np.float64) * 2.0 ** -(53 + POINT)
+    ends, widths = (inner >> np.uint64(11)).astype(np.float64), width.astype(np.float64) * 2.0 ** -(53 + POINT)
+    return np.stack([ends, widths], axis=1)
