@@ -2,7 +2,7 @@
 
 Each stage runs alone, as a pass runs it, and the whole beside it, all in turns on one core:
 
-- *bits*: as many words of AES as the noise takes, and one in sixteen more for tries that a first word does not settle;
+- *bits*: as many words of AES as the noise takes, and one in 32 more for tries that a first word does not settle;
 - *noise*: those words made Gaussian integers; the bits are part of it;
 - *examples*: rows read, checked, and scaled down where they are too long;
 - *noise given*: the whole stream, but handed integers that were drawn before.
@@ -81,7 +81,7 @@ def given_noise(private: Private, rows: Task) -> Callable[[], object]:
 
 def bits(private: Private, rows: int) -> Callable[[], None]:
     size = private.calibrated.noise_for(None, 1, 1).size
-    words = [count * size + count * size // 16 for _, count in portions(private, rows)]
+    words = [count * size + count * size // 32 for _, count in portions(private, rows)]
     place = np.empty(2**14 + 2, dtype=np.uint64)  # as many as the sampler asks for at a time
 
     def work() -> None:

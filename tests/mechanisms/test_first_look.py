@@ -225,9 +225,9 @@ def test_a_long_way_compiled_again_is_the_same():
 
 
 FETCHES = {
-    "no word to spare": lambda words, size, bits: ziggurat._longer(words, size - 12, bits),
-    "three times as many": lambda words, size, bits: ziggurat._longer(words, 3 * size, bits),
-    "all at once": lambda words, size, bits: ziggurat._longer(words, 200_000, bits),
+    "no word to spare": lambda words, size, *rest: ziggurat._longer(words, size - 12, *rest),
+    "three times as many": lambda words, size, *rest: ziggurat._longer(words, 3 * size, *rest),
+    "all at once": lambda words, size, *rest: ziggurat._longer(words, 200_000, *rest),
 }
 
 

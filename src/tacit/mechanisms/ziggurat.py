@@ -93,26 +93,29 @@ def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int
     """
     drawn = np.empty(scales.size * repeat, dtype=np.int64)
     as_words, rectangles, words = scales.view(np.uint64), tables(), np.empty(0, dtype=np.uint64)
+    most = min(GROUP, drawn.size)
+    place = np.empty(most + most // 32 + 2 * _MOST + 2, dtype=np.uint64)  # always the same: fresh memory is slow
     for start in range(0, drawn.size, GROUP):
         count = min(GROUP, drawn.size - start)
-        words = _longer(words, count + count // 32 + 2 * _MOST, bits)
+        words = _longer(words, count + count // 32 + 2 * _MOST, bits, place)
         left = look(drawn, start, scales, repeat, words[:count], first_looks())
         done, used = 0, count
         while True:
             done, used = finish(drawn, start, left, done, as_words, repeat, words, used, *rectangles)
             if done == left.size:
                 break
-            words = _longer(words, words.size + GROUP, bits)
+            words = _longer(words, words.size + GROUP, bits, place)
         words = words[used:]
     return drawn
 
 
-def _longer(words: Words, size: int, bits: Bits) -> Words:
-    """These words and those that follow them, `size` in all or more."""
-    out = np.empty(max(size, words.size) + 2, dtype=np.uint64)
+def _longer(words: Words, size: int, bits: Bits, place: Words) -> Words:
+    """These words and those that follow them, `size` in all or more; in this place, if it has room for two more."""
+    size = max(size, words.size)
+    out = place if size + 2 <= place.size else np.empty(size + 2, dtype=np.uint64)
     out[: words.size] = words
-    bits(out.size - 2 - words.size, out[words.size :])
-    return out[:-2]
+    bits(size - words.size, out[words.size :])
+    return out[:size]
 
 
 def _upper_half(context: Any, a: Any, b: Any) -> Any:
