@@ -19,7 +19,7 @@ ONE_BUFFER, LEADER_BUFFER = (
     ("qftl, ball", "blt, one buffer", "every"),
     ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
 )
-ENDLESS = ("qftl, ball", "anytime", "every")
+ENDLESS, RARE = ("qftl, ball", "anytime", "every"), ("qftl, one hot, ball", "blt", "at")
 ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
 THROUGH_ROOT, KINKED = ("ftrl, hinge, ball", "root", "every 7"), ("ftl, hinge, space", "gaussian", "at")
 LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
@@ -53,6 +53,7 @@ CASES = [
 CASES += [
     LEADER_BUFFER,
     ENDLESS,
+    RARE,
     ANYTIME,
     FTRL,
     THROUGH_ROOT,
@@ -134,10 +135,10 @@ STEPS = {
     "a pull that does not fade": (", strength * t**-0.25", ", strength", FADING),
     "the other step": ("t / 2.0 if kind == PRINTED else t + delay", "t + delay", PRINTED),
     "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
-    "a release that is not made up for": ("_catch_up(domain, x, hidden, done, due)\n\n", "done\n\n", IGD),
+    "a release that is not made up for": ("_catch_up(domain, z, hidden, done, due)\n\n", "done\n\n", IGD),
     "a release that is lost at the border": ("            due = done < len(rounds)", "            due = False", IGD),
-    "an iterate that leans before it is shown": ("_catch_up(domain, x, hidden, done, due), False", "done, due", FAR),
-    "a centre that does not pull": ("_lean(how, x, t + i + 1, centre)", "pass", FAR),
+    "an iterate that leans before it is shown": ("_catch_up(domain, z, hidden, done, due), False", "done, due", FAR),
+    "a centre that does not pull": ("_lean(how, z, t + i + 1, centre)", "pass", FAR),
     "a centre that does not pull in between": ("_lean(how, x, t, centre)", "pass", ("mean of far", *FAR[1:])),
 }
 LOSSES = {
@@ -154,6 +155,7 @@ QUADRATIC = {
     "a lost weight": (" / weight", "", QFTL),
     "a ridge of another round": ("_unpack(noisy[k], ridges[k], L)", "_unpack(noisy[k], ridges[0], L)", BLT),
     "sums that go on": ("total[:] = 0.0", "pass", BLT),
+    "factors that grow": ("np.trunc(entries[i]", "np.rint(entries[i]", RARE),
 }
 LEADER = {
     "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import tacit.kernels.dots
 import tacit.kernels.steps
 from kernels import exact
 from kernels.plain import plain_kernels
@@ -45,10 +46,10 @@ def examples(problem, rng, count):
 
 def moved(learner, x, i, v, y):
     """One compiled step."""
-    code, x = learner.coded, x.copy()
+    code, room = learner.coded, tacit.kernels.dots.with_room(x)
     problem = code.how, code.loss, code.domain, code.steepest
-    tacit.kernels.steps.step(*problem, x, i, v[None, :], 0, float(y), code.centre)
-    return x
+    tacit.kernels.steps.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
+    return room[: len(x)]
 
 
 @pytest.mark.parametrize("domain", SETS)

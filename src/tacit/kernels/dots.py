@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels.compiling import inlined, summing
+from tacit.kernels.compiling import compiled, inlined, summing
 from tacit.kernels.lanes import LANES, add_up, put, take, zeros
 
 
@@ -20,6 +20,18 @@ def dot(a: Any, b: Any) -> float:
     for j in range(len(a)):
         total += a[j] * b[j]
     return total
+
+
+@compiled
+def with_room(x: Any) -> Any:
+    """A copy that goes on with zeros, so that only whole vectors are written to it.
+
+    A processor hands on at once what it has written to who reads it next, but not where it was a part of a vector.
+    """
+    room = np.zeros(len(x) + LANES)
+    for j in range(len(x)):
+        room[j] = x[j]
+    return room
 
 
 @inlined
@@ -54,11 +66,11 @@ def along(V: Any, i: int, x: Any, first: int) -> float:
 
 @inlined
 def dots(V: Any, i: int, x: Any) -> tuple[float, float]:
-    """`v·v` and `v·x` for row i."""
-    count, squared, along = len(x), zeros(), zeros()
+    """`v·v` and `v·x` for row i; x has room."""
+    count, squared, along = V.shape[1], zeros(), zeros()
     for j in range(0, count, LANES):
-        v = take(V, i * V.shape[1] + j, count - j)
-        squared, along = squared + v * v, along + v * take(x, j, count - j)
+        v = take(V, i * count + j, count - j)
+        squared, along = squared + v * v, along + v * take(x, j, LANES)
     return add_up(squared), add_up(along)
 
 
@@ -74,11 +86,11 @@ def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
 
 @inlined
 def shrink_and_move(x: Any, shrink: float, ahead: float, V: Any, i: int) -> float:
-    """Makes x `shrink·x + ahead·v` for row i, and returns the square of its length."""
-    count, squared = len(x), zeros()
+    """Makes x, which has room, `shrink·x + ahead·v` for row i, and returns the square of its length."""
+    count, squared = V.shape[1], zeros()
     for j in range(0, count, LANES):
-        moved = take(x, j, count - j) * shrink + take(V, i * V.shape[1] + j, count - j) * ahead
-        put(x, j, count - j, moved)
+        moved = take(x, j, LANES) * shrink + take(V, i * count + j, count - j) * ahead
+        put(x, j, LANES, moved)
         squared = squared + moved * moved
     return add_up(squared)
 

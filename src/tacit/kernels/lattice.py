@@ -44,7 +44,7 @@ def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
 @inlined
 def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> float:
     """The same for one row, with row k of the noise, into row k; the square of its length in steps."""
-    count, per_step, squared = len(row), 1.0 / step, zeros()
+    count, per_step, squared = out.shape[1], 1.0 / step, zeros()
     for j in range(0, count, LANES):
         left, at = count - j, k * count + j
         whole = floor(between(numbers(take(row, j, left)), -largest, largest) * per_step + 0.5) + take(noise, at, left)

@@ -14,6 +14,16 @@ from tacit.kernels.sets import project
 
 
 @compiled
+def whole(V: Any, per_unit: float, out: Any) -> Any:
+    """Rows times `per_unit`, cut towards zero, at the start of `out`."""
+    out = out[: len(V)]
+    entries, places = V.ravel(), out.ravel()
+    for i in range(len(entries)):
+        places[i] = np.trunc(entries[i] * per_unit)
+    return out
+
+
+@compiled
 def sums(V: Any, Y: Any, t: int, rounds: Any) -> tuple[Any, Any]:
     """What came up to and between these rounds, a row each, and what came after the last.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.kernels.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
 from tacit.kernels.compiling import compiled, inlined
-from tacit.kernels.dots import after_step, after_step_in_box, along, dots, shrink_and_move
+from tacit.kernels.dots import after_step, after_step_in_box, along, dots, shrink_and_move, with_room
 from tacit.kernels.lattice import hide
 from tacit.kernels.losses import prox, slope
 from tacit.kernels.sets import project, project_row
@@ -43,16 +43,18 @@ def iterates(
 
     From round `first` on, iterates are added up in `total`, if it is not empty, and rows are the totals instead.
     """
-    rows, done = np.empty((len(rounds), len(x))), 0
+    rows, done, z = np.empty((len(rounds), len(x))), 0, with_room(x)
     for i in range(len(y)):
-        step(how, loss, domain, steepest, x, t + i + 1, V, i, y[i], centre)
+        step(how, loss, domain, steepest, z, t + i + 1, V, i, y[i], centre)
         if len(total) > 0 and t + i + 1 >= first:
             for j in range(len(x)):
-                total[j] += x[j]
+                total[j] += z[j]
         if done < len(rounds) and rounds[done] == t + i + 1:
             for j in range(len(x)):
-                rows[done, j] = total[j] if len(total) > 0 else x[j]
+                rows[done, j] = total[j] if len(total) > 0 else z[j]
             done += 1
+    for j in range(len(x)):
+        x[j] = z[j]
     return rows
 
 
@@ -75,19 +77,21 @@ def releases(
     points: Any,
 ) -> int:
     """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
-    hidden = steps, magnitude, noise, noisy, points
+    hidden, z = (steps, magnitude, noise, noisy, points), with_room(x)
     i, done, due, leans = 0, 0, False, how[0] == FADING and _anywhere(centre)
     while i < len(y):
         if leans:
-            done, due = _catch_up(domain, x, hidden, done, due), False
-            _lean(how, x, t + i + 1, centre)
+            done, due = _catch_up(domain, z, hidden, done, due), False
+            _lean(how, z, t + i + 1, centre)
         until = i + 1 if leans else len(y)
-        i, done, due, coming = _inside_the_set(how, loss, domain, x, t, V, y, i, until, rounds, hidden, done, due)
+        i, done, due, coming = _inside_the_set(how, loss, domain, z, t, V, y, i, until, rounds, hidden, done, due)
         if i < until:
-            _feel(coming, loss, domain, steepest, x, V, i, y[i])
+            _feel(coming, loss, domain, steepest, z[: len(x)], V, i, y[i])
             i += 1
             due = done < len(rounds) and rounds[done] == t + i
-    return _catch_up(domain, x, hidden, done, due)
+    for j in range(len(x)):
+        x[j] = z[j]
+    return _catch_up(domain, z, hidden, done, due)
 
 
 @compiled
@@ -120,7 +124,7 @@ def _inside_the_set(
             length = hide(x, steps[done], magnitude, noise, noisy, done)
             project_row(domain[0], domain[1], domain[2], noisy, done, steps[done], length, points)
             done += 1
-        if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x):
+        if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x, V.shape[1]):
             return i, done, False, coming
         due = done < len(rounds) and rounds[done] == t + i + 1
     return until, done, due, coming
@@ -149,12 +153,12 @@ def step(
     y: float,
     centre: Any,
 ) -> None:
-    """The step on row i, the t-th example, counted from 1; changes `x`."""
+    """The step on row i, the t-th example, counted from 1; changes `x`, which has room."""
     if how[0] == FADING:
         _lean(how, x, t, centre)
     coming = _foreseen(how, loss, x, t, V, i, y)
-    if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x):
-        _feel(coming, loss, domain, steepest, x, V, i, y)
+    if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x, V.shape[1]):
+        _feel(coming, loss, domain, steepest, x[: V.shape[1]], V, i, y)
 
 
 @inlined
@@ -176,8 +180,8 @@ def _foreseen(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) -
     norm, before = dots(V, i, x)
     if not norm > 0.0:
         return shrink, 0.0, pull
-    start = shrink * before
-    return shrink, (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm, pull
+    start, per_norm = shrink * before, 1.0 / norm
+    return shrink, (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) * per_norm, pull
 
 
 @compiled
@@ -190,7 +194,7 @@ def _fading(strength: float, t: int) -> tuple[float, float]:
 def _lean(how: Code, x: Any, t: int, centre: Any) -> None:
     """Moves x so that shrinking it is what a ridge around the centre does: `x + (weight/total)·centre`."""
     total, weight = _fading(how[1], t)
-    for j in range(len(x)):
+    for j in range(len(centre)):
         x[j] += weight / total * centre[j]
 
 
@@ -217,13 +221,13 @@ def _feel(coming: Step, loss: Code, domain: Code, steepest: float, x: Any, V: An
 
 
 @inlined
-def _inside(domain: Code, squared: float, x: Any) -> bool:
-    """Whether a point with this square of its length lies in the set."""
+def _inside(domain: Code, squared: float, x: Any, d: int) -> bool:
+    """Whether a point of d entries, with this square of its length, lies in the set."""
     if domain[0] == WHOLE:
         return True
     if domain[0] == BALL:
         return squared <= domain[2] * domain[2]
-    for j in range(len(x)):
+    for j in range(d):
         if not domain[1] <= x[j] <= domain[2]:
             return False
     return True

@@ -38,13 +38,13 @@ def rounded(row: Array, magnitude: float) -> Array:
     return np.asarray(np.rint(np.clip(np.nan_to_num(row), -magnitude, magnitude) / step) * step)
 
 
-def in_units(factors: Array, magnitude: float, out: Array | None = None) -> Array:
-    """Factors of at most `magnitude` as whole numbers of `unit_of(magnitude)`, cut towards zero; `out` is a place.
+def in_units(factors: Array, magnitude: float) -> Array:
+    """Factors of at most `magnitude` as whole numbers of `unit_of(magnitude)`, cut towards zero.
 
     >>> in_units(np.array([0.3, -0.3]), 1.0)
     array([ 39321., -39321.])
     """
-    units = np.multiply(factors, 1.0 / unit_of(magnitude), out=out)
+    units = factors * (1.0 / unit_of(magnitude))
     return np.trunc(units, out=units)
 
 

@@ -17,7 +17,7 @@ from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable, positive
 from tacit.kernels import codes
 from tacit.learners.exact_sums import MOVES_ITS_OWN, in_units, product_bound, unit_of
-from tacit.learners.together import one_by_one, project_all
+from tacit.learners.together import project_all
 from tacit.problem.codes import set_code
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
@@ -109,17 +109,12 @@ class QFTL:
         """Whole products, added up since the last release: exactly, so in any order."""
         total = exact["sum"]
         for start in range(0, len(y), _MOST):
-            total = total + self._sum(X[start : start + _MOST], y[start : start + _MOST])
+            V, Y = self._factors(X[start : start + _MOST], y[start : start + _MOST])
+            total = total + self._row(V.T @ V, Y.T @ V)
         return {"sum": total}
 
-    def _sum(self, X: Array, y: Array) -> Integers:
-        """Whole products of as many examples as float64 adds up, a few at a time, which stay in a core's cache."""
-        p, place = self.problem, np.empty((min(len(y), _IN_CACHE), self.problem.width))
-        matrix, vectors = np.zeros((p.width, p.width)), np.zeros((p.outputs, p.width))
-        for start in range(0, len(y), _IN_CACHE):
-            V, Y = self._factors(X[start : start + _IN_CACHE], y[start : start + _IN_CACHE], place)
-            matrix += V.T @ V
-            vectors += Y.T @ V
+    def _row(self, matrix: Array, vectors: Array) -> Integers:
+        """Sums of whole products, of as many examples as float64 adds up."""
         return np.concatenate([matrix[self._upper], vectors.ravel()]).astype(np.int64)
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
@@ -143,12 +138,38 @@ class QFTL:
     def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """Compiled; where releases are rare, products of matrices."""
         if len(y) > min(8 * len(rounds), _MOST):
-            return one_by_one(self, exact, t, X, y, rounds)
+            return self._by_blocks(exact, t, X, y, rounds)
         from tacit.kernels import quadratic
 
         rows, rest = (part.astype(np.int64) for part in quadratic.sums(*self._factors(X, y), t, rounds))
         rows[0] += exact["sum"]
         return {"sum": rest}, rows * self._scale
+
+    def _by_blocks(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Products of matrices between releases."""
+        rows, start, total = np.empty((len(rounds), self.row_size)), 0, exact["sum"]
+        for k, end in enumerate(int(due) - t for due in rounds):
+            rows[k] = (total + self._sum(X[start:end], y[start:end])) * self._scale
+            start, total = end, self.start()["sum"]
+        return {"sum": total + self._sum(X[start:], y[start:])}, rows
+
+    def _sum(self, X: Array, y: Array) -> Integers:
+        """Whole products of all examples, added up; a few examples at a time, which stay in a core's cache."""
+        from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
+
+        from tacit.kernels.quadratic import whole
+
+        p, total = self.problem, self.start()["sum"]
+        place = np.empty((min(len(y), _IN_CACHE), p.width))
+        for first in range(0, len(y), _MOST):
+            matrix, vectors = np.zeros((p.width, p.width), order="F"), np.zeros((p.outputs, p.width))
+            for start in range(first, min(first + _MOST, len(y)), _IN_CACHE):
+                end = min(start + _IN_CACHE, first + _MOST)
+                V = whole(X[start:end], 1.0 / unit_of(p.norm_bound), place)
+                matrix = dsyrk(1.0, V.T, beta=1.0, c=matrix, overwrite_c=True)
+                vectors += in_units(self._targets(y[start:end]), self._label_bound).T @ V
+            total = total + self._row(matrix, vectors)
+        return total
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
@@ -167,11 +188,12 @@ class QFTL:
         pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self._w**2)) / p.radius
         return p.ridge * t + self.extra_ridge + pull * noise_sd + _LEAST
 
-    def _factors(self, X: Array, y: Array, place: Array | None = None) -> tuple[Array, Array]:
-        """Features, and a row of labels for each example, as whole numbers; `place` is for the features."""
-        targets = self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
-        out = None if place is None else place[: len(y)]
-        return in_units(X, self.problem.norm_bound, out), in_units(targets, self._label_bound)
+    def _factors(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Features, and a row of labels for each example, as whole numbers."""
+        return in_units(X, self.problem.norm_bound), in_units(self._targets(y), self._label_bound)
+
+    def _targets(self, y: Array) -> Array:
+        return self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
 
     @cached_property
     def _upper(self) -> tuple[Any, Any]:
