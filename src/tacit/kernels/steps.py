@@ -78,7 +78,9 @@ def releases(
 ) -> int:
     """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
     hidden, z = (steps, magnitude, noise, noisy, points), with_room(x)
-    i, done, due, leans = 0, 0, False, how[0] == FADING and _anywhere(centre)
+    leans = how[0] == FADING and _anywhere(centre)
+    none = len(y) - len(y)  # a loop would be compiled for a 0 that is written as such, and again for what follows
+    i, done, due = none, none, none > 0
     while i < len(y):
         if leans:
             done, due = _catch_up(domain, z, hidden, done, due), False

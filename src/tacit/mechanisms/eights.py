@@ -52,9 +52,11 @@ def look(
         if seen.size < _AT_ONCE:
             unsettled[eights:] = 0
         if more:
-            some[:more] = seen[8 * eights :]
+            for i in range(more):  # not by one assignment, which takes seconds to compile
+                some[i] = seen[8 * eights + i]
             unsettled[eights] = _eight(some, 0, theirs[8 * eights :], pairs, found) & ((1 << more) - 1)
-            out[8 * eights :] = found[:more]
+            for i in range(more):
+                out[8 * eights + i] = found[i]
         masks = unsettled.view(np.uint64)
         for j in range(masks.size):
             mask = masks[j]
