@@ -155,7 +155,7 @@ QUADRATIC = {
     "a lost weight": (" / weight", "", QFTL),
     "a ridge of another round": ("_unpack(noisy[k], ridges[k], L)", "_unpack(noisy[k], ridges[0], L)", BLT),
     "sums that go on": ("total[:] = 0.0", "pass", BLT),
-    "factors that grow": ("np.trunc(entries[i]", "np.rint(entries[i]", RARE),
+    "factors that grow": ("np.trunc(", "np.rint(", RARE),
 }
 LEADER = {
     "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),

@@ -14,13 +14,11 @@ from tacit.kernels.sets import project
 
 
 @compiled
-def whole(V: Any, per_unit: float, out: Any) -> Any:
-    """Rows times `per_unit`, cut towards zero, at the start of `out`."""
-    out = out[: len(V)]
-    entries, places = V.ravel(), out.ravel()
-    for i in range(len(entries)):
-        places[i] = np.trunc(entries[i] * per_unit)
-    return out
+def whole(V: Any, per_unit: float, out: Any) -> None:
+    """Rows times `per_unit`, cut towards zero, into the first rows and columns of `out`."""
+    for i in range(V.shape[0]):
+        for j in range(V.shape[1]):
+            out[i, j] = np.trunc(V[i, j] * per_unit)
 
 
 @compiled

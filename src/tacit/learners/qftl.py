@@ -154,21 +154,24 @@ class QFTL:
         return {"sum": total + self._sum(X[start:], y[start:])}, rows
 
     def _sum(self, X: Array, y: Array) -> Integers:
-        """Whole products of all examples, added up; a few examples at a time, which stay in a core's cache."""
+        """Whole products of all examples, added up; a few at a time, which stay in a core's cache.
+
+        Labels stand beside features, so that all products are those of one matrix, of which half is computed.
+        """
         from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
 
         from tacit.kernels.quadratic import whole
 
-        p, total = self.problem, self.start()["sum"]
-        place = np.empty((min(len(y), _IN_CACHE), p.width))
+        d, total = self.problem.width, self.start()["sum"]
+        both = np.empty((min(len(y), _IN_CACHE), d + self.problem.outputs))
         for first in range(0, len(y), _MOST):
-            matrix, vectors = np.zeros((p.width, p.width), order="F"), np.zeros((p.outputs, p.width))
+            products = np.zeros((both.shape[1], both.shape[1]), order="F")
             for start in range(first, min(first + _MOST, len(y)), _IN_CACHE):
-                end = min(start + _IN_CACHE, first + _MOST)
-                V = whole(X[start:end], 1.0 / unit_of(p.norm_bound), place)
-                matrix = dsyrk(1.0, V.T, beta=1.0, c=matrix, overwrite_c=True)
-                vectors += in_units(self._targets(y[start:end]), self._label_bound).T @ V
-            total = total + self._row(matrix, vectors)
+                end = min(start + _IN_CACHE, first + _MOST, len(y))
+                whole(X[start:end], 1.0 / unit_of(self.problem.norm_bound), both)
+                both[: end - start, d:] = in_units(self._targets(y[start:end]), self._label_bound)
+                products = dsyrk(1.0, both[: end - start].T, beta=1.0, c=products, overwrite_c=True)
+            total = total + self._row(products[:d, :d], products[:d, d:].T)
         return total
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
