@@ -68,7 +68,7 @@ def _read(path: Path, made_of: str) -> Rows:
 
 
 def _write(path: Path, made_of: str, rows: Rows) -> None:
-    """Not at once: who reads half of it finds a broken seal."""
+    """Writes the rows under their seal; not at once, as who reads half of it finds a broken seal."""
     text = "".join(" ".join(map(float.hex, row)) + "\n" for row in rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{_seal(path.name, made_of, text)}\n{text}", encoding="ascii", newline="\n")

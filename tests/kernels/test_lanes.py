@@ -99,8 +99,9 @@ def test_each_number_becomes_what_it_becomes_in_plain_python(values):
     np.testing.assert_array_equal(out, np.rint(values))
     cleaned(values, out)
     np.testing.assert_array_equal(out, lanes.numbers(values))
-    cut(lanes.numbers(values), -1.0, 2.0, out)
-    np.testing.assert_array_equal(out, np.clip(lanes.numbers(values), -1.0, 2.0))
+    cut(values, -1.0, 2.0, out)
+    np.testing.assert_array_equal(out, lanes.between(values, -1.0, 2.0))
+    np.testing.assert_array_equal(out, np.clip(np.where(np.isnan(values), -1.0, values), -1.0, 2.0))
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=16, max_size=16), st.floats(-1e9, 1e9))
@@ -110,6 +111,13 @@ def test_sums_and_products_are_those_of_each_lane(values, number):
     combined(a, b, number, out)
     expected = [f(a, other) for other in (b, number) for f in (operator.add, operator.mul)]
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_nothing_but_doubles_is_written_to(kind):
+    """Other arrays have other bits, and float32 too little room."""
+    with pytest.raises(Exception, match="put"):
+        written(np.zeros(16, dtype=kind), 0, 8, np.ones(LANES))
 
 
 def test_arrays_that_are_not_contiguous_are_refused():

@@ -112,17 +112,18 @@ COMPRESSED = {
 }
 LATTICE = {
     "no noise": (" + take(noise, at, left)", "", IGD),
-    "no noise on sums": (" + noise[k, j]) * step[k]", ") * step[k]", ENDLESS),
+    "no noise on sums": (" + take(noise, at, left)", "", ENDLESS),
     "rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", IGD),
 }
 STRATEGIES = {
-    "a stale buffer": ("buffers[i, j] = a * u + x", "buffers[i, j] = a * u", BLT),
-    "a buffer that does not fade": ("decay * buffers[i, j] + row[j]", "buffers[i, j] + row[j]", ONE_BUFFER),
-    "a buffer that is left out": ("p * u + q * v + r * w + s * z", "p * u + q * v + r * w", BLT),
-    "a sum that starts anew": ("total[j] += row[j]", "total[j] = row[j]", ENDLESS),
-    "a hidden sum that starts anew": ("total[j] += hidden[j]", "total[j] = hidden[j]", BLT),
-    "a sum that is not hidden": (" + noise[k, j]) * step", ") * step", BLT),
-    "hidden rows are rounded down": ("value * per_step + 0.5", "value * per_step", BLT),
+    "a stale buffer": ("old * decays[i] + row", "old * decays[i]", BLT),
+    "a buffer that does not fade": ("old * decays[i] + row", "old + row", ONE_BUFFER),
+    "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
+    "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
+    "a sum that starts anew": ("take(total, j, size - j) + row", "row", ENDLESS),
+    "a hidden sum that starts anew": ("take(total, j, left) + hidden", "hidden", BLT),
+    "a sum that is not hidden": (" + take(noise, at, left)", "", BLT),
+    "hidden rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
@@ -146,7 +147,7 @@ LOSSES = {
     "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
-    "a ball of the wrong size": ("high / unit / math.sqrt(length)", "1.0 / unit / math.sqrt(length)", IGD),
+    "a ball of the wrong size": ("high / unit / math.sqrt(squared)", "1.0 / unit / math.sqrt(squared)", IGD),
     "a box without a floor": ("min(max(x[j], low), high)", "min(x[j], high)", GIGA),
     "a box without a floor for points": ("least, most = low, high", "most = high", GIGA),
 }
@@ -169,10 +170,7 @@ LEADER = {
         "here[p])] += entry",
         SPARSE_FTRL,
     ),
-    "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
-    "a buffer of a leader that is left out": ("out + old * weights[i]", "out", LEADER_BUFFER),
-    "gradients off their lattice": ("+ entries * lattice", "+ entries", FTRL),
-    "a box without a floor for leaders": ("least, most = domain[1], domain[2]", "most = domain[2]", FTRL),
+    "gradients off their lattice": ("+ multiples * lattice", "+ multiples", FTRL),
     "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
 }
 SCORES = {

@@ -1,8 +1,8 @@
 """How loops are compiled.
 
-A product and a sum may be fused into one rounding. Nothing else is relaxed but, in loops that only add up, the order of
-the terms, which every error bound of the package allows: elsewhere `a/b*c` may overflow in another order, and
-comparisons with NaN and infinity must mean what they say.
+A product and a sum may be fused into one rounding. Nothing else is relaxed but, in loops that only add up and in
+`lanes.add_up`, the order of the terms, which every error bound of the package allows: elsewhere `a/b*c` may overflow in
+another order, and comparisons with NaN and infinity must mean what they say.
 
 Compiled code is kept on disk, and a loop's holds that of the loops it calls. Numba looks only at a loop's own file to
 see whether it has changed; so that a change to one file is never answered with old code from another, the stamp here is
@@ -24,7 +24,7 @@ with uncollected():
 
     if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         with global_compiler_lock:
-            cpu_target.target_context.refresh()  # what the first call of a loop would begin with
+            cpu_target.target_context.refresh()  # or the first call of a loop would, with the collector at work
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 

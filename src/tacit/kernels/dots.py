@@ -1,4 +1,4 @@
-"""Inner products: the one place where terms are added in any order.
+"""Inner products, and what is done on the way to them. Terms are added in any order here and in `lanes.add_up` alone.
 
 Rows of a matrix are named by number where they can be: to cut one out may take longer than to add it up.
 """
@@ -26,7 +26,7 @@ def dot(a: Any, b: Any) -> float:
 def with_room(x: Any) -> Any:
     """A copy that goes on with zeros, so that only whole vectors are written to it.
 
-    A processor hands on at once what it has written to who reads it next, but not where it was a part of a vector.
+    What is read right after a whole vector was written is there at once; after a part of one was, it is waited for.
     """
     room = np.zeros(len(x) + LANES)
     for j in range(len(x)):
@@ -76,7 +76,7 @@ def dots(V: Any, i: int, x: Any) -> tuple[float, float]:
 
 @summing
 def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
-    """The same for a vector v that is 0 but in these columns, and entries of `x` from the first on."""
+    """`v·v` and `v·x` for a vector v that is 0 but in these columns, and entries of `x` from the first on."""
     squared, along = 0.0, 0.0
     for p in range(len(columns)):
         squared += v[p] * v[p]

@@ -4,8 +4,9 @@ Of a loop over 54 numbers a compiler makes steps of 32, of 4 and of 1, and sums 
 between them. Here that row is seven vectors, of which the last has two places left. In plain Python a vector is an
 array of eight, in compiled code one of LLVM's, for which every processor has instructions of some width.
 
-Arrays are contiguous, and places in them are counted from the start of their first row. A product and a sum may be
-fused into one rounding, as everywhere in compiled code; only `add_up` is free to choose an order.
+Arrays are contiguous, and places in them are counted from the start of their first row; nobody checks that they are
+inside. A number stands to the right of a vector, `v * 2.0`. A product and a sum may be fused into one rounding, as
+everywhere in compiled code; only `add_up` is free to choose an order.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import lower_builtin, models, register_model, type_callable
 from numpy.typing import NDArray
 
@@ -51,8 +51,9 @@ def add_up(lanes: Lanes) -> float:
 
 
 def between(lanes: Lanes, least: float, most: float) -> Lanes:
-    """Numbers cut to [least, most]."""
-    return np.minimum(np.maximum(lanes, least), most)
+    """Numbers cut to [least, most]; `least` in place of what is not a number."""
+    lanes = np.where(lanes > least, lanes, least)
+    return np.where(lanes < most, lanes, most)
 
 
 def numbers(lanes: Lanes) -> Lanes:
@@ -70,7 +71,7 @@ def rint(lanes: Lanes) -> Lanes:
     return np.rint(lanes)
 
 
-# ---- the same in LLVM's language ----------------------------------------------------------------------------------
+# The same in LLVM's terms.
 
 
 class _Lanes(types.Type):
@@ -92,7 +93,7 @@ class _Vector(models.PrimitiveModel):
 
 
 type_callable(take)(lambda context: lambda array, at, left: _LANES if _contiguous(array) else None)
-type_callable(put)(lambda context: lambda array, at, left, lanes: types.none if _contiguous(array) else None)
+type_callable(put)(lambda context: lambda array, at, left, lanes: types.none if _writable(array) else None)
 type_callable(zeros)(lambda context: lambda: _LANES)
 type_callable(add_up)(lambda context: lambda lanes: types.float64)
 type_callable(between)(lambda context: lambda lanes, least, most: _LANES)
@@ -106,10 +107,15 @@ def _contiguous(array: Any) -> bool:
     return isinstance(array, types.Array) and array.layout == "C" and array.dtype in _KINDS
 
 
+def _writable(array: Any) -> bool:
+    """Lanes are written as they are: into float64 alone."""
+    return _contiguous(array) and array.dtype == types.float64
+
+
 @lower_builtin(take, types.Array, types.Integer, types.Integer)
 def _take(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     kind, name = _KINDS[signature.args[0].dtype]
-    place, left = _pointer(context, builder, signature, args, kind), args[2]
+    place, left = _address(context, builder, signature, args, kind), args[2]
     with builder.if_else(_enough(builder, left)) as (enough, fewer):
         with enough:
             all_of_them = builder.load(place)
@@ -130,7 +136,7 @@ def _take(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @lower_builtin(put, types.Array, types.Integer, types.Integer, _Lanes)
 def _put(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    place, left, lanes = _pointer(context, builder, signature, args, _REALS), args[2], args[3]
+    place, left, lanes = _address(context, builder, signature, args, _REALS), args[2], args[3]
     with builder.if_else(_enough(builder, left)) as (enough, fewer):
         with enough:
             builder.store(lanes, place).align = _aligned(_REALS)
@@ -187,8 +193,8 @@ for _other in (_Lanes, types.Float):
     lower_builtin(operator.mul, _Lanes, _other)(_each("fmul"))
 
 
-def _pointer(context: Any, builder: Any, signature: Any, args: Any, kind: Any) -> Any:
-    """To the place in the array."""
+def _address(context: Any, builder: Any, signature: Any, args: Any, kind: Any) -> Any:
+    """Of a place in the array."""
     data = context.make_array(signature.args[0])(context, builder, args[0]).data
     return builder.bitcast(builder.gep(data, [args[1]]), kind.as_pointer())
 
@@ -215,4 +221,4 @@ def _everywhere(builder: Any, number: Any) -> Any:
 
 def _llvm(builder: Any, name: str, returns: Any, *takes: Any) -> Any:
     """One of LLVM's own functions."""
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(returns, takes), f"llvm.{name}")
+    return builder.module.declare_intrinsic(f"llvm.{name}", (), ir.FunctionType(returns, takes))

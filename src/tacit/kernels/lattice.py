@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -30,17 +29,6 @@ def kept(rows: Any, largest: Any) -> Any:
     return out
 
 
-@compiled
-def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
-    """The nearest multiples of each row's step, of entries kept within `largest`, and as many steps of noise more."""
-    out = np.empty(rows.shape)
-    for k in range(rows.shape[0]):
-        per_step = 1.0 / step[k]
-        for j in range(rows.shape[1]):
-            out[k, j] = (_to_step(rows[k, j], per_step, largest) + noise[k, j]) * step[k]
-    return out
-
-
 @inlined
 def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> float:
     """The same for one row, with row k of the noise, into row k; the square of its length in steps."""
@@ -54,10 +42,12 @@ def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) ->
 
 
 @compiled
-def _to_step(value: float, per_step: float, largest: float) -> float:
-    """The nearest whole number of steps; 0 for what is not a number."""
-    value = value if value == value else 0.0
-    return math.floor(min(max(value, -largest), largest) * per_step + 0.5)
+def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
+    """The nearest multiples of each row's step, of entries kept within `largest`, and as many steps of noise more."""
+    out = np.empty(rows.shape)
+    for k in range(rows.shape[0]):
+        hide(rows[k], step[k], largest, noise, out, k)
+    return out
 
 
 @compiled

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from tacit.kernels import tree
-from tacit.kernels.codes import BALL, BOX, MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
+from tacit.kernels.blt import remembered
+from tacit.kernels.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
 from tacit.kernels.compiling import compiled, inlined
 from tacit.kernels.dots import along, dots_at
 from tacit.kernels.lanes import LANES, add_up, between, floor, put, rint, take, zeros
 from tacit.kernels.losses import slope
 from tacit.kernels.scores import multi_hinge, softmax, target
-from tacit.kernels.sets import project
+from tacit.kernels.sets import nearest, project
 
 
 @compiled
@@ -57,17 +58,17 @@ def through_blt(
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < len(rounds) and rounds[done] == t + i + 1:
-            scaled = largest[done], inner / steps[done], steps[done] / inner
+            lattice_of_row = largest[done], inner / steps[done], steps[done] / inner
             sums = encoder, decoder, running, past, epoch
-            squared = _hide(scaled, total, noise, noisy, done, sums, -1.0 / strides[done], point)
-            settle(domain, squared, point, done, points)
+            squared = _hide(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
+            _settle(domain, squared, point, done, points)
             done += 1
     return done
 
 
 @inlined
 def _hide(
-    scaled: tuple[float, float, float],
+    lattice_of_row: tuple[float, float, float],
     total: Any,
     noise: Any,
     noisy: Any,
@@ -78,9 +79,10 @@ def _hide(
 ) -> float:
     """Writes the noisy sum of row k, and `scale` times that into `point`: the square of its length.
 
-    All that is done to a coordinate is done to it at once; `total` is 0 afterwards.
+    `lattice_of_row` is its largest entry, steps a unit, and units a step. All that is done to a coordinate is done to
+    it at once; `total` is 0 afterwards.
     """
-    most, to_steps, from_steps = scaled
+    most, to_steps, from_steps = lattice_of_row
     encoder, decoder, running, past, epoch = sums
     size, squared = len(total), zeros()
     for j in range(0, size, LANES):
@@ -96,22 +98,10 @@ def _hide(
         if len(past) > 0:
             added = added + take(past, j, left)
         put(noisy, k * size + j, left, added)
-        scaled_sum = added * scale
-        put(point, j, left, scaled_sum)
-        squared = squared + scaled_sum * scaled_sum
+        led = added * scale
+        put(point, j, left, led)
+        squared = squared + led * led
     return add_up(squared)
-
-
-@inlined
-def remembered(strategy: Any, row: Any, j: int) -> Any:
-    """`Σ weights_i·buffers_i` at a place of a row; moves the buffers on."""
-    decays, weights, buffers = strategy
-    size, out = buffers.shape[1], zeros()
-    for i in range(len(decays)):
-        old = take(buffers, i * size + j, size - j)
-        out = out + old * weights[i]
-        put(buffers, i * size + j, size - j, old * decays[i] + row)
-    return out
 
 
 @compiled
@@ -170,22 +160,20 @@ def decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: 
     """The point of row k, in place of the last one, and into row k."""
     size, scale, squared = len(point), -1.0 / stride, zeros()
     for j in range(0, size, LANES):
-        scaled_sum = take(noisy, k * size + j, size - j) * scale
-        put(point, j, size - j, scaled_sum)
-        squared = squared + scaled_sum * scaled_sum
-    settle(domain, add_up(squared), point, k, points)
+        led = take(noisy, k * size + j, size - j) * scale
+        put(point, j, size - j, led)
+        squared = squared + led * led
+    _settle(domain, add_up(squared), point, k, points)
 
 
 @inlined
-def settle(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
+def _settle(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
     """Moves a point to the nearest one of the set, by the square of its length, and into row k."""
-    size, scale, least, most = len(point), 1.0, -math.inf, math.inf
-    if domain[0] == BOX:
-        least, most = domain[1], domain[2]
     if not squared < math.inf:
         project(domain[0], domain[1], domain[2], point)
-    elif domain[0] == BALL and squared > domain[2] * domain[2]:
-        scale = domain[2] / math.sqrt(squared)
+        squared = 0.0
+    size = len(point)
+    scale, least, most = nearest(domain[0], domain[1], domain[2], 1.0, squared)
     for j in range(0, size, LANES):
         lanes = between(take(point, j, size - j) * scale, least, most)
         put(point, j, size - j, lanes)
@@ -225,8 +213,8 @@ def add_gradient(
         for row in range(len(scores)):
             steep = scores[row]
             for j in range(0, d, LANES):
-                entries = rint(between(take(dense, i * d + j, d - j) * steep, -most, most) * per_lattice)
-                put(total, row * d + j, d - j, take(total, row * d + j, d - j) + entries * lattice)
+                multiples = rint(between(take(dense, i * d + j, d - j) * steep, -most, most) * per_lattice)
+                put(total, row * d + j, d - j, take(total, row * d + j, d - j) + multiples * lattice)
 
 
 @compiled

@@ -12,7 +12,7 @@ from tacit.kernels.codes import ABSOLUTE, HINGE, HUBER, LOGISTIC, QUANTILE, SQUA
 from tacit.kernels.compiling import compiled
 
 SHORT = 2.0**-9
-"""Pulls for which a series is exact enough."""
+"""The longest pull that `_short_pull` takes."""
 
 
 @compiled
@@ -123,7 +123,7 @@ def _short_pull(a: float, share: float) -> float:
 
 @compiled
 def _logistic_prox(z: float, step: float) -> float:
-    """Root of `f(w) = w - z - step·sigmoid(-w)` in [z, z + step]: Newton, ended by a bracket, then bisection.
+    """Root of `f(w) = w - z - step·sigmoid(-w)` in [z, z + step]: a series near z, else Newton in a bracket, bisection.
 
     As `f' ≥ 1` and `|f''| ≤ step/10`, a step of length l ends within `(step/20)·l²` of the root, up to rounding.
     """

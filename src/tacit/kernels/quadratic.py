@@ -15,7 +15,7 @@ from tacit.kernels.sets import project
 
 @compiled
 def whole(V: Any, per_unit: float, out: Any) -> None:
-    """Rows times `per_unit`, cut towards zero, into the first rows and columns of `out`."""
+    """Rows times `per_unit`, cut towards zero, into the first rows and columns of `out`: `exact_sums.in_units`."""
     for i in range(V.shape[0]):
         for j in range(V.shape[1]):
             out[i, j] = np.trunc(V[i, j] * per_unit)

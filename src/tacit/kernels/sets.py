@@ -34,14 +34,25 @@ def project(kind: int, low: float, high: float, x: Any) -> None:
             x[j] = min(max(x[j], low), high)
 
 
+@inlined
+def nearest(kind: int, low: float, high: float, unit: float, squared: float) -> tuple[float, float, float]:
+    """`(scale, least, most)`: the point next to x is `scale·x` cut to [least, most]; `squared` is `‖x/unit‖²`."""
+    scale, least, most = 1.0, -math.inf, math.inf
+    if kind == BALL and squared > (high / unit) ** 2:
+        scale = high / unit / math.sqrt(squared)
+    if kind == BOX:
+        least, most = low, high
+    return scale, least, most
+
+
 @compiled
 def project_all(kind: int, low: float, high: float, rows: Any) -> Any:
     """Every row's nearest point."""
     points = np.empty(rows.shape)
     for k in range(rows.shape[0]):
-        length = squared(rows, k, rows.shape[1]) if kind == BALL else 0.0
-        if length < math.inf:
-            project_row(kind, low, high, rows, k, 1.0, length, points)
+        square = squared(rows, k, rows.shape[1]) if kind == BALL else 0.0
+        if square < math.inf:
+            project_row(kind, low, high, rows, k, 1.0, square, points)
         else:
             for j in range(rows.shape[1]):  # not by one assignment, which takes seconds to compile
                 points[k, j] = rows[k, j]
@@ -50,12 +61,14 @@ def project_all(kind: int, low: float, high: float, rows: Any) -> Any:
 
 
 @inlined
-def project_row(kind: int, low: float, high: float, rows: Any, k: int, unit: float, length: float, points: Any) -> None:
-    """Row k's nearest point, into row k; `length` is the square of its length, in units, for a ball."""
-    d, scale, least, most = rows.shape[1], 1.0, -math.inf, math.inf
-    if kind == BALL and length > (high / unit) ** 2:
-        scale = high / unit / math.sqrt(length)
-    if kind == BOX:
-        least, most = low, high
+def project_row(
+    kind: int, low: float, high: float, rows: Any, k: int, unit: float, squared: float, points: Any
+) -> None:
+    """Row k's nearest point, into row k.
+
+    `squared` is the square of its length in units, for a ball, and finite: in steps of a lattice it cannot overflow.
+    """
+    d = rows.shape[1]
+    scale, least, most = nearest(kind, low, high, unit, squared)
     for j in range(0, d, LANES):
         put(points, k * d + j, d - j, between(take(rows, k * d + j, d - j) * scale, least, most))

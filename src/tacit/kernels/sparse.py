@@ -106,8 +106,8 @@ def releases(
     for k in range(len(rounds)):
         end = rounds[k] - t
         _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, end, work)
-        length = hide(x, steps[k], magnitude, noise, noisy, k)
-        project_row(domain[0], domain[1], domain[2], noisy, k, steps[k], length, points)
+        squared = hide(x, steps[k], magnitude, noise, noisy, k)
+        project_row(domain[0], domain[1], domain[2], noisy, k, steps[k], squared, points)
         start = end
     _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, len(y), work)
     return len(rounds)

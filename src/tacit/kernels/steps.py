@@ -1,6 +1,6 @@
 """Steps of learners that hand over iterates, example by example.
 
-Slow twins: `absorb` of `tacit.learners.igd.IGD`, of its subclass FadingIGD and of `tacit.learners.giga.GIGA`, and
+Slow twins: `absorb` of `tacit.learners.igd.IGD`, `tacit.learners.fading.FadingIGD` and `tacit.learners.giga.GIGA`, and
 `tacit.learners.implicit.prox_in_set`, whose docstring has the formulas.
 """
 
@@ -78,8 +78,8 @@ def releases(
 ) -> int:
     """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
     hidden, z = (steps, magnitude, noise, noisy, points), with_room(x)
-    leans = how[0] == FADING and _anywhere(centre)
-    none = len(y) - len(y)  # a loop would be compiled for a 0 that is written as such, and again for what follows
+    leans = how[0] == FADING and _is_off_zero(centre)
+    none = len(y) - len(y)  # not a literal 0, for which Numba would compile all loops once more
     i, done, due = none, none, none > 0
     while i < len(y):
         if leans:
@@ -88,7 +88,7 @@ def releases(
         until = i + 1 if leans else len(y)
         i, done, due, coming = _inside_the_set(how, loss, domain, z, t, V, y, i, until, rounds, hidden, done, due)
         if i < until:
-            _feel(coming, loss, domain, steepest, z[: len(x)], V, i, y[i])
+            _return_to_set(coming, loss, domain, steepest, z[: len(x)], V, i, y[i])
             i += 1
             due = done < len(rounds) and rounds[done] == t + i
     for j in range(len(x)):
@@ -118,13 +118,11 @@ def _inside_the_set(
     yet taken, so that a processor does both at once; and what happens rarely has no place in this loop, as a compiler
     would make room for it there.
     """
-    steps, magnitude, noise, noisy, points = hidden
     coming = 1.0, 0.0, 0.0
     for i in range(first, until):
-        coming = _foreseen(how, loss, x, t + i + 1, V, i, y[i])
+        coming = _free_step(how, loss, x, t + i + 1, V, i, y[i])
         if due:
-            length = hide(x, steps[done], magnitude, noise, noisy, done)
-            project_row(domain[0], domain[1], domain[2], noisy, done, steps[done], length, points)
+            _show(domain, x, hidden, done)
             done += 1
         if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x, V.shape[1]):
             return i, done, False, coming
@@ -135,11 +133,17 @@ def _inside_the_set(
 @compiled
 def _catch_up(domain: Code, x: Any, hidden: Any, done: int, due: bool) -> int:
     """Writes the release that is due, if one is: how many there are then."""
-    steps, magnitude, noise, noisy, points = hidden
     if due:
-        length = hide(x, steps[done], magnitude, noise, noisy, done)
-        project_row(domain[0], domain[1], domain[2], noisy, done, steps[done], length, points)
+        _show(domain, x, hidden, done)
     return done + 1 if due else done
+
+
+@inlined
+def _show(domain: Code, x: Any, hidden: Any, k: int) -> None:
+    """Writes x on its lattice, with noise, and the point of the set next to that, into row k."""
+    steps, magnitude, noise, noisy, points = hidden
+    squared = hide(x, steps[k], magnitude, noise, noisy, k)
+    project_row(domain[0], domain[1], domain[2], noisy, k, steps[k], squared, points)
 
 
 @inlined
@@ -158,13 +162,13 @@ def step(
     """The step on row i, the t-th example, counted from 1; changes `x`, which has room."""
     if how[0] == FADING:
         _lean(how, x, t, centre)
-    coming = _foreseen(how, loss, x, t, V, i, y)
+    coming = _free_step(how, loss, x, t, V, i, y)
     if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x, V.shape[1]):
-        _feel(coming, loss, domain, steepest, x[: V.shape[1]], V, i, y)
+        _return_to_set(coming, loss, domain, steepest, x[: V.shape[1]], V, i, y)
 
 
 @inlined
-def _foreseen(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) -> Step:
+def _free_step(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) -> Step:
     """The step as if there were no set; an implicit one is `argmin_z ½‖z - shrink·x‖² + pull·loss(z)`."""
     kind, strength, delay = how
     if kind == GRADIENT or (kind == PRINTED and t >= delay):
@@ -188,7 +192,7 @@ def _foreseen(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) -
 
 @compiled
 def _fading(strength: float, t: int) -> tuple[float, float]:
-    """The ridges of all examples before the t-th, and its own."""
+    """`4/3·strength·t^¾`, in place of the ridges before the t-th example, and its own."""
     return 4.0 / 3.0 * strength * t**0.75, strength * t**-0.25
 
 
@@ -201,8 +205,8 @@ def _lean(how: Code, x: Any, t: int, centre: Any) -> None:
 
 
 @compiled
-def _anywhere(centre: Any) -> bool:
-    """Whether it is not 0."""
+def _is_off_zero(centre: Any) -> bool:
+    """Whether any entry is not 0."""
     for j in range(len(centre)):
         if centre[j] != 0.0:
             return True
@@ -210,7 +214,7 @@ def _anywhere(centre: Any) -> bool:
 
 
 @compiled
-def _feel(coming: Step, loss: Code, domain: Code, steepest: float, x: Any, V: Any, i: int, y: float) -> None:
+def _return_to_set(coming: Step, loss: Code, domain: Code, steepest: float, x: Any, V: Any, i: int, y: float) -> None:
     """Ends a step that has left the set. An implicit one is taken back, up to rounding, and the set is felt."""
     _, ahead, pull = coming
     if pull > 0.0 and ahead != 0.0:

@@ -114,7 +114,7 @@ class QFTL:
         return {"sum": total}
 
     def _row(self, matrix: Array, vectors: Array) -> Integers:
-        """Sums of whole products, of as many examples as float64 adds up."""
+        """The row of these sums of whole products; of `matrix` its upper triangle counts."""
         return np.concatenate([matrix[self._upper], vectors.ravel()]).astype(np.int64)
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:

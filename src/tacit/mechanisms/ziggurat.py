@@ -15,7 +15,7 @@ being rounded to multiples of 2⁻⁶⁰, nor by layers being a little wider tha
 
 **Bits.** The lowest 10 bits of a word are the layer, and the other 54 a signed number s. Its sign is the coin, and s,
 or its complement `-s - 1` where it is negative, are the first 53 bits of U, `x = U·x_i`: of either sign each of 2⁵³
-numbers has the same probability. That settles 99 tries of 100 or more at a first look: U is below `inner_i`, where
+numbers has the same probability. That settles 993 tries of 1,000 or more at a first look: U is below `inner_i`, where
 `F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes out. Otherwise a second word continues U to 117 bits
 and a third is V, the height within the layer; the tail takes five fresh words. So an integer costs 1.02 words. They are
 read in order: `GROUP` integers take a word each, and then those that it did not settle, one after another, what they
