@@ -47,7 +47,7 @@ def kept(name: str, made_of: str, find: Callable[[], Rows], legal: Callable[[Row
     ((0.25, 0.75),)
     """
     nowhere = OSError, RuntimeError  # no such file, no such right, no home
-    with contextlib.suppress(*nowhere, ValueError):
+    with contextlib.suppress(*nowhere, ValueError, OverflowError):
         if legal(rows := _read(_file(name), made_of)):
             return rows
     rows = find()

@@ -70,6 +70,28 @@ def worst_share(learner, seed=5):
     return worst
 
 
+@pytest.mark.parametrize("kind", ["igd", "fading"])
+@pytest.mark.parametrize("loss", [Logistic(), Hinge(), Squared()], ids=repr)
+def test_rows_of_any_length(loss, kind):
+    """Down to those whose squares, or whose squares' inverses, are no numbers: a step errs by a tenth of its charge."""
+    assert_short_rows_move_little(made(loss, SETS["ball"], 0.2, kind))
+
+
+def assert_short_rows_move_little(learner):
+    rng = np.random.default_rng(6)
+    for exponent in np.arange(-166.0, -60.0, 2.0):
+        x, v = rng.normal(size=2) * 0.1, rng.normal(size=2) * 10.0**exponent
+        found = moved(learner, x, 7, v, 1.0)
+        assert exact.distance(found, exact.step(learner, x, v, 1.0, 7)) < 0.1 * exact.allowed(learner, 7)
+
+
+def test_an_infinite_inverse_is_found(monkeypatch):
+    """Of a square that is not quite 0."""
+    plain_kernels(monkeypatch, "steps", "norm > _NEGLIGIBLE", "norm > 0.0")
+    with pytest.raises(AssertionError):
+        assert_short_rows_move_little(made(Logistic(), SETS["ball"], 0.2))
+
+
 CANCELS = "return (u - _prox(loss, parameter, u, y, width)) / width"
 FAULTS = {
     "a slope that cancels": (Hinge(), "losses", "return _rounded_off(loss, parameter, width, u, y)", CANCELS),

@@ -19,6 +19,7 @@ from tacit.kernels.losses import prox, slope
 from tacit.kernels.sets import project, project_row
 
 _TINY = 2.0**-52
+_NEGLIGIBLE = 1e-280  # square of a row's length: it moves nothing by as much as rounding does, and 1/0 would be next
 
 Step = tuple[float, float, float]
 """`x ← shrink·x + ahead·v`: shrink, ahead, and the pull of an implicit step, else 0."""
@@ -184,7 +185,7 @@ def _free_step(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) 
         total, weight = _fading(strength, t)
         shrink, pull = total / (total + weight), 1.0 / (total + weight)
     norm, before = dots(V, i, x)
-    if not norm > 0.0:
+    if not norm > _NEGLIGIBLE:
         return shrink, 0.0, pull
     start, per_norm = shrink * before, 1.0 / norm
     return shrink, (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) * per_norm, pull

@@ -224,7 +224,7 @@ class Problem:
         from tacit.kernels import door
 
         V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
-        X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)  # as the loop reads it
+        X = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
         labels, bad = door.bounded(X, y, *self._compiled_door, V)
         return V, labels, bad
 
