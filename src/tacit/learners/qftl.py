@@ -110,12 +110,9 @@ class QFTL:
         total = exact["sum"]
         for start in range(0, len(y), _MOST):
             V, Y = self._factors(X[start : start + _MOST], y[start : start + _MOST])
-            total = total + self._row(V.T @ V, Y.T @ V)
+            sums = np.concatenate([(V.T @ V)[self._upper], (Y.T @ V).ravel()])
+            total = total + sums.astype(np.int64)
         return {"sum": total}
-
-    def _row(self, matrix: Array, vectors: Array) -> Integers:
-        """The row of these sums of whole products; of `matrix` its upper triangle counts."""
-        return np.concatenate([matrix[self._upper], vectors.ravel()]).astype(np.int64)
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
@@ -171,8 +168,16 @@ class QFTL:
                 whole(X[start:end], 1.0 / unit_of(self.problem.norm_bound), both)
                 both[: end - start, d:] = in_units(self._targets(y[start:end]), self._label_bound)
                 products = dsyrk(1.0, both[: end - start].T, beta=1.0, c=products, overwrite_c=True)
-            total = total + self._row(products[:d, :d], products[:d, d:].T)
+            total = total + products.ravel(order="F")[self._among_products].astype(np.int64)
         return total
+
+    @cached_property
+    def _among_products(self) -> Integers:
+        """Where a row's entries stand among all products of features and labels, columns one after the other."""
+        (rows, columns), d = self._upper, self.problem.width
+        labels = d + np.arange(self.problem.outputs)[:, None]
+        width = d + self.problem.outputs
+        return np.concatenate([columns * width + rows, (labels * width + np.arange(d)).ravel()])
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
