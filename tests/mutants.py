@@ -68,8 +68,8 @@ MUTANTS = (
     Mutant(
         "noise on one release skipped: not added, in compiled code",
         "kernels/lattice.py",
-        "(_to_step(row[j], per_step, largest) + noise[k, j]) * step",
-        "(_to_step(row[j], per_step, largest) + (noise[k, j] if k != 1 else 0)) * step",
+        "+ take(noise, at, left)",
+        "+ take(noise, at, left) * (1.0 if k != 1 else 0.0)",
     ),
     Mutant(
         "same noise twice: one row for two releases",

@@ -238,7 +238,7 @@ class Hasty(IGD):
 
 
 class Telling:
-    """Noise whose deviation is told by the row."""
+    """Noise whose deviation is told by the row, in every release."""
 
     accepts = "l2/tail"
 
@@ -253,7 +253,7 @@ class Telling:
 
     def decode(self, public, noisy, k):
         public, row, sd = self.honest.decode(public, noisy, k)
-        return public, row, sd * (1.0 + float(row[0] > 0.0))
+        return public, row, sd * (1.0 + abs(float(row[0])))
 
 
 FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
