@@ -36,8 +36,8 @@ from tacit import (
 )
 from tacit.problem.sources import SparseRows
 
-OTHERS = ("simplex", " of ", "ftl", "on whole losses", "softmax", "one hot")
-"""In the names of iterates without a loop over compressed rows: sets without a number, means, leaders, classes."""
+OTHERS = ("simplex", " of ", "ftl", "on whole losses", "softmax", "one hot", "far")
+"""In the names of iterates without a loop over compressed rows: sets without number or 0, means, leaders, classes."""
 
 COMPRESSED = [(name, "gaussian") for name in TAIL if not any(part in name for part in OTHERS)]
 COMPRESSED += [(name, way) for name in ENTRY for way in STRATEGIES if "ftrl" in name and "simplex" not in name]

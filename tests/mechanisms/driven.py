@@ -47,11 +47,12 @@ def compiled(other: Tables | None = None, *, looking: bool = True) -> Try:
     def made(scale: float, words: np.ndarray) -> int:
         scales = np.array([scale])
         left = ziggurat.look(out, 0, scales, 1, words[:1], looks) if looking else first
-        ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
+        done, _ = ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
+        assert done == len(left), "there were not enough words"
         return int(out[0])
 
     def attempt(scale: float, words: list[int] | np.ndarray) -> int | None:
-        fed = np.full(len(words) + 8, AWAY, dtype=np.uint64)
+        fed = np.full(len(words) + 16, AWAY, dtype=np.uint64)  # a tail may be given up that nobody foresaw
         fed[: len(words)] = words
         value = made(scale, fed)
         return None if value == away(scale) else value
