@@ -85,6 +85,26 @@ def assert_short_rows_move_little(learner):
         assert exact.distance(found, exact.step(learner, x, v, 1.0, 7)) < 0.1 * exact.allowed(learner, 7)
 
 
+def assert_felt_where_it_is_flat():
+    """The margin is kept where the ridge pulls to, out of the set, and no longer at the nearest point of the set."""
+    learner, x, v = made(Hinge(), Box(10.0, 20.0), 1.0), np.array([10.0, 20.0]), np.array([-0.7, 0.7])
+    found, true = moved(learner, x, 1, v, 1.0), exact.step(learner, x, v, 1.0, 1)
+    assert exact.distance(true, exact.vector([10.0, 10.0])) > 0.1
+    assert exact.distance(found, true) < 0.1 * exact.allowed(learner, 1)
+
+
+def test_a_set_is_felt_where_the_loss_is_flat():
+    """A step that leaves the set is solved within it, also if the loss had no part in its leaving."""
+    assert_felt_where_it_is_flat()
+
+
+def test_a_flat_loss_that_is_passed_over_is_found(monkeypatch):
+    """Beyond the set it is flat, and within it is not."""
+    plain_kernels(monkeypatch, "steps", "if pull > 0.0:", "if pull > 0.0 and ahead != 0.0:")
+    with pytest.raises(AssertionError):
+        assert_felt_where_it_is_flat()
+
+
 def test_an_infinite_inverse_is_found(monkeypatch):
     """Of a square that is not quite 0."""
     plain_kernels(monkeypatch, "steps", "norm > _NEGLIGIBLE", "norm > 0.0")

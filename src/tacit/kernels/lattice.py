@@ -31,7 +31,10 @@ def kept(rows: Any, largest: Any) -> Any:
 
 @inlined
 def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> float:
-    """The same for one row, with row k of the noise, into row k; the square of its length in steps."""
+    """The nearest multiples of a step, of entries kept within `largest`, and row k of the noise in steps, into row k.
+
+    Returns the square of the row's length in steps.
+    """
     count, per_step, squared = out.shape[1], 1.0 / step, zeros()
     for j in range(0, count, LANES):
         left, at = count - j, k * count + j
@@ -43,7 +46,7 @@ def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) ->
 
 @compiled
 def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
-    """The nearest multiples of each row's step, of entries kept within `largest`, and as many steps of noise more."""
+    """The same for all rows, each with a step of its own."""
     out = np.empty(rows.shape)
     for k in range(rows.shape[0]):
         hide(rows[k], step[k], largest, noise, out, k)

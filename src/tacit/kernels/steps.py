@@ -22,7 +22,7 @@ _TINY = 2.0**-52
 _NEGLIGIBLE = 1e-280  # square of a row's length: it moves nothing by as much as rounding does, and 1/0 would be next
 
 Step = tuple[float, float, float]
-"""`x ← shrink·x + ahead·v`: shrink, ahead, and the pull of an implicit step, else 0."""
+"""`x ← shrink·x + ahead·v`: shrink, ahead, and the pull of an implicit step, if its row has any length, else 0."""
 
 
 @compiled
@@ -186,7 +186,7 @@ def _free_step(how: Code, loss: Code, x: Any, t: int, V: Any, i: int, y: float) 
         shrink, pull = total / (total + weight), 1.0 / (total + weight)
     norm, before = dots(V, i, x)
     if not norm > _NEGLIGIBLE:
-        return shrink, 0.0, pull
+        return shrink, 0.0, 0.0
     start, per_norm = shrink * before, 1.0 / norm
     return shrink, (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) * per_norm, pull
 
@@ -218,7 +218,7 @@ def _is_off_zero(centre: Any) -> bool:
 def _return_to_set(coming: Step, loss: Code, domain: Code, steepest: float, x: Any, V: Any, i: int, y: float) -> None:
     """Ends a step that has left the set. An implicit one is taken back, up to rounding, and the set is felt."""
     _, ahead, pull = coming
-    if pull > 0.0 and ahead != 0.0:
+    if pull > 0.0:
         for j in range(len(x)):
             x[j] -= ahead * V[i, j]
         s = _root(loss, domain, x, V, i, y, pull, -steepest, steepest)
