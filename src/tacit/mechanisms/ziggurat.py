@@ -37,13 +37,12 @@ the height at which x is given up, and so the density of x relative to F(x):
     the exponential, 16 units of at most 2 ε                                         32 ε
     V, of 53 bits: ε·b, where b ≤ 1.1·exp(-e) in the layers, 6·exp(-e) in the tail    6 ε
 
-together 44.1 ε. (Within such an error of `y_i` two layers are tested. If F(x) exceeds `y_i` by η and
-heights shift by -δ, they lose δ - η and η; if it falls short by η and they shift by δ, they gain η and δ - η: no more
-than one layer. V's term counts twice, and is 2.2 ε then.) The abscissa is as good as
-exact: U has 117 bits or more, x is cut after 124 places, and `x·scale` is rounded without error, so that a cell, which
-is 2⁻⁴⁰ wide or wider, gains or loses a share of 2⁻⁷⁴ at its ends. So the weight of each k is its ideal one up to a
-factor `exp(±44.2 ε)`, so is the sum of all weights, and what lies beyond `REACH` is a share of 4·10⁻³³: altogether
-89 ε < 128 ε = 2⁻⁴⁶. ∎
+together 44.1 ε. (Within such an error of `y_i` two layers are tested. If F(x) exceeds `y_i` by η and heights shift by
+-δ, they lose δ - η and η; if it falls short by η and they shift by δ, they gain η and δ - η: no more than one layer.
+V's term counts twice, and is 2.2 ε then.) The abscissa is as good as exact: U has 117 bits or more, x is cut after 124
+places, and `x·scale` is rounded without error, so that a cell, which is 2⁻⁴⁰ wide or wider, gains or loses a share of
+2⁻⁷⁴ at its ends. So the weight of each k is its ideal one up to a factor `exp(±44.2 ε)`, so is the sum of all weights,
+and what lies beyond `REACH` is a share of 4·10⁻³³: altogether 89 ε < 128 ε = 2⁻⁴⁶. ∎
 
 *A first look settles what the long way would find.* It takes s, which is a double u, and doubles: `v = u·w`,
 `w = x_i·scale·2⁻⁵³`. Made doubles and multiplied, w has a relative error of at most 2.01 ε and v of 3.02 ε; as
