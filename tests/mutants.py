@@ -123,8 +123,8 @@ MUTANTS = (
     Mutant(
         "budget not charged",
         "accounting/ledger.py",
-        "line.live, line.spent = following, spent",
-        "line.live = following",
+        "return Line(line.reserved, spent, following)",
+        "return Line(line.reserved, line.spent, following)",
     ),
     Mutant(
         "a bad row takes no round",

@@ -1,7 +1,10 @@
 """Private: releases do not depend on how the stream is cut, none comes twice, and refusals change nothing."""
 
 import contextlib
+import random
+import signal
 import threading
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interrupting import At, every_step, on_alarm
 from tacit import (
     IGD,
     BudgetExhausted,
@@ -31,6 +35,7 @@ from tacit import (
     pgiga,
     pigd,
 )
+from tacit.accounting import ledger as books
 from tacit.learners.together import InOneLoop
 from tacit.passes import Definition
 
@@ -524,3 +529,137 @@ def test_a_forgotten_state_is_asked_for(seed):
 def test_a_budget_is_no_ledger(seed):
     with pytest.raises(InvalidInput, match=r"ledger cannot be Privacy\(.*start\(Ledger\(budget\)\), or leave it out"):
         pigd(PROBLEM, BUDGET, HORIZON, seed=seed).start(BUDGET)
+
+
+# A signal handler, or a finalizer, that uses the same state in the middle of a call.
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("file", [books.__file__, core.__file__], ids=["ledger", "core"])
+def test_wherever_a_run_is_entered_again_each_round_is_shown_once(file):
+    """At every bytecode of the ledger, and of `Private`."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    private.run(private.start(), X[:2], Y[:2])
+
+    def attempt(step):
+        ledger, shown = Ledger(BUDGET), []
+        state = private.start(ledger)
+
+        def run():
+            with contextlib.suppress(StateConflict):
+                shown.append([release.t for release in private.run(state, X[:2], Y[:2])[1]])
+
+        with At(step, file, run) as entered:
+            run()
+        assert shown == [[1, 2]]
+        assert ledger.spent == private.calibrated.cost(2)
+        return entered.reached
+
+    every_step(attempt, least=30)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("verb", ["start", "fit", "fork"])
+def test_wherever_a_stream_opens_within_another_the_budget_is_kept(verb):
+    """At every bytecode of the ledger: the ledger has room for one of two."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    first = private.start()
+    open_one = {
+        "start": private.start,
+        "fit": lambda ledger: private.fit(X, Y, ledger),
+        "fork": lambda ledger: private.fork(first, ledger),
+    }[verb]
+
+    def attempt(step):
+        ledger, opened = Ledger(BUDGET), []
+
+        def go():
+            with contextlib.suppress(BudgetExhausted):
+                opened.append(open_one(ledger))
+
+        with At(step, books.__file__, go) as entered:
+            go()
+        assert len(opened) == 1
+        assert ledger.reserved == private.guarantee.delivered
+        return entered.reached
+
+    every_step(attempt, least=30)
+
+
+@pytest.mark.privacy
+def test_an_interrupted_fit_reserves_what_it_spends_or_nothing():
+    """At every bytecode of the ledger: no reservation is left behind for a stream that nobody has."""
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    def attempt(step):
+        ledger = Ledger(BUDGET)
+        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+            private.fit(X, Y, ledger)
+        assert ledger.spent == ledger.reserved
+        return interruption.reached
+
+    every_step(attempt, least=30)
+
+
+class Armed(Ledger):
+    """Lets the timer ring soon after a commit began."""
+
+    most = 0.0
+
+    def commit(self, *args):
+        most, self.most = self.most, 0.0
+        if most:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, most))
+        super().commit(*args)
+
+
+def interrupted_by_a_publisher(tries):
+    """A timer's signal handler publishes from the state that the main thread runs: where it came, and what was shown.
+
+    Half of the times the timer is set when the run begins, otherwise when its commit does.
+    """
+    private, came, shown = pigd(PROBLEM, BUDGET, HORIZON), Counter(), Counter()
+    state = private.start()
+
+    def run():
+        try:
+            _, releases = private.run(state, X[:2], Y[:2])
+        except StateConflict:
+            came["rejected"] += 1
+            return False
+        shown.update((state.lineage, release.t) for release in releases)
+        return True
+
+    def publish(number, frame):
+        inside = False
+        while frame is not None and not inside:
+            inside, frame = frame.f_code is Ledger.commit.__code__, frame.f_back
+        came["signals"] += 1
+        came["in the commit"] += inside
+        came["in the commit, before its change"] += run() and inside
+
+    with on_alarm(publish):
+        for i in range(tries):
+            ledger = Armed()
+            state = private.start(ledger)
+            if i % 2:
+                ledger.most = 3e-5
+            else:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 4e-4))
+            run()
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+    return came, shown
+
+
+@pytest.mark.privacy
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+@pytest.mark.parametrize("tries", [100, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_a_signal_handler_that_publishes_shows_no_round_twice(tries):
+    came, shown = interrupted_by_a_publisher(tries)
+    print(f"{tries} tries, {dict(came)}, shown twice: {sum(times > 1 for times in shown.values())}")  # noqa: T201
+    assert set(shown.values()) == {1}
+    assert len(shown) == 2 * tries
+    assert came["in the commit, before its change"] > 0

@@ -69,7 +69,7 @@ def test_a_text_that_does_not_occur_once_is_named(source):
 
 def test_a_copy_that_cannot_be_imported_is_not_caught(tmp_path):
     """Tests that never ran have caught nothing."""
-    broken = Mutant("broken", "accounting/ledger.py", "import threading\n", "import no_such_module\n")
+    broken = Mutant("broken", "accounting/ledger.py", "import os\n", "import no_such_module\n")
     outcome = run(tmp_path, broken)
     assert outcome.code != 0
     assert "no_such_module" in outcome.printed

@@ -154,7 +154,7 @@ class Private:
             )
         state = self._first_state()
         at, releases = self._learn(state, X, y)  # a refused row, and nothing is reserved
-        self._commit(self._open(state, Ledger() if ledger is None else ledger), at)
+        self._open(self._next_state(state, at), Ledger() if ledger is None else ledger)  # reserves and spends at once
         return releases[-1]
 
     @property
@@ -244,11 +244,14 @@ class Private:
         """The next state, and what it cost spent, before anything is shown."""
         if at.t == state.t:
             return state
-        spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
-        new = following(state, **at._asdict(), spent=spent)
+        new = self._next_state(state, at)
         if self.seed is None:
             books.guard_of(state.lineage).commit(state.lineage, state.position, new.position, new.spent)
         return new
+
+    def _next_state(self, state: State, at: Standing) -> State:
+        spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
+        return following(state, **at._asdict(), spent=spent)
 
     def _check(self, state: State, rows: int) -> None:
         """Refuse a state of other settings, or rows past the horizon, before anything changes."""

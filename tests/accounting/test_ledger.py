@@ -1,6 +1,10 @@
 """The ledger: costs add, a reservation fits whole or not at all, and a generation is used once."""
 
+import contextlib
+import copy
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -9,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interrupting import At, every_step, within
 from tacit import BudgetExhausted, Cost, Ledger, Privacy, StateConflict, Unprovable
 from tacit.accounting import ledger as books
 from tacit.accounting.cost import FREE, gaussian, total
@@ -294,6 +299,25 @@ def test_racing_charges_keep_the_budget(eager_threads):
         assert ledger.spent == ledger.reserved == total([HALF, HALF])
 
 
+def test_a_charge_takes_no_name():
+    """A stream of any name beside it keeps its own cost."""
+    ledger = Ledger()
+    for name in ("charge 0", "charge 1", "charge 2"):
+        ledger.open(name, HALF)
+        ledger.charge(HALF)
+    assert ledger.spent == total([HALF] * 3)
+    assert ledger.reserved == total([HALF] * 6)
+
+
+@pytest.mark.privacy
+def test_no_stream_opens_with_more_spent_than_reserved():
+    """It is rejected, and nothing is recorded."""
+    ledger = Ledger()
+    with pytest.raises(BudgetExhausted, match="reserve"):
+        ledger.open("stream", HALF, spent=gaussian(HALF.mu_squared * 1.01), at=at(3))
+    assert ledger.reserved == FREE
+
+
 @pytest.mark.privacy
 def test_one_relation_for_all_models_of_a_stream():
     """Costs against different neighbours do not add: mixing them is refused, and changes nothing."""
@@ -358,3 +382,234 @@ def test_what_it_prints():
     ledger = Ledger(BUDGET)
     ledger.open("stream", gaussian(0.04))
     assert repr(ledger) == "Ledger(Privacy(epsilon=1.0, delta=1e-06), spent mu = 0, reserved mu = 0.2)"
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_ledger_has_no_copies(copied):
+    """A copy would spend the same budget again."""
+    with pytest.raises(StateConflict, match="cannot be copied"):
+        copied(Ledger(BUDGET))
+
+
+# A check and the change that it allows are one step: nothing on the same thread comes between them.
+
+
+class Calling(Cost):
+    """A cost that calls back, once, when it is read."""
+
+    then = None
+
+    @property
+    def parts(self):
+        then, Calling.then = Calling.then, None
+        if then is not None:
+            then()
+        return super().parts
+
+
+@pytest.mark.privacy
+def test_a_commit_within_a_commit_uses_the_state_up():
+    """The inner one wins; the outer one is rejected, and nothing of it is recorded."""
+    ledger, cost, following = Ledger(), Calling(0.5), (1, 1, 1, "inner")
+    ledger.open("stream", gaussian(1.0))
+    Calling.then = lambda: ledger.commit("stream", at(0), following, gaussian(0.25))
+    with pytest.raises(StateConflict, match="not its live state"):
+        ledger.commit("stream", at(0), (1, 1, 1, "outer"), cost)
+    assert ledger.spent == gaussian(0.25)
+    ledger.commit("stream", following, at(2), gaussian(0.5))
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("inner", ["open", "charge"])
+@pytest.mark.parametrize("outer", ["open", "charge"])
+def test_reservations_within_a_reservation_keep_the_budget(inner, outer):
+    """What is reserved while a reservation is being checked counts in it."""
+    ledger, cost = Ledger(BUDGET), Calling(BUDGET.mu**2 * 0.9)
+
+    def reserve(how, name, cost):
+        ledger.open(name, cost) if how == "open" else ledger.charge(cost)
+
+    Calling.then = lambda: reserve(inner, "inner", gaussian(BUDGET.mu**2 * 0.8))
+    with pytest.raises(BudgetExhausted, match="more than the ledger"):
+        reserve(outer, "outer", cost)
+    assert ledger.reserved == gaussian(BUDGET.mu**2 * 0.8)
+    assert ledger.spent == (ledger.reserved if inner == "charge" else FREE)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("outer", ["open", "charge"])
+def test_a_relation_settled_within_a_reservation_holds_for_it(outer):
+    ledger, cost = Ledger(), Calling(0.5)
+    Calling.then = lambda: ledger.charge(HALF, "zero-out")
+    with pytest.raises(Unprovable, match="they do not add"):
+        ledger.open("stream", cost) if outer == "open" else ledger.charge(cost)
+    assert (ledger.neighbours, ledger.reserved) == ("zero-out", HALF)
+
+
+def test_a_stream_opened_within_its_opening_is_charged_once():
+    ledger, cost = Ledger(BUDGET), Calling(HALF.mu_squared)
+    Calling.then = lambda: ledger.open("stream", cost)
+    ledger.open("stream", cost)
+    assert ledger.reserved == HALF
+
+
+def attempted(work):
+    """Whether it was not rejected."""
+    with contextlib.suppress(BudgetExhausted, StateConflict):
+        work()
+        return True
+    return False
+
+
+@pytest.mark.privacy
+def test_wherever_a_commit_is_entered_again_one_wins():
+    """At every bytecode of the ledger."""
+
+    def attempt(step):
+        ledger, won = Ledger(), []
+        ledger.open("stream", gaussian(1.0))
+
+        def commit(name):
+            if attempted(lambda: ledger.commit("stream", at(0), (1, 1, 1, name), gaussian(0.5))):
+                won.append(name)
+
+        with At(step, books.__file__, lambda: commit("inner")) as inner:
+            commit("outer")
+        assert len(won) == 1
+        ledger.commit("stream", (1, 1, 1, won[0]), at(2), gaussian(0.5))
+        return inner.reached
+
+    every_step(attempt, least=30)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("inner", ["open", "charge"])
+@pytest.mark.parametrize("outer", ["open", "charge"])
+def test_wherever_a_reservation_is_entered_again_the_budget_is_kept(inner, outer):
+    """At every bytecode of the ledger: of three that each want half of it two get it."""
+
+    def attempt(step):
+        ledger, won = Ledger(BUDGET), []
+
+        def reserve(how, name):
+            work = (lambda: ledger.open(name, HALF)) if how == "open" else (lambda: ledger.charge(HALF))
+            if attempted(work):
+                won.append(how)
+
+        reserve(inner, "before")
+        with At(step, books.__file__, lambda: reserve(inner, "inner")) as entered:
+            reserve(outer, "outer")
+        if entered.reached:
+            assert len(won) == 2
+        assert ledger.reserved == total([HALF] * len(won))
+        assert ledger.spent == total([HALF] * won.count("charge"))
+        return entered.reached
+
+    every_step(attempt, least=30)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.privacy
+def test_wherever_a_commit_is_interrupted_it_was_made_or_not():
+    """At every bytecode of the ledger: one of two states is live, for other threads too, and the cost is that one's."""
+
+    def attempt(step):
+        ledger = Ledger()
+        ledger.open("stream", gaussian(1.0))
+        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+            ledger.commit("stream", at(0), at(1), gaussian(0.25))
+
+        def go_on():
+            made = ledger.spent == gaussian(0.25)
+            assert made or ledger.spent == FREE
+            assert not attempted(lambda: ledger.commit("stream", at(1 - made), at(3), gaussian(0.5)))
+            ledger.commit("stream", at(int(made)), at(2), gaussian(0.5))
+            assert ledger.spent == gaussian(0.5)
+
+        within(5.0, go_on)
+        return interruption.reached
+
+    every_step(attempt, least=30)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("how", ["open", "charge"])
+def test_wherever_a_reservation_is_interrupted_it_was_made_or_not(how):
+    """At every bytecode of the ledger: all of it, relation and stream, or nothing, and other threads go on."""
+
+    def attempt(step):
+        ledger = Ledger(BUDGET)
+        with contextlib.suppress(KeyboardInterrupt), At(step, books.__file__, interrupt) as interruption:
+            ledger.open("stream", HALF, "zero-out") if how == "open" else ledger.charge(HALF, "zero-out")
+
+        def go_on():
+            made = ledger.reserved == HALF
+            assert made or (ledger.reserved, ledger.neighbours) == (FREE, None)
+            assert attempted(lambda: ledger.commit("stream", at(0), at(1), HALF)) == (made and how == "open")
+            assert ledger.spent == (HALF if made else FREE)
+            ledger.open("another", HALF, "zero-out" if made else "replace")
+            assert attempted(lambda: ledger.charge(HALF, ledger.neighbours)) == (not made)
+
+        within(5.0, go_on)
+        return interruption.reached
+
+    every_step(attempt, least=30)
+
+
+WITH_TIMERS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+
+ENTERING = """
+import signal, time
+from tacit import Ledger
+from tacit.accounting import ledger as books
+ledger, entered, end = Ledger(), 0, time.monotonic() + 1.0
+
+def handler(number, frame):
+    global entered
+    entered += 1
+    assert books.enter("stream", Ledger()) is ledger
+
+books.enter("stream", ledger)
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 1e-3, 3e-4)
+try:
+    while time.monotonic() < end:
+        books.enter("stream", ledger)
+finally:
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+print(entered)
+"""
+
+
+@WITH_TIMERS
+def test_a_signal_handler_that_enters_a_stream_waits_for_nothing():
+    """Whatever the main thread is about to enter."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run(
+        [sys.executable, "-c", ENTERING], capture_output=True, text=True, env=environment, check=False, timeout=20
+    )
+    assert int(child.stdout or 0) > 100, child.stderr
+
+
+def test_wherever_a_stream_is_entered_again_one_ledger_guards_it():
+    """At every bytecode of the ledger; waiting for ever would be noticed."""
+
+    def attempt(step):
+        name, inner, outer, guards = f"entered at {step}", Ledger(), Ledger(), []
+
+        def enter():
+            with At(step, books.__file__, lambda: guards.append(books.enter(name, inner))) as entered:
+                guards.append(books.enter(name, outer))
+            return entered.reached
+
+        reached = within(5.0, enter)
+        assert len({id(guard) for guard in guards}) == 1
+        assert books.guard_of(name) is guards[0]
+        return reached
+
+    every_step(attempt, least=4)
