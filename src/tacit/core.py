@@ -114,6 +114,7 @@ class Private:
         """Learn from any number of rows, as many releases as the schedule makes of them; uses up `state`.
 
         An interruption, or a refused row, leaves `state` as it was: nothing is spent before there are releases to show.
+        Only an interruption in the moment between the commit and the return uses `state` up, and shows nothing.
         """
         at, releases = self._learn(state, X, y)
         return self._commit(state, at), releases

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from interrupting import At, every_step
 from tacit import BudgetExhausted, InvalidInput, StateConflict
 from tacit.averages import late_average
 from tacit.estimators import feed as feeds
@@ -93,9 +94,9 @@ def test_a_feed_releases_what_one_call_does(name, features, looks):
 class LosesTheLastRow(Feed):
     """A planted fault: what is held is handed over but for its end."""
 
-    def hand_over(self):
+    def _hand_over(self):
         self._held = self._held[:-1] if len(self._held) > 1 else self._held
-        super().hand_over()
+        super()._hand_over()
 
 
 class HandsOverTwice(Feed):
@@ -195,6 +196,73 @@ def test_threads_take_turns_and_no_row_counts_twice(monkeypatch):
         list(pool.map(teach, range(threads)))
     feed.hand_over()
     assert sorted(learnt) == [i / 1000.0 for i in range(200 * threads)]
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("verb", ["learn_one", "learn_many", "look", "hand_over", "dump", "copy"])
+def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, tmp_path):
+    """At every bytecode of the feed a signal handler may ask: it is rejected, or done as if before or after."""
+    pandas = pytest.importorskip("pandas")
+    request = Request("squared", label_bound=1.0, **STATED)
+    plan, table = request.plan(3, None), pandas.DataFrame(X[3:5], columns=NAMES)
+
+    def attempt(step):
+        feed = Feed(Stream(plan), FEATURES["named"], Numbers())
+        learn, learnt = feed.stream.learn, []
+
+        def listening(X, y):
+            releases = learn(X, y)
+            learnt.extend(y)
+            return releases
+
+        feed.stream.learn, feed._most, feed._room = listening, 3, 3
+        feed.learn_one(EXAMPLES[0], 0.0)
+        feed.learn_one(EXAMPLES[1], 0.1)
+        expected = [0.0, 0.1, 0.2]
+        ask, labels = {
+            "learn_one": (lambda: feed.learn_one(EXAMPLES[3], 0.3), [0.3]),
+            "learn_many": (lambda: feed.learn_many(table, [0.3, 0.4]), [0.3, 0.4]),
+            "look": (feed.look, []),
+            "hand_over": (feed.hand_over, []),
+            "dump": (lambda: feed.dump(tmp_path / "state.npz"), []),
+            "copy": (lambda: copy.copy(feed), []),
+        }[verb]
+
+        def handler():
+            with contextlib.suppress(StateConflict):
+                ask()
+                expected.extend(labels)
+
+        with At(step, feeds.__file__, handler) as entered:
+            feed.learn_one(EXAMPLES[2], 0.2)
+        feed.hand_over()
+        assert sorted(learnt) == expected
+        assert feed.examples == feed.stream.t == len(expected)
+        assert copy.copy(feed).look().t == len(expected)
+        return entered.reached
+
+    every_step(attempt, least=50)
+
+
+def test_a_prediction_in_the_middle_of_learning_uses_the_last_model(monkeypatch):
+    """And learning from there is rejected, with what to do."""
+    feed, block, seen = feed_of("numbers"), FEATURES["named"].block, []
+
+    def asking(rows):
+        seen.append(feed.scores(EXAMPLES[0]))
+        with pytest.raises(StateConflict, match="in the middle of"):
+            feed.learn_one(EXAMPLES[1], 0.1)
+        return block(rows)
+
+    before = feed.scores(EXAMPLES[0])
+    feed.learn_one(EXAMPLES[0], 0.1)
+    monkeypatch.setattr(feed.features, "block", asking)
+    feed.hand_over()
+    assert seen == [before]
+    monkeypatch.undo()
+    feed.learn_one(EXAMPLES[1], 0.1)
+    feed.hand_over()
+    assert feed.stream.t == 2
 
 
 def test_a_failed_block_is_held_and_learnt_later(monkeypatch):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, StateConflict
 from tacit.estimators.dict_rows import Features, Row
 from tacit.estimators.labels import Labels
 from tacit.estimators.row_scores import RowScores
@@ -27,7 +27,8 @@ class Feed:
     How a stream is cut into calls changes nothing of what it releases, so a block costs what one call does and each
     example next to nothing. What can be refused is refused when it comes, not when its block is handed over. Rows that
     are held are secret: copies and pickles have none, can predict, and leave learning to the original. Threads that
-    share it take turns, for a block that two of them hand over would be learnt twice.
+    share it take turns, for a block that two of them hand over would be learnt twice. A signal handler, or a finalizer,
+    that comes in the middle of a thread's own turn predicts with the last model, and learns nothing: it is rejected.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Feed:
         self.problem = stream.plan.private.problem
         self._scores = RowScores(self.problem, stream.model, features)
         self._held: list[tuple[Row, float]] = []
-        self._turn = threading.RLock()
+        self._turn, self._learning = threading.RLock(), False
         self._since, self._most = stream.t, max(1, min(_ROWS, _VALUES // features.dimension))
         self._settle()
 
@@ -66,13 +67,19 @@ class Feed:
         if not math.isfinite(sum(row) + label):
             self._refuse_bad(row, label)
         with self._turn:
-            if len(self._held) >= self._room:  # past the horizon, or in a copy: the stream says so
-                self.hand_over()
-                return self._hand(self.features.block([row]), [label])
-            self._held.append((row, label))
-            if len(self._held) == self._room:
-                self.hand_over()
-        return None
+            if self._learning:
+                self._reject_reentry()
+            try:
+                self._learning = True
+                if len(self._held) >= self._room:  # past the horizon, or in a copy: the stream says so
+                    self._hand_over()
+                    self._hand(self.features.block([row]), [label])
+                else:
+                    self._held.append((row, label))
+                    if len(self._held) == self._room:
+                        self._hand_over()
+            finally:
+                self._learning = False
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Take the rows of a data frame, as one after the other; a bad one refuses all of them."""
@@ -80,9 +87,7 @@ class Feed:
         if self.problem.on_bad == "raise" and np.isnan(labels).any():
             raise InvalidInput(self._bad_label(f"the label of row {int(np.argmax(np.isnan(labels)))}"))
         block = self.features.table(X)
-        with self._turn:
-            self.hand_over()
-            self._hand(block, labels)
+        self._alone(self._hand_over, lambda: self._hand(block, labels))
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
         """A float, or an array with one for each class, by the model to use now."""
@@ -111,22 +116,43 @@ class Feed:
     def look(self) -> Stream:
         """The stream, with every release made that is due."""
         if len(self._held) >= self._due:
-            self.hand_over()
+            with self._turn:
+                if not self._learning:
+                    self.hand_over()
         return self.stream
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Hand over what is held, and write where the stream stands."""
-        with self._turn:
-            self.hand_over()
-            self.stream.dump(path)
+        self._alone(self._hand_over, lambda: self.stream.dump(path))
 
     def hand_over(self) -> None:
         """Let the stream learn what is held."""
+        self._alone(self._hand_over)
+
+    def _alone(self, *steps: Callable[[], None]) -> None:
+        """These steps, with nothing of another thread or of a signal handler between them."""
         with self._turn:
-            self._settle()
-            if self._held:
-                rows, labels = zip(*self._held, strict=True)
-                self._hand(self.features.block(rows), labels)
+            if self._learning:
+                self._reject_reentry()
+            try:
+                self._learning = True  # within the block that takes it back: an interrupt leaves nothing taken
+                for step in steps:
+                    step()
+            finally:
+                self._learning = False
+
+    def _reject_reentry(self) -> NoReturn:
+        """It is this very thread that learns, as it has the turn."""
+        raise StateConflict(
+            "this model is in the middle of learning, in this thread: a signal handler or a finalizer cannot let it learn "
+            "or dump it there. Let it note what to do, and do that afterwards."
+        )
+
+    def _hand_over(self) -> None:
+        self._settle()
+        if self._held:
+            rows, labels = zip(*self._held, strict=True)
+            self._hand(self.features.block(rows), labels)
 
     def _hand(self, block: Any, labels: Any) -> None:
         try:
@@ -166,7 +192,7 @@ class Feed:
             return {**vars(self), "stream": copy(self.stream), "_held": [], "_most": 0, "_room": 0, "_turn": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _turn=threading.RLock())
+        vars(self).update(state, _turn=threading.RLock(), _learning=False)
 
 
 _LET_PASS = 'Or set on_bad="zero", and rare ones like it pass as examples without influence.'
