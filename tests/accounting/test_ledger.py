@@ -454,6 +454,22 @@ def test_a_stream_opened_within_its_opening_is_charged_once():
     assert ledger.reserved == HALF
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize("how", ["open", "charge", "commit"])
+def test_a_child_forked_in_the_middle_is_rejected(monkeypatch, how):
+    """By a signal handler, say: what the child then does in its copy of the ledger is not what its parent records."""
+    ledger, cost, parent = Ledger(), Calling(0.5), os.getpid()
+    ledger.open("stream", gaussian(1.0))
+    Calling.then = lambda: monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    work = {
+        "open": lambda: ledger.open("another", cost),
+        "charge": lambda: ledger.charge(cost),
+        "commit": lambda: ledger.commit("stream", at(0), at(1), cost),
+    }[how]
+    with pytest.raises(StateConflict, match="forked child"):
+        work()
+
+
 def attempted(work):
     """Whether it was not rejected."""
     with contextlib.suppress(BudgetExhausted, StateConflict):

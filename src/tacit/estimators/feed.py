@@ -144,8 +144,8 @@ class Feed:
     def _reject_reentry(self) -> NoReturn:
         """It is this very thread that learns, as it has the turn."""
         raise StateConflict(
-            "this model is in the middle of learning, in this thread: a signal handler or a finalizer cannot let it learn "
-            "or dump it there. Let it note what to do, and do that afterwards."
+            "this model is in the middle of learning, in this thread: a signal handler or a finalizer cannot let it "
+            "learn or dump it there. Let it note what to do, and do that afterwards."
         )
 
     def _hand_over(self) -> None:
