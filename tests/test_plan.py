@@ -1,6 +1,7 @@
 """One rule for settings: the method follows from the problem, and the plan says when nothing can be learnt."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -228,3 +229,34 @@ def test_hope_is_lost_when_the_last_release_is_noise():
         plan = recommend(problem, Privacy(epsilon, 1e-6), 2000)
         assert plan.hopeless == (plan.burn_in is None)
     assert not plan.hopeless
+
+
+@pytest.mark.parametrize("horizon", [30, 1000, 20_000])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 10.0])
+@pytest.mark.parametrize("method", ["pftrl", "pqftl", "pgiga"])
+def test_the_burn_in_is_the_round_after_the_last_release_that_is_mostly_noise(horizon, epsilon, method):
+    """As looking at each release finds it."""
+    loss = Squared() if method == "pqftl" else Logistic()
+    problem = Problem(loss, L2Ball(2.0), dimension=5, label_bound=1.0, ridge=0.1 if method == "pgiga" else 0.0)
+    plan = recommend(problem, Privacy(epsilon, 1e-6), horizon, method=method, schedule=every(7))
+    noisy = [k for k in range(1, plan.releases + 1) if not plan._learns(k)]
+    first = noisy[-1] + 1 if noisy else 1
+    assert plan.burn_in == plan.private.timetable.due(first)
+
+
+def test_many_releases_are_planned_and_compared_without_looking_at_each():
+    """A million of them took minutes, and strategies that cannot hold so many made the whole plan fail."""
+    problem = Problem(Logistic(), L2Ball(2.0), dimension=5)
+    start = time.monotonic()
+    data = recommend(problem, Privacy(1.0, 1e-6), 2**20, schedule=every(1)).as_data()
+    assert data["burn_in"] < 2**20
+    assert data["not_compared"] == {}
+    assert time.monotonic() - start < 60.0
+
+
+def test_a_strategy_that_cannot_be_calibrated_is_named_with_its_reason():
+    problem = Problem(Logistic(), L2Ball(2.0), dimension=5)
+    plan = recommend(problem, Privacy(60.0, 1e-6), 60, schedule=every(2))
+    assert repr(plan.private.mechanism) in plan.noise
+    assert plan.not_compared
+    assert all("Take a smaller epsilon" in why for why in plan.not_compared.values())

@@ -28,6 +28,7 @@ iterates, it is the round from which on the noise is shorter than the radius. Po
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -35,7 +36,7 @@ from typing import Any, Literal, get_args
 from tacit.accounting.exact import Privacy
 from tacit.algorithms import pftrl, pgiga, pigd, pqftl
 from tacit.core import Private
-from tacit.errors import Unprovable, expect, one_of
+from tacit.errors import TacitError, Unprovable, expect, one_of
 from tacit.mechanisms.anytime import Anytime
 from tacit.mechanisms.blt import BLT
 from tacit.mechanisms.sums import RunningSum
@@ -87,9 +88,20 @@ class Plan:
     @cached_property
     def burn_in(self) -> int | None:
         """The first released round from which on points are more than noise; None if there is none."""
-        good = [self._learns(k) for k in range(1, self.releases + 1)]
-        lasting = len(good) - next((i for i, fine in enumerate(reversed(good)) if not fine), len(good))
-        return int(self._rounds[lasting]) if lasting < len(good) else None
+        k = self._certain
+        while k > 1 and self._learns(k - 1):
+            k -= 1
+        return int(self._rounds[k - 1]) if k <= self.releases else None
+
+    @property
+    def _certain(self) -> int:
+        """A release from which on all learn, found without looking at each; one past the last, if none is known.
+
+        A Toeplitz strategy's noise never shrinks from one sum to the next: the last release has the most.
+        """
+        if not isinstance(self.private.mechanism, BLT | SquareRoot):
+            return self.releases + 1
+        return bisect_left(self._rounds, True, key=lambda t: self._outweighs(self.releases, t)) + 1
 
     @property
     def hopeless(self) -> bool:
@@ -111,11 +123,29 @@ class Plan:
             )
         return None
 
-    @cached_property
+    @property
     def noise(self) -> dict[str, float]:
-        """Deviation of the noise of the last release, with each strategy that could be used."""
-        k, choices = self.releases, _strategies(self.private)
-        return {name: made.calibrated.noise_sd(k) for name, made in choices.items()}
+        """Standard deviation of the noise of the last release, with each strategy that could be used."""
+        return self._compared[0]
+
+    @property
+    def not_compared(self) -> dict[str, str]:
+        """Strategies that cannot be calibrated to this budget, schedule and horizon, and why; the plan's own can."""
+        return self._compared[1]
+
+    @cached_property
+    def _compared(self) -> tuple[dict[str, float], dict[str, str]]:
+        mechanism, noise, left_out = self.private.mechanism, dict[str, float](), dict[str, str]()
+        if not isinstance(mechanism, RunningSum):
+            return {type(mechanism).__name__: self.private.calibrated.noise_sd(self.releases)}, left_out
+        for strategy in _strategies(self.private):
+            name = repr(strategy)
+            try:
+                made = self.private if strategy == mechanism else replace(self.private, mechanism=strategy)
+                noise[name] = made.calibrated.noise_sd(self.releases)
+            except (TacitError, MemoryError) as error:
+                left_out[name] = str(error) or "it does not fit into memory"
+        return noise, left_out
 
     @property
     def noise_on(self) -> str:
@@ -138,6 +168,7 @@ class Plan:
             "epsilon": private.privacy.epsilon,
             "delta": private.privacy.delta,
             "noise_of_last_release": self.noise,
+            "not_compared": self.not_compared,
             "burn_in": self.burn_in,
             "warning": self.warning,
         }
@@ -154,7 +185,11 @@ class Plan:
 
     def _learns(self, k: int) -> bool:
         """Whether release k is more than noise."""
-        learner, problem, t = self.private.learner, self.private.problem, self._rounds[k - 1]
+        return self._outweighs(k, self._rounds[k - 1])
+
+    def _outweighs(self, k: int, t: int) -> bool:
+        """Whether data of t rounds outweighs the noise of release k."""
+        learner, problem = self.private.learner, self.private.problem
         length = self.private.calibrated.noise_sd(k) * math.sqrt(problem.size)
         if isinstance(self.private.mechanism, RunningSum):
             held = min(max(problem.ridge, _curvature(problem)) * problem.radius, problem.lipschitz)
@@ -224,10 +259,7 @@ def _curvature(problem: Problem) -> float:
     return problem.lipschitz / problem.radius / problem.width
 
 
-def _strategies(private: Private) -> dict[str, Private]:
-    """The same stream with every strategy that its horizon allows; for iterates, as it is."""
-    if not isinstance(private.mechanism, RunningSum):
-        return {type(private.mechanism).__name__: private}
+def _strategies(private: Private) -> list[RunningSum]:
+    """Every strategy for sums that the horizon allows."""
     with_horizon: list[RunningSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
-    choices = [Anytime(), *(with_horizon if private.timetable.horizon else [])]
-    return {repr(strategy): replace(private, mechanism=strategy) for strategy in choices}
+    return [Anytime(), *(with_horizon if private.timetable.horizon else [])]

@@ -22,6 +22,7 @@ PLAN = {
     "burn_in": None,
     "warning": "Little can be learnt.",
     "noise_of_last_release": {"BLT(5)": 4.0, "BinaryTree()": 8.0},
+    "not_compared": {},
 }
 LEARNT = Learnt(
     title="Private model of <b>cover</b>",
@@ -92,6 +93,14 @@ def test_it_says_what_it_was_given():
     ):
         assert words in page
     assert 'style="left:0.00%;width:25.00%"' in page  # spent, of the budget
+
+
+def test_strategies_that_were_not_compared_are_named():
+    page = learnt_page(replace(LEARNT, plan={**PLAN, "not_compared": {"<Tree>()": "too many releases"}}))
+    tags(page)
+    assert "Left out" in page
+    assert "&lt;Tree&gt;()" in page
+    assert "Left out" not in learnt_page(LEARNT)
 
 
 def test_a_run_without_releases_says_so():

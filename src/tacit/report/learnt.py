@@ -5,7 +5,7 @@ It is made of public things, but for the diagnostics, if they were asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -161,7 +161,7 @@ def _plan(learnt: Learnt) -> str:
     plan = learnt.plan
     names = ("mechanism", "schedule", "horizon", "releases", "ridge", "radius", "model", "burn_in")
     settings = [(name.replace("_", "-"), f"<code>{escape(_shown(plan[name]))}</code>") for name in names]
-    most = max(plan["noise_of_last_release"].values())
+    most = max(plan["noise_of_last_release"].values(), default=1.0)
     noise = [
         (f"<code>{escape(name)}</code>", number(f"{sd:.4g}"), f'<td class="bars">{bar(0.0, sd / most)}</td>')
         for name, sd in plan["noise_of_last_release"].items()
@@ -173,7 +173,17 @@ def _plan(learnt: Learnt) -> str:
         paragraph(plan["warning"] or "From the burn-in on, the data can outweigh the noise."),
         f"<p><b>Noise of the last release on an entry of {escape(learnt.noise_on)}, by strategy</b></p>",
         rows(noise),
+        *([paragraph(left_out(plan["not_compared"]), soft=True)] if plan["not_compared"] else []),
     )
+
+
+def left_out(names: Iterable[str]) -> str:
+    """What is said of strategies that could not be compared.
+
+    >>> left_out(["BinaryTree()"])
+    'Left out, for they cannot be calibrated to this budget, schedule and horizon: BinaryTree().'
+    """
+    return f"Left out, for they cannot be calibrated to this budget, schedule and horizon: {', '.join(names)}."
 
 
 def _shown(value: Any) -> str:

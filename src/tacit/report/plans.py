@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tacit.plan import Plan
+from tacit.report.learnt import left_out
 
 
 def plan_report(made: Plan) -> list[RenderableType]:
@@ -20,4 +21,5 @@ def plan_report(made: Plan) -> list[RenderableType]:
     for name, sd in made.noise.items():
         noise.add_row(escape(name), f"{sd:.4g}")
     verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
-    return [f"[bold]{made.method}[/bold]: {made.why}.", table, noise, verdict]
+    missing = [escape(left_out(made.not_compared))] if made.not_compared else []
+    return [f"[bold]{made.method}[/bold]: {made.why}.", table, noise, *missing, verdict]
