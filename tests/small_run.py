@@ -92,8 +92,8 @@ def go(
     def publish(run: Run) -> None:
         write_model(run.folder.model, declared, run.stream)
 
-    with locked(place):
-        opened = (resume if again else begin)(Folder(place), plan, declared.digest, show=publish, seconds=0.0)
+    with locked(place) as handle:
+        opened = (resume if again else begin)(Folder(place, handle), plan, declared.digest, show=publish, seconds=0.0)
         return opened, learn_from(opened, rows)
 
 

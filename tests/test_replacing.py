@@ -17,7 +17,7 @@ def write(path, data, **options):
 def test_a_step_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch, step):
     write(tmp_path / "page", b"old")
 
-    def broken(*_):
+    def broken(*_, **__):
         raise OSError("no")
 
     monkeypatch.setattr(os, step, broken)

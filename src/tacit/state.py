@@ -21,7 +21,7 @@ import numpy as np
 from tacit.accounting.cost import FREE, Cost
 from tacit.arrays import Array, Arrays
 from tacit.errors import InvalidInput, StateConflict
-from tacit.replacing import OWNER_ONLY, replaced
+from tacit.replacing import OWNER_ONLY, Entry, replaced
 
 VERSION = 1
 SIMULATION = "simulation"
@@ -148,7 +148,7 @@ def read_beside(path: str | os.PathLike[str]) -> Arrays:
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a dumped state, or a refusal."""
     try:
-        with open(path, "rb") as handle, np.load(handle, allow_pickle=False) as file:
+        with Entry.of(path).reader() as handle, np.load(handle, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:

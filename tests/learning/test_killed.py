@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -193,3 +194,95 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 def test_rows_of_the_case_are_prefixes():
     """What resuming in these tests rests on."""
     assert rows_of(60)[:20] == rows_of(20)
+
+
+def feed(process, lines):
+    process.stdin.write("".join(lines).encode())
+    process.stdin.flush()
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_folder_that_is_moved_takes_its_run_along_and_another_run_shares_no_file_with_it(tmp_path, by_link):
+    """`mv live old`, or a link that is made to lead elsewhere, while a run learns; then a run of the same name."""
+    toml, data = write_case(tmp_path, 60)
+    declared, lines = read_contract(toml), data.read_text().splitlines(keepends=True)
+    live, old = tmp_path / "live", tmp_path / "old"
+    if by_link:
+        old.mkdir()
+        live.symlink_to(old)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    arguments = ["learn", toml, "-", "--out", live, "--commit-every", "0"]
+    first = start(COMMAND, *arguments, **pipes)
+    feed(first, lines[:21])
+    wait_for(lambda: shown(live).count(b"\n") == 10, first)
+    if by_link:
+        live.unlink()
+    else:
+        live.rename(old)
+    second = start(COMMAND, *arguments, **pipes)
+    feed(second, lines[:31])
+    wait_for(lambda: shown(live).count(b"\n") == 15, second)
+    feed(first, lines[21:])
+    wait_for(lambda: shown(old).count(b"\n") == 30 or shown(live).count(b"\n") != 15, first)
+    assert shown(live).count(b"\n") == 15
+    feed(second, lines[31:])
+    for process, moved in ((first, True), (second, False)):
+        _, complaints = process.communicate(timeout=30)
+        assert process.returncode == 0, complaints
+        assert (b"was moved while this run was learning" in complaints) == moved
+    for place in (live, old):
+        check(place, declared)
+        assert read_state(place / "state.npz").t == shown(place).count(b"\n") * 2 == 60
+        assert (place / "report.html").exists()
+    assert set(shown(live).splitlines()).isdisjoint(shown(old).splitlines())
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_folder_that_is_deleted_stops_its_run(tmp_path, anew):
+    """Nothing is written into another folder that has its name since."""
+    toml, data = write_case(tmp_path, 60)
+    lines, place = data.read_text().splitlines(keepends=True), tmp_path / "run"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start(COMMAND, "learn", toml, "-", "--out", place, "--commit-every", "0", **pipes)
+    feed(process, lines[:21])
+    wait_for(lambda: shown(place).count(b"\n") == 10, process)
+    time.sleep(0.3)  # model.json is written after the lines
+    shutil.rmtree(place)
+    if anew:
+        place.mkdir()
+    feed(process, lines[21:])
+    _, complaints = process.communicate(timeout=30)
+    assert process.returncode == 2, complaints
+    assert b"was deleted while this run was learning in it" in complaints
+    assert complaints.count(b"\n") == 1
+    assert list(place.iterdir()) == [] if anew else not place.exists()
+
+
+LIMITED = """
+import resource
+from tacit import cli
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+cli.main()
+"""
+
+
+@pytest.mark.privacy
+def test_a_file_that_may_grow_no_more_leaves_a_run_that_goes_on(tmp_path):
+    """A real limit in a real process; what was shown before it stays, and the rest follows once it is lifted."""
+    toml, data = write_case(tmp_path, 4000, release="1")
+    place = tmp_path / "run"
+    arguments = ["learn", toml, data, "--out", place]
+    ends = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    limited = start(LIMITED.format(200_000), *arguments, **ends)
+    _, complaints = limited.communicate(timeout=60)
+    assert limited.returncode == 2, complaints
+    assert b"larger than this process may write" in complaints
+    assert b"--resume" in complaints
+    check(place, read_contract(toml))
+    seen = shown(place)
+    go(place, read_contract(toml), open_rows(read_contract(toml), data), again=True)
+    check(place, read_contract(toml))
+    assert shown(place).startswith(seen)
+    assert shown(place).count(b"\n") == 4000

@@ -135,7 +135,7 @@ def test_a_second_run_in_a_folder_is_refused(tmp_path):
     with pytest.raises(StateConflict, match="--resume"):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7))
     (tmp_path / "state.npz").unlink()
-    with pytest.raises(StateConflict, match="another run"):
+    with pytest.raises(StateConflict, match=r"models\.jsonl is not of this run"):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tacit.errors import StateConflict
 from tacit.learning.durable import write_at
 from tacit.plan import Plan
 from tacit.release import Releases
+from tacit.replacing import Entry
 
 
 def lines_of(plan: Plan, releases: Releases, model: Array) -> bytes:
@@ -57,13 +57,14 @@ def models_to_use(plan: Plan, releases: Releases, model: Array) -> Array:
     return late_averages(releases, model, plan.private.timetable.due(releases.first - 1) or 0)
 
 
-def bring_up(path: Path, written: int, unwritten: bytes, k: int) -> None:
+def bring_up(path: str | os.PathLike[str], written: int, unwritten: bytes, k: int) -> None:
     """Let the file hold its first `written` bytes, which end with release `k`, and then `unwritten`; or refuse.
 
     A crash may have left any part of what was to be written, or blocks of zeros in its place. Anything else is not
     this state's: lines that are missing, that differ, or that follow, shown by a newer state.
     """
-    if (path.stat().st_size if path.exists() else 0) < written or _last_number(path, written) != k:
+    path = Entry.of(path)
+    if path.size < written or _last_number(path, written) != k:
         raise StateConflict(
             f"{path} does not hold the {k} releases that were written to it. Put the file back as it was."
         )
@@ -80,15 +81,16 @@ def bring_up(path: Path, written: int, unwritten: bytes, k: int) -> None:
         write_at(path, written, unwritten)
 
 
-def last_lines(path: Path, count: int) -> list[dict[str, Any]]:
+def last_lines(path: str | os.PathLike[str], count: int) -> list[dict[str, Any]]:
     """The last releases of a file, oldest first; those that fit into 4 MB."""
-    size = path.stat().st_size if path.exists() else 0
+    path = Entry.of(path)
+    size = path.size
     place = max(0, size - 2**22)
     lines = _part(path, place, size - place).split(b"\n")[:-1]
     return [json.loads(line) for line in (lines[1:] if place else lines)[-count:]]
 
 
-def _last_number(path: Path, end: int) -> int | None:
+def _last_number(path: Entry, end: int) -> int | None:
     """The number of the release that ends there; None if none does."""
     if end == 0:
         return 0
@@ -105,9 +107,9 @@ def _last_number(path: Path, end: int) -> int | None:
         return None
 
 
-def _part(path: Path, place: int, size: int) -> bytes:
+def _part(path: Entry, place: int, size: int) -> bytes:
     if not path.exists():
         return b""
-    with open(path, "rb") as file:
+    with path.reader() as file:
         file.seek(place, os.SEEK_SET)
         return file.read(size)

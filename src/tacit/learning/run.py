@@ -23,7 +23,9 @@ input by the same key, refuses if the digests differ, and learns from the next r
 
 The proof takes S to be the newest state. One restored from a backup is older: if it has made fewer releases than
 `models.jsonl` shows, it is refused; if `models.jsonl` is restored or lost as well, nothing in the folder can tell. Two
-processes in one folder are kept apart by a lock.
+processes in one folder are kept apart by a lock. Files are read and written by a descriptor of the locked folder, and
+not by its path: a folder that is moved while a run learns in it takes the run along, and another run in a new folder of
+the same name shares no file with it.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from tacit.arrays import Array, Arrays
 from tacit.errors import InvalidInput, StateConflict
 from tacit.estimators.stream import Stream
 from tacit.learning.digest import RowDigest
-from tacit.learning.durable import sync_folder, write_at
+from tacit.learning.durable import write_at
 from tacit.learning.folder import Folder
 from tacit.learning.journal import bring_up, lines_of
 from tacit.plan import Plan
@@ -152,11 +154,17 @@ class Run:
         if self._committed == self.stream.t:
             return
         began, lines = time.monotonic(), b"".join(self._unwritten)
-        self.stream.dump(self.folder.state, self._beside(lines))
-        sync_folder(self.folder.path)
-        if lines:
-            write_at(self.folder.models, self.written, lines)
-        self.show(self)
+        try:
+            self.stream.dump(self.folder.state, self._beside(lines))
+            self.folder.sync()
+            if lines:
+                write_at(self.folder.models, self.written, lines)
+            self.show(self)
+        except FileNotFoundError:
+            raise StateConflict(
+                f"{self.folder.path} was deleted while this run was learning in it, and nothing was shown after that. "
+                "Restore it as it was and go on with --resume; a new run spends as much again."
+            ) from None
         self.written, self._unwritten, self._committed = self.written + len(lines), [], self.stream.t
         self._last = time.monotonic()
         self._patience = 10.0 * (self._last - began)
@@ -172,14 +180,40 @@ class Run:
         }
 
 
+def check_folder(folder: Folder, contract: str, resuming: bool) -> None:
+    """Reject a folder that holds no run of this contract, but files that a run would replace; or nothing to resume."""
+    others = [file for file in (folder.models, folder.model, folder.report) if file.exists()]
+    if not folder.state.exists():  # looked for last: a run that begins at this moment writes it first
+        if resuming:
+            raise InvalidInput(f"there is nothing to resume in {folder.path}. Leave out --resume to begin.")
+        if others:
+            raise StateConflict(
+                f"{others[0]} is not of this run, which would replace it: the folder holds no state of a run. Name "
+                "another folder by --out, or move the file away."
+            )
+        return
+    try:
+        beside = read_beside(folder.state)
+    except StateConflict as error:
+        raise StateConflict(f"{error} A new run needs another folder, by --out.") from None
+    if not {"contract", "key", "unwritten"} <= beside.keys():
+        raise StateConflict(f"{folder.state} was not written by tacit learn. Name the folder of a run by --out.")
+    if str(beside["contract"]) != contract:
+        raise StateConflict(
+            f"{folder.state}: the contract is not the one this run began with. Put it back as it was; or begin a new "
+            "run, which spends as much again, in another folder, by --out."
+        )
+
+
 def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
     """A new stream in a folder that holds none; its state is committed before any row is read."""
+    check_folder(folder, contract, resuming=False)
     if folder.state.exists() and read_state(folder.state).t > 0:
         raise StateConflict(
             f"{folder.path} holds a run that learnt already. Go on with --resume; or begin another, which spends as "
             "much again, in another folder, by --out."
         )
-    if folder.models.exists() and folder.models.stat().st_size > 0:
+    if folder.models.size > 0:
         raise StateConflict(f"{folder.models} holds releases of another run. Name another folder by --out.")
     folder.clear()
     run = Run(folder, Stream(plan), contract, RowDigest(new_name()), **settings)
@@ -189,16 +223,8 @@ def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
 
 def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
     """The stream of a folder, where its last commit left it; its rows are to be checked (`tacit.learning.unseen`)."""
-    if not folder.state.exists():
-        raise InvalidInput(f"there is nothing to resume in {folder.path}. Leave out --resume to begin.")
+    check_folder(folder, contract, resuming=True)
     beside = read_beside(folder.state)
-    if not {"contract", "key", "unwritten"} <= beside.keys():
-        raise StateConflict(f"{folder.state} was not written by tacit learn. Name the folder of a run by --out.")
-    if str(beside["contract"]) != contract:
-        raise StateConflict(
-            "the contract is not the one this run began with. Put it back as it was; or begin a new run, which spends "
-            "as much again, in another folder, by --out."
-        )
     if read_state(folder.state).simulated != (plan.private.seed is not None):
         raise StateConflict("a simulation goes on with its own --seed, and a private run without one.")
     stream = Stream.load(plan, folder.state)
