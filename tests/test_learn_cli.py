@@ -1,18 +1,21 @@
 """`tacit learn`: files and sentences, what is secret and what is not, and its refusals."""
 
+import errno
 import json
+import os
 import sys
 from html import escape
 from types import SimpleNamespace
 
 import pytest
 
-from small_run import rows_of, write_case
+from small_run import check, rows_of, shown, write_case
 from tacit import cli
 from tacit.accounting import ledger as books
 from tacit.contract.contract import read_contract
 from tacit.contract.explain import public
 from tacit.contract.model_file import read_model
+from tacit.errors import BudgetExhausted
 from tacit.report.learnt import NOT_PRIVATE, SIMULATION
 
 PUBLIC = ("models.jsonl", "model.json")
@@ -181,7 +184,7 @@ def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(tacit, tmp_path):
         data.write_text("\n".join([*lines, ""]))
         place = tmp_path / f"run{bad}"
         done = tacit("learn", toml, data, "--out", place, "--json", "--seed", 1)
-        assert (done.status, json.loads(done.out)["rows"]) == (2, bad)
+        assert (done.status, json.loads(done.out)["rows"]) == (2, 16)
         assert "Jane" in done.complaints
         assert "Jane" not in done.out
         assert (place / "report.html").stat().st_mode & 0o777 == 0o600
@@ -191,3 +194,190 @@ def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(tacit, tmp_path):
         assert again.status == 0
         assert (place / "report.html").stat().st_mode & 0o077
     assert shown[0] == shown[1]
+
+
+BUDGET = "epsilon = 1.0"
+
+
+@pytest.mark.parametrize(
+    ("case", "setting", "other"),
+    [
+        ({"rows": 60}, (BUDGET, "epsilon = 60.0"), "Anytime"),
+        ({"rows": 60, "horizon": 2**24, "release": '"geometric"'}, (BUDGET, BUDGET), "Anytime"),
+    ],
+)
+def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(tacit, tmp_path, case, setting, other):
+    """The run uses none of the others: what they cannot do is no failure of it."""
+    toml, data = write_case(tmp_path, **case)
+    toml.write_text(toml.read_text().replace(*setting))
+    assert tacit("check", toml).status == 0
+    checked = json.loads(tacit("check", toml, "--json").out)["plan"]
+    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    assert (done.status, done.complaints) == (0, "")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Left out" in page
+    assert checked["mechanism"] in checked["noise_of_last_release"]
+    assert checked["not_compared"]
+    assert all(escape(name) in page for name in checked["not_compared"])
+    assert any(name.startswith(other) for name in checked["not_compared"]), checked["not_compared"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no ink"), BudgetExhausted("no ink"), OSError(28, "No space left")])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_report_that_fails_is_a_warning_after_the_result(tacit, tmp_path, monkeypatch, error, form):
+    """The models are published and paid for; a status of 2 would have people spend again."""
+    from tacit.learning import account
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(account, "learnt_page", fails)
+    toml, data = write_case(tmp_path, 50)
+    done = tacit("learn", toml, data, "--out", tmp_path / "run", *form)
+    assert done.status == 0
+    assert done.complaints.startswith("tacit: warning: report.html could not be written")
+    assert str(error) in done.complaints
+    assert done.complaints.count("\n") == 1
+    if form:
+        said = json.loads(done.out)
+        assert said["releases"] == 25
+        assert "report.html" not in said["files"]
+    else:
+        assert "25 models released" in done.out
+        assert "report.html" not in done.out
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert read_model(tmp_path / "run" / "model.json").releases == 25
+
+
+def test_a_refused_row_is_said_although_the_report_fails_too(tacit, tmp_path, monkeypatch):
+    from tacit.learning import account
+
+    monkeypatch.delattr(account, "learnt_page")
+    toml, data = write_case(tmp_path, 50, horizon=40)
+    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "report.html could not be written" in done.complaints
+    assert "more rows than the 40" in done.complaints
+
+
+@pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "state.npz"])
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(tacit, tmp_path, name, resume):
+    """They are named, they stay as they are, and nothing is left beside them."""
+    toml, _ = write_case(tmp_path, 50)
+    place = tmp_path / "theirs"
+    place.mkdir()
+    (place / name).write_text("somebody's work")
+    done = tacit("learn", toml, tmp_path / "not-even-read.csv", "--out", place, *resume)
+    assert done.status == 2
+    assert done.complaints.count("\n") == 1
+    assert name in done.complaints or resume
+    assert "--out" in done.complaints or "--resume" in done.complaints
+    assert [path.name for path in place.iterdir()] == [name]
+    assert (place / name).read_text() == "somebody's work"
+
+
+def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(tacit, tmp_path):
+    toml, data = write_case(tmp_path, 50)
+    empty = tmp_path / "empty.csv"
+    empty.write_text("age,town,bought\n")
+    assert tacit("learn", toml, empty, "--out", tmp_path / "run").status == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
+    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "state.npz" in done.complaints
+    assert "--out" in done.complaints
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_an_empty_folder_and_files_of_other_names_are_no_obstacle(tacit, tmp_path):
+    """An editor's file beside a model is not a half-written one."""
+    toml, data = write_case(tmp_path, 50)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".model.json.swp").write_text("an editor's")
+    assert tacit("learn", toml, data, "--out", tmp_path / "run").status == 0
+    assert (tmp_path / "run" / ".model.json.swp").read_text() == "an editor's"
+    assert tacit("learn", toml, data, "--out", tmp_path / "run", "--resume").status == 0
+
+
+@pytest.mark.privacy
+def test_where_a_bad_row_stopped_a_run_is_not_in_its_json(tacit, tmp_path):
+    """All of it is the same for rows that are bad at different places between two releases."""
+    said = []
+    for bad in (17, 30):
+        toml, data = write_case(tmp_path, 50, release=16)
+        lines = data.read_text().splitlines()
+        lines[bad + 1] = "abc,Oslo,yes"
+        data.write_text("\n".join([*lines, ""]))
+        done = tacit("learn", toml, data, "--out", tmp_path / f"run{bad}", "--json", "--seed", 1)
+        said.append(json.loads(done.out.replace(f"run{bad}", "run")))
+    assert said[0] == said[1]
+    assert (said[0]["rows"], said[0]["releases"], said[0]["rounds_left"]) == (16, 1, 34)
+
+
+@pytest.mark.parametrize("horizon", [2**26 + 1, 10**12])
+@pytest.mark.parametrize("command", ["check", "learn"])
+def test_a_horizon_past_what_sums_can_hold_is_named_with_its_limit(tacit, tmp_path, command, horizon):
+    toml, data = write_case(tmp_path, 5, horizon=horizon, release='"auto"')
+    arguments = [toml, data, "--out", tmp_path / "run"] if command == "learn" else [toml]
+    done = tacit(command, *arguments)
+    assert done.status == 2
+    for words in (f"learning.horizon is {horizon:,}", "67,108,864", 'method = "giga"'):
+        assert words in done.complaints
+    assert done.complaints.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+    toml.write_text(toml.read_text().replace('release = "auto"', 'release = "geometric"\nmethod = "giga"'))
+    assert tacit("check", toml).status == 0
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(tacit, tmp_path, monkeypatch, call):
+    """At each such call of a commit in its turn; no number of a release is repeated or lost."""
+    toml, data = write_case(tmp_path, 50)
+    text = data.read_text()
+    real, at, stopped = getattr(os, call), 0, True
+    while stopped:
+        place, calls = tmp_path / f"run{at}", iter(range(1000))
+        data.write_text("\n".join(text.splitlines()[:21]) + "\n")
+        assert tacit("learn", toml, data, "--out", place).status == 0
+        data.write_text(text)
+        seen = shown(place)
+
+        def full(*arguments, at=at, calls=calls, **options):
+            if next(calls) >= at:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*arguments, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, call, full)
+            done = tacit("learn", toml, data, "--out", place, "--resume")
+        stopped = done.status != 0
+        if stopped:
+            assert done.status == 2
+            for words in ("the disk is full", "nothing was shown after the last commit", "--resume", "Free some space"):
+                assert words in done.complaints
+            assert done.complaints.count("\n") == 1
+        check(place, read_contract(toml))
+        assert tacit("learn", toml, data, "--out", place, "--resume").status == 0
+        check(place, read_contract(toml))
+        assert shown(place).startswith(seen)
+        assert shown(place).count(b"\n") == 25
+        at += 1
+    assert at > 1  # each call was hit at least once in a commit
+
+
+def test_a_disk_that_is_full_from_the_start_needs_no_resume(tacit, tmp_path, monkeypatch):
+    toml, data = write_case(tmp_path, 50)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "the disk is full" in done.complaints
+    assert "--resume" not in done.complaints
+    assert tacit("learn", toml, data, "--out", tmp_path / "run").status == 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,27 +46,45 @@ def learn(
     from tacit.learning import run as runs
     from tacit.learning.account import write_report
     from tacit.learning.diagnostics import Diagnostics
-    from tacit.learning.durable import locked
+    from tacit.learning.durable import full_disk_explained, locked
     from tacit.learning.folder import Folder
     from tacit.learning.loop import learn_from
     from tacit.learning.progress import Progress
 
     declared = read_contract(contract)
     plan = declared.plan(on_bad="zero", seed=seed)  # bad rows are the reader's to stop at, so that both go on alike
+    runs.check_folder(Folder(out), declared.digest, resume)  # before a row is read, or anything is written
     rows = _rows(declared, data, bad_rows, format)
-    out.mkdir(parents=True, exist_ok=True)
-    with locked(out):
-        open_run = runs.resume if resume else runs.begin
-        run = open_run(
-            Folder(out), plan, declared.digest, show=lambda run: _publish(run, declared), seconds=commit_every
-        )
-        classifies = bool(declared.target.names)
-        watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
-        with Progress(size_of(data), quiet or as_json) as progress:
-            ending = learn_from(run, rows, watch, progress)
-        write_report(run, declared, ending, watch)
-    _say(run, declared, ending, as_json, quiet)
+    with ExitStack() as held:
+        with full_disk_explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+            folder = Folder(out, held.enter_context(locked(out)))
+            open_run, show = runs.resume if resume else runs.begin, partial(_publish, contract=declared)
+            run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every)
+            classifies = bool(declared.target.names)
+            watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
+            with Progress(size_of(data), quiet or as_json) as progress:
+                ending = learn_from(run, rows, watch, progress)
+        warnings = [_MOVED.format(out)] if folder.moved else []
+        report = False
+        try:
+            write_report(run, declared, ending, watch)
+            report = True
+        except Exception as error:  # what was published stands, whatever a page about it comes to
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            warnings.append(_NO_REPORT.format(what))
+        finally:
+            _say(run, declared, ending, report, as_json, quiet)
+    for warning in warnings:
+        typer.echo(f"tacit: warning: {warning}", err=True)
     _end(ending)
+
+
+_MOVED = "{} was moved while this run was learning in it, and its files went along: look for them where it is now."
+_NO_REPORT = (
+    "report.html could not be written ({}). The run is not affected: its models are published and committed, and "
+    "nothing needs to be learnt again."
+)
 
 
 def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | None) -> Iterator[Any]:
@@ -80,19 +100,18 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | Non
 
 def _publish(run: Run, contract: Contract) -> None:
     from tacit.contract.model_file import write_model
-    from tacit.learning.durable import sync_folder
 
     write_model(run.folder.model, contract, run.stream)
-    sync_folder(run.folder.path)
+    run.folder.sync()
 
 
-def _say(run: Run, contract: Contract, ending: Ending, as_json: bool, quiet: bool) -> None:
+def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bool, quiet: bool) -> None:
     from tacit.learning.account import as_data, outcome
 
     if as_json:
         from tacit.report.machines import json_text
 
-        typer.echo(json_text(as_data(run, contract, ending)))
+        typer.echo(json_text(as_data(run, contract, ending, report)))
     elif not quiet:
         spent = run.stream.spent
         typer.echo(outcome(run, ending))
@@ -100,7 +119,8 @@ def _say(run: Run, contract: Contract, ending: Ending, as_json: bool, quiet: boo
             f"{run.stream.k:,} models released; spent epsilon = {spent.epsilon:.4g} of {contract.epsilon:g} at delta = "
             f"{spent.delta:g}.{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
         )
-        typer.echo(f"{run.folder.path}: model.json, models.jsonl, report.html; state.npz is secret.")
+        page = ", report.html" if report else ""
+        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; state.npz is secret.")
 
 
 def _end(ending: Ending) -> None:

@@ -52,6 +52,7 @@ from tacit.contract.values import Values
 from tacit.contract.vocabulary import Bad
 from tacit.errors import InvalidInput
 from tacit.estimators.request import LossName, MethodName, Request
+from tacit.learners.exact_sums import MOST
 from tacit.plan import Plan
 
 
@@ -159,6 +160,12 @@ class Contract:
 
     def plan(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Plan:
         """How to learn."""
+        if self.horizon is not None and self.horizon > MOST and self.method not in ("igd", "giga"):
+            raise InvalidInput(
+                f"learning.horizon is {self.horizon:,}, and sums are exact up to {MOST:,} rows. Take a horizon of at "
+                'most that and begin a new run after it, which spends as much again; or set method = "giga", which has '
+                "no such limit."
+            )
         return self.request(on_bad, seed).plan(self.dimension, self.horizon)
 
     def encode_labels(self, values: Values) -> tuple[Array, Bad]:

@@ -9,7 +9,6 @@ import numpy as np
 from tacit.contract.contract import Contract
 from tacit.contract.explain import public
 from tacit.learning.diagnostics import Diagnostics
-from tacit.learning.durable import sync_folder
 from tacit.learning.journal import last_lines
 from tacit.learning.loop import Ending
 from tacit.learning.run import Run
@@ -35,21 +34,26 @@ def outcome(run: Run, ending: Ending) -> str:
     return f"The input ended after {rows}; {left:,} of the horizon remain. Go on with --resume when it has grown."
 
 
-def as_data(run: Run, contract: Contract, ending: Ending) -> dict[str, Any]:
-    """The run for machines; nothing in it is secret, unless a row decided where it ended: that row is no part of it."""
-    spent = run.stream.spent
+def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -> dict[str, Any]:
+    """The run for machines; nothing in it is secret.
+
+    Where a bad row stopped the run, neither that row nor its place is part of it: `rows` and `rounds_left` are then
+    those of the last release, as in `model.json`. Without a `report` it is not among the files.
+    """
+    spent, table = run.stream.spent, run.stream.plan.private.timetable
+    rows = ((table.due(run.stream.k) or 0) if run.stream.k else 0) if ending.by_a_row else run.stream.t
     return {
         "outcome": ending.why,
-        "sentence": outcome(run, ending),
+        "sentence": _STOPPED if ending.by_a_row else outcome(run, ending),
         "refusal": _ROW if ending.by_a_row else None if ending.refusal is None else str(ending.refusal),
-        "rows": run.stream.t,
+        "rows": rows,
         "releases": run.stream.k,
-        "rounds_left": run.left,
+        "rounds_left": None if table.horizon is None else table.horizon - rows,
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
         "budget": {"epsilon": contract.epsilon, "delta": contract.delta},
         "guarantee": contract.guarantee(run.stream.plan),
         "simulated": run.stream.plan.private.seed is not None,
-        "files": {file.name: str(run.folder.path / file.name) for file in _files(False, ending)},
+        "files": {file.name: str(run.folder.path / file.name) for file in _files(False, ending, report)},
     }
 
 
@@ -58,7 +62,7 @@ def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diag
     page = learnt_page(_learnt(run, contract, ending, diagnostics))
     with replaced(run.folder.report, 0o644 if diagnostics is None and not ending.by_a_row else OWNER_ONLY) as file:
         file.write(page.encode())
-    sync_folder(run.folder.path)
+    run.folder.sync()
 
 
 def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
@@ -109,19 +113,20 @@ def _some(first: int, last: int) -> list[int]:
     return [first] if count == 1 else np.linspace(first, last, max(count, 0)).astype(int).tolist()
 
 
-def _files(diagnostics: bool, ending: Ending) -> list[File]:
+def _files(diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
     page = "this page, with what is not private in it: for you alone" if diagnostics else "this page: public"
     if ending.by_a_row and not diagnostics:
         page = "this page, which says where a row stopped the run: for you alone, until it has gone on"
     return [
         File("model.json", "the model to use, for tacit predict: public"),
         File("models.jsonl", "every release, a line each: public"),
-        File("report.html", page),
+        *([File("report.html", page)] if report else []),
         File("state.npz", "where the stream stands: SECRET, as sensitive as the rows; needed to resume"),
     ]
 
 
 _ROW = "a row was refused; what is wrong with it is said on standard error alone"
+_STOPPED = "Stopped at a row that was refused; everything before it is committed. Mend it and go on with --resume."
 
 _SECRET = (
     "every row, and everything computed from rows before noise is added: state.npz",
