@@ -1,6 +1,8 @@
 """A line of JSON is a row, whatever stands in it."""
 
+import gzip
 import json
+from codecs import BOM_UTF8
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from contract.declared import contract, csv, read
 from tacit import InvalidInput
+from tacit.contract.rows import open_rows
 
 WHOLE = [
     {"age": 50, "town": "Oslo", "floor": 1, "ip": "10.0.0.1", "note": [1], "bought": "yes"},
@@ -37,6 +40,31 @@ def test_the_same_rows_as_csv():
     assert np.array_equal(plain.X, objects.X)
     assert np.array_equal(plain.y, objects.y)
     assert objects.lines.tolist() == [1, 2, 3]
+
+
+def test_a_byte_order_mark_begins_a_file():
+    """It is skipped there, and nowhere else: within a file it spoils its own line."""
+    [plain] = read(contract(), lines(*WHOLE), format="json")
+    [marked] = read(contract(), BOM_UTF8 + lines(*WHOLE), format="json")
+    assert np.array_equal(plain.X, marked.X)
+    assert np.array_equal(plain.y, marked.y)
+    assert marked.lines.tolist() == [1, 2, 3]
+    assert marked.size == plain.size + len(BOM_UTF8)
+    assert read(contract(), BOM_UTF8, format="json") == []
+    first, *others = lines(*WHOLE).splitlines(keepends=True)
+    for data, bad in ((first + BOM_UTF8 + b"".join(others), 1), (2 * BOM_UTF8 + first + b"".join(others), 0)):
+        [batch] = read(contract(), data, format="json", bad_rows="zero")
+        assert np.isnan(batch.y).tolist() == [row == bad for row in range(3)]
+    batches = read(contract(), first + BOM_UTF8 + b"".join(others), format="json", bad_rows="zero", block=1)
+    assert [bool(np.isnan(batch.y[0])) for batch in batches] == [False, True, False]
+
+
+def test_a_file_with_a_mark_and_a_packed_one(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(BOM_UTF8 + lines(*WHOLE))
+    with gzip.open(tmp_path / "b.jsonl.gz", "wb") as file:
+        file.write(BOM_UTF8 + lines(*WHOLE))
+    for name in ("a.jsonl", "b.jsonl.gz"):
+        assert sum(len(batch.X) for batch in open_rows(contract(), tmp_path / name)) == 3
 
 
 @pytest.mark.privacy

@@ -4,6 +4,7 @@ import io
 import os
 import threading
 import time
+from codecs import BOM_UTF8
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,22 @@ def test_a_line_without_end_takes_no_memory_without_end(monkeypatch):
     before, long, after = kept.split(b"\n")[:3]
     assert (before, after, len(long)) == (b"before", b"after", LONGEST + 1)
     assert lines.size == len(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"a\n", b"\xef\xbba\n", b"\xef", b"\xef\xbb", b"\n"])
+def test_a_mark_is_skipped_at_the_start_however_it_arrives(data, monkeypatch):
+    for chunk in (1, 2, 3, 100):
+        monkeypatch.setattr(module, "_CHUNK", chunk)
+        marked = Lines(io.BytesIO(BOM_UTF8 + data), skip_mark=True)
+        assert b"".join(marked.blocks(10)) == data
+        assert marked.size == len(BOM_UTF8 + data)
+        assert b"".join(Lines(io.BytesIO(data), skip_mark=True).blocks(10)) == data
+        assert b"".join(Lines(io.BytesIO(BOM_UTF8 + data)).blocks(10)) == BOM_UTF8 + data
+
+
+def test_a_mark_is_no_part_of_a_line_of_legal_length():
+    data = b"x" * LONGEST
+    assert b"".join(Lines(io.BytesIO(BOM_UTF8 + data), skip_mark=True).blocks(10)) == data
 
 
 def test_a_legal_line_is_not_cut(monkeypatch):

@@ -5,6 +5,8 @@ import io
 import os
 import subprocess
 import sys
+import time
+from codecs import BOM_UTF8
 
 import numpy as np
 import pytest
@@ -161,3 +163,36 @@ def test_the_standard_input_is_read_as_it_comes():
         process.stdin.close()
         assert process.stdout.read() == b"2\n"
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_byte_order_mark_on_the_standard_input_is_skipped(format):
+    """As some editors and exports write it; also if it comes in pieces."""
+    row = b'{"age": 1, "town": "Oslo", "floor": 1, "ip": "a", "bought": "yes"}\n'
+    data = BOM_UTF8 + (row if format == "json" else f"{HEADER}\n{ROWS[0]}\n".encode())
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            STDIN.replace('"-"', f'"-", format="{format}"'),
+            os.path.dirname(os.path.dirname(__file__)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with process:
+        for part in (data[:2], data[2:]):
+            process.stdin.write(part)
+            process.stdin.flush()
+            time.sleep(0.3)
+        process.stdin.close()
+        assert process.stdout.read() == b"1\n"
+    assert process.returncode == 0
+
+
+def test_csv_has_a_mark_at_its_start_alone():
+    [plain], [marked] = read(contract(), csv(*ROWS)), read(contract(), BOM_UTF8 + csv(*ROWS).encode())
+    assert np.array_equal(plain.X, marked.X)
+    with pytest.raises(InvalidInput, match="line 2: age is"):
+        read(contract(), csv("\ufeff" + ROWS[0], *ROWS[1:]))

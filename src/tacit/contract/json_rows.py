@@ -2,6 +2,7 @@
 
 Columns that an object does not name are missing, as null is; names that the contract does not know are not read. Of
 a column that is named twice the last value counts. A column whose value is a list or an object makes a row bad.
+A UTF-8 byte order mark at the start of the file is skipped (`tacit.contract.lines`); anywhere else it is no JSON.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import select
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from typing import IO
 
@@ -24,7 +25,7 @@ _PAUSE, _PATIENCE = 0.1, 1.0  # seconds: how long a live input rests before its 
 
 
 class Lines:
-    r"""The lines of a stream.
+    r"""The lines of a stream; with `skip_mark` a UTF-8 byte order mark at its start is no part of the first.
 
     >>> lines = Lines(io.BytesIO(b"a,b\n1,2\n3,4\n5,6"))
     >>> lines.first()
@@ -33,10 +34,13 @@ class Lines:
     [b'1,2\n3,4\n', b'5,6']
     """
 
-    def __init__(self, stream: IO[bytes], position: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, stream: IO[bytes], position: Callable[[], int] | None = None, *, skip_mark: bool = False
+    ) -> None:
         self._arrivals = arrivals(stream)
         self._pending, self._ended, self._skipping = b"", False, False
         self._used, self._position = 0, position
+        self._mark_due = skip_mark
 
     @property
     def size(self) -> int:
@@ -77,6 +81,12 @@ class Lines:
             self._used += len(arrived) if end < 0 else end
             arrived, self._skipping = (b"", True) if end < 0 else (arrived[end:], False)
         self._pending += arrived
+        if self._mark_due:
+            if len(self._pending) < len(BOM_UTF8) and BOM_UTF8.startswith(self._pending):
+                return  # a mark may be arriving in pieces
+            self._mark_due = False
+            if self._pending.startswith(BOM_UTF8):
+                self._use(len(BOM_UTF8))
         unfinished = self._pending.rfind(b"\n") + 1
         if len(self._pending) - unfinished > LONGEST + 1:
             self._used += len(self._pending) - unfinished - LONGEST - 1

@@ -105,7 +105,7 @@ def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: 
     """None when the header is read, then blocks."""
     wanted, line = tuple(columns_to_read(contract, labelled)), 1
     with opened(source) as (stream, position):
-        lines = Lines(stream, position)
+        lines = Lines(stream, position, skip_mark=kind == "json")  # of CSV it is the header's
         if kind == "csv":
             header, line = header_of(lines.first()), 2
             check_names(header.names, contract, labelled)
