@@ -134,6 +134,73 @@ def test_names_and_values_survive_toml(name, value):
     assert tomllib.loads(f"{toml_key(name)} = {toml({'v': [value]})}") == {name: {"v": [value]}}
 
 
+NAME = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["a\nepsilon = 9", 'a"', "a\\", "\r\n[privacy]", "a # b", "\x00", "\x7f", "\x85", "\u2028", "\ufeffa", "a.b", "#"]
+)
+HEADERS = st.lists(NAME, min_size=1, max_size=4, unique=True)
+BLANK_DRAFT = {
+    "privacy": {"epsilon": "?", "delta": 1e-6, "neighbours": "replace"},
+    "target": {"column": "?", "classes": "?"},
+    "learning": {},
+}
+
+
+def drafted(path):
+    """What `tacit init` writes for a file, as plain data, without the columns, and these in order."""
+    names, kinds = columns_of(path)
+    data = tomllib.loads(Draft(path.name, names, kinds).text())
+    return list(data.pop("columns")), data
+
+
+def in_csv(name):
+    """Whether a header of CSV can have this name: a line ends its header, blanks about names are dropped."""
+    try:
+        float(name)
+    except ValueError:
+        return name == name.strip() and "\n" not in name
+    return False
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@given(names=HEADERS.map(lambda names: [name for name in names if in_csv(name)]).filter(any))
+def test_any_header_of_csv_is_drafted_by_its_names(tmp_path_factory, names, delimiter):
+    path = tmp_path_factory.mktemp("draft") / "rows.csv"
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    path.write_bytes(delimiter.join(quoted).encode() + b"\r\n")
+    assert drafted(path) == (names, BLANK_DRAFT)
+
+
+@given(names=HEADERS)
+def test_any_schema_of_parquet_is_drafted_by_its_names(tmp_path_factory, names):
+    """Types may hold names too: those of a struct's fields, and of time zones."""
+    path = tmp_path_factory.mktemp("draft") / "rows.parquet"
+    kinds = [pa.struct([(name, pa.int64())]) if i % 2 else pa.int64() for i, name in enumerate(reversed(names), 1)]
+    schema = pa.schema([*zip(names, kinds, strict=True)])
+    parquet.write_table(schema.empty_table(), path)
+    assert drafted(path) == (names, BLANK_DRAFT)
+
+
+@given(names=HEADERS, source=NAME, kind=NAME)
+def test_any_names_of_json_lines_are_drafted(names, source, kind):
+    """They are stated, whatever the file is called; one of them is the target."""
+    draft = Draft(source, names, {names[0]: kind}, target={"column": names[-1], "positive": list(names)})
+    data = tomllib.loads(draft.text())
+    assert list(data["columns"]) == names[:-1]
+    assert data["target"] == {"column": names[-1], "positive": list(names)}
+    assert data["privacy"] == BLANK_DRAFT["privacy"]
+
+
+def test_what_no_contract_can_hold_is_rejected():
+    with pytest.raises(InvalidInput, match=r"'\\ud800' is no valid Unicode"):
+        Draft("rows.jsonl", ["\ud800"]).text()
+
+
+def test_numbers_of_any_size_are_written_as_toml():
+    assert tomllib.loads(f"v = {toml([float('inf'), float('-inf'), 1e300])}") == {
+        "v": [float("inf"), float("-inf"), 1e300]
+    }
+
+
 def test_a_column_without_a_name_may_be_ignored(tmp_path):
     """As the index is that pandas writes first."""
     draft = Draft("s.csv", ["", "x", "y"], privacy={"epsilon": 1.0}, target={"column": "y", "range": [0, 1]})

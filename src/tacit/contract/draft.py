@@ -6,6 +6,7 @@ What nobody stated is left open as `"?"`, which `tacit check` refuses by name.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ class Draft:
         columns = [self._column(name) for name in self.features]
         return "\n".join(
             [
-                f"# A contract for tacit: what is public about {json.dumps(self.source)[1:-1]}, and the budget.",
+                f"# A contract for tacit: what is public about {_in_comment(self.source)}, and the budget.",
                 '# Nothing here was read off its rows. Fill in every "?", then run: tacit check',
                 *_table("privacy", privacy),
                 *_table("target", target),
@@ -90,7 +91,7 @@ class Draft:
 
     def _column(self, name: str) -> str:
         line = f"{toml_key(name)} = {toml(self.columns.get(name, BLANK))}"
-        return f"{line}  # {self.kinds[name]}" if name in self.kinds and name not in self.columns else line
+        return f"{line}  # {_in_comment(self.kinds[name])}" if name in self.kinds and name not in self.columns else line
 
 
 _MEANING = {
@@ -116,7 +117,7 @@ def _table(name: str, values: dict[str, Any]) -> list[str]:
 
 
 def toml(value: Any) -> str:
-    """A value as TOML writes it.
+    """A value as TOML writes it; a text in quotes, with JSON's escapes, which are TOML's, and one more for DEL.
 
     >>> toml({"range": [0, 1.5]}), toml(["a", 1]), toml(True)
     ('{ range = [0, 1.5] }', '["a", 1]', 'true')
@@ -126,7 +127,13 @@ def toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{value!r} is no valid Unicode, which a contract must be. Rename it.") from None
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return json.dumps(value)
 
 
@@ -137,6 +144,11 @@ def toml_key(name: str) -> str:
     ('age', '"hours per week"')
     """
     return name if _BARE.fullmatch(name) else toml(name)
+
+
+def _in_comment(text: str) -> str:
+    """A text that stays on its line: ASCII, with escapes for all control characters, which comments may not have."""
+    return json.dumps(text)[1:-1]
 
 
 def columns_of(source: Source, format: str | None = None) -> tuple[list[str], dict[str, str]]:
