@@ -242,3 +242,50 @@ def test_a_contract_says_how_often_a_guess_is_right(folder, epsilon, neighbours,
     text = (folder / "tacit.toml").read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}")
     (folder / "tacit.toml").write_text(text.replace('"replace"', f'"{neighbours}"'))
     assert words in json.loads(run("check", "tacit.toml", "--json").stdout)["in_plain_words"]
+
+
+@pytest.mark.parametrize("positive", ["rest", "rest,sun"])
+def test_a_label_may_have_the_name_of_the_other_values(tmp_path, monkeypatch, positive):
+    """From the header to predictions and their probabilities."""
+    monkeypatch.chdir(tmp_path)
+    first = positive.split(",")[0]
+    rows = [f"{i % 101},{first if i % 101 > 50 else 'work'}" for i in range(3_000)]
+    (tmp_path / "days.csv").write_text("\n".join(["age,day", *rows, ""]))
+    aim = ["--target", "day", "--positive", positive, "--range", "age=0:100"]
+    assert run("init", "days.csv", *aim, "--epsilon", "4", "--horizon", "3000").exit_code == 0
+    assert run("learn", "tacit.toml", "days.csv", "--out", "run", "--seed", "1").exit_code == 0
+    (tmp_path / "new.csv").write_text("age\n0\n100\n")
+    other, one = {"rest": ("not rest", "rest"), "rest,sun": ("neither rest nor sun", "rest or sun")}[positive]
+    done = run("predict", "run/model.json", "new.csv", "--proba")
+    assert done.stdout.splitlines()[0] == f"prediction,probability_{other},probability_{one}"
+    assert [line.split(",")[0] for line in done.stdout.splitlines()[1:]] == [other, one]
+    done = run("predict", "run/model.json", "new.csv", "--proba", "--json")
+    low, high = (json.loads(line) for line in done.stdout.splitlines())
+    assert (low["prediction"], high["prediction"]) == (other, one)
+    for line in (low, high):
+        assert sum(line["probabilities"].values()) == pytest.approx(1.0)
+        assert max(line["probabilities"], key=line["probabilities"].get) == line["prediction"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file names have no control characters there")
+@pytest.mark.parametrize("name", ["a\nepsilon = 9\n.csv", "a\x7fb.csv", 'a"\\.csv', "a\x1b[31m.csv", "a\r\u2028.csv"])
+def test_a_file_name_stays_in_its_comment(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("age,bought\n")
+    assert run("init", name, "--json").exit_code == 0
+    data = tomllib.loads((tmp_path / "tacit.toml").read_text(encoding="utf-8"))
+    assert data == {
+        "privacy": {"epsilon": "?", "delta": 1e-6, "neighbours": "replace"},
+        "target": {"column": "?", "classes": "?"},
+        "learning": {},
+        "columns": {"age": "?", "bought": "?"},
+    }
+
+
+def test_a_name_that_is_no_unicode_is_rejected(tmp_path, monkeypatch):
+    """As bytes of the command line that are no UTF-8 are: TOML cannot hold them."""
+    monkeypatch.chdir(tmp_path)
+    done = run("init", "rows.jsonl", "--columns", "age,\udcff")
+    assert isinstance(done.exception, InvalidInput)
+    assert "is no valid Unicode" in str(done.exception)
+    assert not (tmp_path / "tacit.toml").exists()

@@ -43,6 +43,30 @@ def test_the_rest_is_everything_that_is_there():
     assert Positive("y", (2, 5)).names == ("rest", "2 or 5")
 
 
+@pytest.mark.parametrize(
+    ("positive", "names"),
+    [
+        (("rest",), ("not rest", "rest")),
+        (("rest", "b"), ("neither rest nor b", "rest or b")),
+        (("rest", "not rest"), ("neither rest nor not rest", "rest or not rest")),
+        (("not rest",), ("rest", "not rest")),
+        ((0,), ("rest", 0)),
+    ],
+)
+def test_the_other_values_have_a_name_that_is_no_positive_one(positive, names):
+    target = Positive("y", positive)
+    assert target.names == names
+    assert target.decode(np.array([-0.1, 0.1])).tolist() == list(names)
+
+
+@given(
+    st.lists(st.sampled_from(["rest", "not rest", "or", "neither rest nor or", "rest or or"]), min_size=1, unique=True)
+)
+def test_no_two_names_are_the_same(positive):
+    other, one = Positive("y", tuple(positive)).names
+    assert other not in [*positive, one]
+
+
 def test_numbers_are_centred_and_cut():
     labels, _ = TARGETS[3].encode(PlainValues(["-1", "1", "3", "99"]))
     assert labels.tolist() == [-2.0, 0.0, 2.0, 2.0]

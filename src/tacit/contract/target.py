@@ -63,9 +63,14 @@ class Classes:
 class Positive:
     """These values, +1, against all the rest, -1; a missing one is bad.
 
+    The other values are predicted as "rest". Where that is one of these values, they are named after those they are
+    not; this name is longer than any of these values and contains them, so it equals none.
+
     >>> from tacit.contract.values import PlainValues
     >>> Positive("cover", (2,)).encode(PlainValues(["2", "7", ""]))
     (array([ 1., -1., -1.]), array([False, False,  True]))
+    >>> Positive("cover", (2,)).names, Positive("day", ("rest",)).names
+    (('rest', 2), ('not rest', 'rest'))
     """
 
     column: str
@@ -73,8 +78,11 @@ class Positive:
 
     @property
     def names(self) -> tuple[Named, ...]:
-        one = self.positive[0] if len(self.positive) == 1 else " or ".join(map(str, self.positive))
-        return ("rest", one)
+        several = len(self.positive) > 1
+        one = " or ".join(map(str, self.positive)) if several else self.positive[0]
+        if "rest" not in self.positive:
+            return ("rest", one)
+        return (f"neither {' nor '.join(map(str, self.positive))}" if several else f"not {one}", one)
 
     @property
     def label_bound(self) -> float | None:
