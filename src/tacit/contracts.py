@@ -13,6 +13,7 @@ from tacit.accounting.cost import Cost
 from tacit.accounting.exact import Privacy
 from tacit.accounting.paper import PaperNoise
 from tacit.arrays import Array, Arrays, Integers
+from tacit.errors import StateConflict
 from tacit.problem.problem import Problem
 from tacit.schedule import Timetable
 
@@ -24,6 +25,10 @@ LEARNERS = {
     "l2/entry": "a learner that hands over sums (QFTL, FTRL)",
     "range/tail": "a learner that hands over the losses of candidates (EWOO)",
 }
+
+
+TOO_DEAR = "they cost more than the budget"
+"""What is said of numbers with less noise than a calibration has."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,10 @@ class Learner(Protocol):
 
 
 class Calibrated(Protocol):
-    """A mechanism with its scales and lattice steps settled; release numbers `k` count from 1."""
+    """A mechanism with its scales and lattice steps settled; release numbers `k` count from 1.
+
+    It may also have `numbers(k)`, see `Restoring`.
+    """
 
     @property
     def claimed(self) -> Privacy:
@@ -161,6 +169,59 @@ class Mechanism(Protocol):
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
     ) -> Calibrated:
         """Scales and lattice steps: exactly for `privacy`, or as the paper chooses them for those parameters."""
+
+
+class Restoring(Mechanism, Protocol):
+    """A mechanism that can go on with numbers that were calibrated elsewhere: on a machine that rounds differently.
+
+    Its calibrated form has a verb `numbers(k)`: the numbers with which releases up to k were made and that later ones
+    need, as a few small arrays, which a state stores. A mechanism without these verbs is calibrated anew wherever a
+    stream goes on, and the stream goes on if that gives the same deviations to the last bit.
+
+    >>> from tacit import Gaussian
+    >>> restores(Gaussian())
+    True
+    """
+
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The calibrated mechanism of these numbers, its cost as this machine counts it; or `StateConflict`.
+
+        The numbers come from a file. Any that it accepts are legal, and `cost` is true of them.
+        """
+
+
+def restores(mechanism: object, verb: str = "restore", of: str = "calibrate") -> bool:
+    """Whether `verb` belongs to the very method `of` that this object has: a subclass may have overridden only one."""
+    for each in type(mechanism).__mro__:
+        if verb in vars(each):
+            return True
+        if of in vars(each):
+            return False
+    return False
+
+
+def stored(numbers: Arrays, name: str, shape: tuple[int, ...] = ()) -> Array:
+    """Finite positive numbers of this name and shape out of a state, -1 for any length; or `StateConflict`."""
+    found = np.asarray(numbers.get(name))
+    fits = found.ndim == len(shape) and all(want in (-1, is_) for want, is_ in zip(shape, found.shape, strict=True))
+    if found.dtype.kind not in "fi" or not fits or not (np.isfinite(found) & (found > 0)).all():
+        raise damaged(f"{name} should be positive and finite")
+    return found.astype(np.float64)
+
+
+def damaged(what: str) -> StateConflict:
+    """The error for numbers that no calibration has written."""
+    return StateConflict(
+        f"the calibrated numbers of this state are damaged: {what}. Use an undamaged copy of its file."
+    )
 
 
 def misfit(certificate: Certificate, learner: str, mechanism: str, accepts: str) -> str:

@@ -15,7 +15,9 @@ protocols of learners and mechanisms are in `contracts.py`.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, get_args
@@ -27,17 +29,39 @@ from tacit.accounting.cost import FREE
 from tacit.accounting.exact import Privacy
 from tacit.accounting.guarantee import Guarantee
 from tacit.accounting.ledger import Ledger
-from tacit.arrays import Array
-from tacit.contracts import Calibrated, Calibration, Learner, Mechanism, misfit
+from tacit.arrays import Array, Arrays, same
+from tacit.contracts import (
+    TOO_DEAR,
+    Calibrated,
+    Calibration,
+    Learner,
+    Mechanism,
+    damaged,
+    misfit,
+    restores,
+    stored,
+)
 from tacit.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
 from tacit.passes import Pass, ours, pass_through
 from tacit.problem.compressed import Rows, compressed
 from tacit.problem.problem import Problem
-from tacit.problem.sources import SparseRows
+from tacit.problem.sources import Source, SparseRows
 from tacit.release import Collected, Release, Releases
 from tacit.schedule import Schedule, Timetable
-from tacit.state import SIMULATION, Standing, State, fingerprint, first_state, following, new_name, read_state
+from tacit.state import (
+    SIMULATION,
+    Standing,
+    State,
+    derived_from,
+    fingerprint,
+    first_state,
+    following,
+    new_name,
+    read_state,
+)
 
+_OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
+_SAME_BOUND = 2.0**-30  # up to which two machines compute the same bound
 _VALUES = 2**19  # entries of examples, or of noisy rows and points, that go through a pass at once
 
 
@@ -116,14 +140,14 @@ class Private:
         An interruption, or a refused row, leaves `state` as it was: nothing is spent before there are releases to show.
         Only an interruption in the moment between the commit and the return uses `state` up, and shows nothing.
         """
-        at, releases = self._learn(state, X, y)
-        return self._commit(state, at), releases
-
-    def _learn(self, state: State, X: Any, y: Any) -> tuple[Standing, Releases]:
-        """Where the stream stands after these rows, and its releases; nothing is spent yet."""
         _must_be_state(state)
-        X, y = self.problem.read(X, y)
-        self._check(state, len(y))
+        rows, labels = self.problem.read(X, y)
+        one = self._resumed(state, len(labels))
+        at, releases = one._learn(state, rows, labels)
+        return one._commit(state, at), releases
+
+    def _learn(self, state: State, X: Source, y: Array) -> tuple[Standing, Releases]:
+        """Where a stream of these numbers stands after these rows, and its releases; nothing is spent yet."""
         last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
         shown = Collected(self.timetable.following(state.k, last), state.k + 1)
         rows = compressed(X) if isinstance(X, SparseRows) and fast and self._pass.compressed else None
@@ -146,15 +170,15 @@ class Private:
 
         Every call is a stream of its own and spends as much again: name a `ledger` to keep count.
         """
-        X = list(X) if isinstance(X, Iterator) else X
-        rows, horizon = len(self.problem.read(X, y)[1]), self.timetable.horizon
+        source, labels = self.problem.read(list(X) if isinstance(X, Iterator) else X, y)
+        rows, horizon = len(labels), self.timetable.horizon
         if (horizon or rows) < rows or not self.timetable.publishes_by(rows, 1):
             raise InvalidInput(
                 f"fit() got {rows} examples, and this was planned for others: it publishes first at round "
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
         state = self._first_state()
-        at, releases = self._learn(state, X, y)  # a refused row, and nothing is reserved
+        at, releases = self._learn(state, source, labels)  # a refused row, and nothing is reserved
         self._open(self._next_state(state, at), Ledger() if ledger is None else ledger)  # reserves and spends at once
         return releases[-1]
 
@@ -199,12 +223,120 @@ class Private:
 
     @cached_property
     def settings(self) -> str:
-        """A hash of everything that was chosen and of what follows from it; a state belongs to one."""
-        rounds = self.timetable.following(0, self.timetable.horizon or 64, 4096)
-        noise = [self.calibrated.noise_sd(k) for k in range(1, min(len(rounds), 64) + 1)]
-        certificate = self.learner.certificate
-        chosen = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"}
-        return fingerprint([chosen, certificate.magnitude, certificate.at(rounds), noise])
+        """A hash of everything that was chosen; a state belongs to one."""
+        return fingerprint({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
+
+    def resumed(self, state: State) -> Private:
+        """This with the numbers that the stream of `state` began with, which another machine may have calibrated.
+
+        Every verb that takes a state does this by itself. Where a stream goes on that began elsewhere, the `calibrated`
+        mechanism and the `guarantee` of what it returns are those of the stream.
+
+        The last bits of calibrated numbers depend on the processor. Those of a state are taken as they are if they are
+        legal and keep the budget as this machine counts it: a state whose noise was made smaller is rejected.
+
+        >>> from tacit import Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
+        >>> private.resumed(private.start()) is private
+        True
+        """
+        return self._resumed(state, 0)
+
+    def _resumed(self, state: State, rows: int) -> Private:
+        """The same, once it is known that the state may go on with so many rows."""
+        self._check(state, rows)
+        for one in (self, *self._elsewhere):
+            if same(one._numbers(state.k), state.numbers):
+                return one
+        one = self._restored(state.numbers)
+        if not same(one._numbers(state.k), state.numbers):
+            raise damaged(f"they are not those of a stream after {state.k:,} releases")
+        self._elsewhere.append(one)
+        return one
+
+    @cached_property
+    def _elsewhere(self) -> deque[Private]:
+        """Those of streams that began with other numbers, the last few."""
+        return deque(maxlen=8)
+
+    def _restored(self, numbers: Arrays) -> Private:
+        """This with numbers out of a state."""
+        parts: dict[str, Arrays] = {"learner": {}, "mechanism": {}}
+        for name, array in numbers.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = array
+        derived = derived_from(self.learner)
+        if derived.keys() != parts["learner"].keys():
+            raise damaged("they are not those of this learner")
+        one = copy(self)
+        if derived:
+            learner: Any = self.learner
+            values = {name: float(stored(parts["learner"], name)) for name in derived}
+            object.__setattr__(one, "learner", learner.restored(values))
+        sample, found = one._certified, numbers.get("certificate", np.empty(0))
+        if found.shape != sample.shape or not np.allclose(found, sample, rtol=_SAME_BOUND, atol=0.0):
+            raise StateConflict(_OTHER_SETTINGS)
+        object.__setattr__(one, "_certified", found)
+        object.__setattr__(one, "calibrated", one._calibrated_by(parts["mechanism"]))
+        if not one.guarantee.proven and (self.guarantee.proven or not one._costs_no_more_than(self)):
+            raise damaged(TOO_DEAR)
+        return one
+
+    def _calibrated_by(self, numbers: Arrays) -> Calibrated:
+        """The mechanism of these numbers; one that cannot restore them, if it has the same here."""
+        certificate, size = self.learner.certificate, self.learner.row_size
+        mechanism: Any = self.mechanism
+        if not self._restores:
+            if not same(self._mechanism_numbers(0), numbers):
+                raise StateConflict(_OTHER_SETTINGS)
+            return self.calibrated
+        try:
+            with np.errstate(all="ignore"):
+                made: Calibrated = mechanism.restore(
+                    certificate, self.timetable, size, self.privacy, self.calibration, numbers
+                )
+        except (InvalidInput, Unprovable, ArithmeticError, ValueError) as problem:
+            raise damaged("no noise can be drawn by them") from problem
+        return made
+
+    def _costs_no_more_than(self, other: Private) -> bool:
+        """Up to what rounding may do: for calibrations that are known to deliver less than they claim."""
+        mine, others = self.guarantee.delivered.parts, other.guarantee.delivered.parts
+        return all(a <= b * (1.0 + _SAME_BOUND) for a, b in zip(mine, others, strict=True))
+
+    def _numbers(self, k: int) -> Arrays:
+        """What was calibrated for releases up to k and later ones, for a state to store."""
+        mechanism = self._mechanism_numbers(k)
+        if self._named[0] is not mechanism:
+            named = {f"mechanism.{name}": array for name, array in mechanism.items()}
+            named |= {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
+            object.__setattr__(self, "_named", (mechanism, named | {"certificate": self._certified}))
+        return self._named[1]
+
+    @cached_property
+    def _named(self) -> tuple[Arrays, Arrays]:
+        return {}, {}
+
+    def _mechanism_numbers(self, k: int) -> Arrays:
+        calibrated: Any = self.calibrated
+        return calibrated.numbers(k) if self._restores else self._noise
+
+    @cached_property
+    def _restores(self) -> bool:
+        return restores(self.mechanism) and hasattr(self.calibrated, "numbers")
+
+    @cached_property
+    def _noise(self) -> Arrays:
+        """The first deviations, of a mechanism that does not say its numbers."""
+        rounds = self.timetable.following(0, self.timetable.horizon or 64, 64)
+        return {"noise_sd": np.array([self.calibrated.noise_sd(k) for k in range(1, len(rounds) + 1)])}
+
+    @cached_property
+    def _certified(self) -> Array:
+        """Some values of the certificate: a class that was redefined under its old name has others."""
+        certificate, rounds = self.learner.certificate, self.timetable.following(0, self.timetable.horizon or 64, 4096)
+        some = np.unique(np.geomspace(1.0, len(rounds), 64).astype(np.int64)) - 1 if len(rounds) else []
+        return np.array([certificate.magnitude, *certificate.at(rounds[some])])
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
@@ -213,23 +345,23 @@ class Private:
     def _first_state(self) -> State:
         lineage = SIMULATION if self.seed is not None else new_name()
         exact, coders = self.learner.start(), self.calibrated.start()
-        return first_state(self.settings, lineage, exact, coders, self.problem.first_point)
+        return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
         """Go on from a dumped state; an old snapshot of a stream that this process or `ledger` knows is refused."""
         state = read_state(path)
-        self._check(state, 0)
+        one = self.resumed(state)
         if ledger is None:
             ledger = books.enter(state.lineage, Ledger()) if self.seed is None else Ledger()
-        return self._open(replace(state, spent=self.calibrated.cost(state.k)), ledger)
+        return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
 
     def fork(self, state: State, ledger: Ledger | None = None) -> State:
         """A second stream from `state` on, charged as a whole one in the same ledger, or in the one you name."""
-        self._check(state, 0)
+        one = self.resumed(state)
         if self.seed is not None:
             return state
         ledger = books.guard_of(state.lineage) if ledger is None else ledger
-        return self._open(following(state, lineage=new_name(), spent=FREE), ledger)
+        return one._open(following(state, lineage=new_name(), spent=FREE), ledger)
 
     def _open(self, state: State, ledger: Ledger) -> State:
         """Enter `state` into a ledger."""
@@ -252,16 +384,14 @@ class Private:
 
     def _next_state(self, state: State, at: Standing) -> State:
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
-        return following(state, **at._asdict(), spent=spent)
+        return following(state, **at._asdict(), spent=spent, numbers=self._numbers(at.k))
 
     def _check(self, state: State, rows: int) -> None:
         """Refuse a state of other settings, or rows past the horizon, before anything changes."""
         _must_be_state(state)
         fits = self.timetable.fits(state.t, state.k) and state.simulated == (self.seed is not None)
         if state.settings != self.settings or not fits:
-            raise StateConflict(
-                "this state was made under other settings. Use the Private that made it, or start() a new stream."
-            )
+            raise StateConflict(_OTHER_SETTINGS)
         self._check_rounds(state.t + rows)
 
     def _check_rounds(self, last: int) -> None:

@@ -23,7 +23,7 @@ from tacit.arrays import Array, Arrays
 from tacit.errors import InvalidInput, StateConflict
 from tacit.replacing import OWNER_ONLY, Entry, replaced
 
-VERSION = 1
+VERSION = 2
 SIMULATION = "simulation"
 
 
@@ -42,9 +42,11 @@ class Standing(NamedTuple):
 class State:
     """Where a stream stands after `t` examples and `k` releases.
 
-    `exact` and `secret` are the trusted side's; `public` and `point` were published. `lineage` names the stream and
-    `generation` counts its states, and `token` tells them apart: each is used once (`tacit.accounting.ledger`).
-    Simulations, which have a seed and protect nobody, may use a state as often as they like.
+    `exact` and `secret` are the trusted side's; `public` and `point` were published. `settings` is a hash of what was
+    chosen, and `numbers` are what was calibrated from it: their last bits depend on the processor, so a stream keeps
+    those it began with, wherever it goes on. `lineage` names the stream and `generation` counts its states, and `token`
+    tells them apart: each is used once (`tacit.accounting.ledger`). Simulations, which have a seed and protect nobody,
+    may use a state as often as they like.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class State:
     public: Arrays
     point: Array
     spent: Cost
+    numbers: Arrays
 
     def __repr__(self) -> str:
         mark = ", simulation: not private" if self.simulated else ""
@@ -95,17 +98,14 @@ class State:
         """
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
-        arrays = {
-            f"{part}/{name}": array
-            for part in ("exact", "secret", "public")
-            for name, array in getattr(self, part).items()
-        }
+        arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
         arrays |= {f"beside/{name}": array for name, array in (beside or {}).items()}
         with replaced(path, OWNER_ONLY) as file:
             np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
 
 
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
+_PARTS = ("exact", "secret", "public", "numbers")
 
 
 def new_name() -> str:
@@ -119,24 +119,28 @@ def following(state: State, **changes: Any) -> State:
     return dataclasses.replace(state, generation=state.generation + 1, token=token, **changes)
 
 
-def first_state(settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array) -> State:
+def first_state(
+    settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array, numbers: Arrays
+) -> State:
     """The state before any example."""
     secret, public = coders
     token = "" if lineage == SIMULATION else new_name()
-    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE)
+    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers)
 
 
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
     header, arrays = _read(path)
-    spent = Cost(*header.pop("spent"))
-    parts: dict[str, Any] = {"exact": {}, "secret": {}, "public": {}}
+    parts: dict[str, Any] = {part: {} for part in _PARTS}
     for name, array in arrays.items():
         part, _, rest = name.partition("/")
         if part in parts:
             parts[part][rest] = array
-    known = {name: header[name] for name in _HEADER}
-    return State(**known, **parts, point=arrays["point"], spent=spent)
+    try:
+        known, spent = {name: header[name] for name in _HEADER}, Cost(*header["spent"])
+        return State(**known, **parts, point=arrays["point"], spent=spent)
+    except (KeyError, TypeError, InvalidInput):
+        raise StateConflict(f"{path} is not a whole state of tacit. Give a file that State.dump wrote.") from None
 
 
 def read_beside(path: str | os.PathLike[str]) -> Arrays:
@@ -161,13 +165,28 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 
 def fingerprint(settings: Any) -> str:
-    """A hash of settings: equal settings have equal hashes, in any process.
+    """A hash of settings: equal settings have equal hashes, in any process on any machine.
+
+    It is of what was chosen: a field of which `derived_from` says that it was computed is hashed as None.
 
     >>> from tacit import Privacy
     >>> fingerprint(Privacy(1.0, 1e-6)) == fingerprint(Privacy(1.0, 1e-6))
     True
     """
     return hashlib.sha256(json.dumps(_plain(settings)).encode()).hexdigest()
+
+
+def derived_from(value: Any) -> dict[str, float]:
+    """The fields of an object of this package whose numbers it computed itself, because none were stated.
+
+    Such numbers differ between machines in their last bits. A class says which they are by a property `derived`.
+
+    >>> from tacit import QFTL, L2Ball, Problem, Squared
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0)
+    >>> list(derived_from(QFTL(problem))), list(derived_from(QFTL(problem, weight=1.0)))
+    (['weight'], [])
+    """
+    return dict(getattr(value, "derived", {})) if type(value).__module__.partition(".")[0] == "tacit" else {}
 
 
 def _plain(value: Any) -> Any:
@@ -195,4 +214,6 @@ def _plain(value: Any) -> Any:
             f"settings must be plain data, so that a state can say to which it belongs; got {value!r}. "
             "Make it a frozen dataclass of numbers, strings and tuples."
         )
-    return [f"{type(value).__module__}.{type(value).__qualname__}", [[n, _plain(getattr(value, n))] for n in names]]
+    derived = derived_from(value)
+    chosen = [[n, None if n in derived else _plain(getattr(value, n))] for n in names]
+    return [f"{type(value).__module__}.{type(value).__qualname__}", chosen]

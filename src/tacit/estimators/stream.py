@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,12 +97,13 @@ class Stream:
 
     @classmethod
     def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
-        """Go on from where `dump` stood, under the same plan."""
+        """Go on from where `dump` stood, under the same plan, with the numbers that the stream began with."""
         stream, beside = cls.__new__(cls), read_beside(path)
         if "model" not in beside:
             raise StateConflict(f"{path} has no model beside its state. Give a file that the dump() of a model wrote.")
-        stream.plan = plan
-        stream._remember(plan.private.load(path, ledger), beside["model"])
+        state = plan.private.load(path, ledger)
+        stream.plan = replace(plan, private=plan.private.resumed(state))
+        stream._remember(state, beside["model"])
         return stream
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -74,6 +74,7 @@ class QFTL:
     problem: Problem
     extra_ridge: float = 0.0
     weight: float | None = None
+    _stated: bool = field(default=True, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if type(self.problem.loss) not in (Squared, OneHot) or not math.isfinite(self.problem.radius):
@@ -83,8 +84,20 @@ class QFTL:
             )
         if not 0.0 <= self.extra_ridge < math.inf:
             raise InvalidInput(f"extra_ridge must be 0 or more, got {self.extra_ridge!r}.")
+        object.__setattr__(self, "_stated", self.weight is not None)
         weight = self._best_weight() if self.weight is None else positive("weight", self.weight)
         object.__setattr__(self, "weight", weight)
+
+    @property
+    def derived(self) -> dict[str, float]:
+        """The weight, if it was not stated: a stream goes on with the one it began with."""
+        return {} if self._stated else {"weight": self._w}
+
+    def restored(self, derived: dict[str, float]) -> QFTL:
+        """The same learner with another's derived weight."""
+        made = replace(self, weight=derived["weight"])
+        object.__setattr__(made, "_stated", False)
+        return made
 
     @property
     def row_size(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tacit.arrays import Arrays
 from tacit.errors import InvalidInput, whole
 from tacit.mechanisms.blt import BLT
 from tacit.mechanisms.epochs import EPOCHS, EpochCoder
@@ -38,9 +39,17 @@ class Anytime(RunningSum):
 
     def coder(self, n: int | None) -> EpochCoder:
         """The same for every n, up to 2²⁴ - 1 rows: as many as 24 epochs hold."""
+        return EpochCoder(self.buffers, self.share, self._most(n))
+
+    def restored_coder(self, n: int | None, numbers: Arrays) -> EpochCoder:
+        """The same, of the decays and weights that a stream began with."""
+        return EpochCoder.with_numbers(self.buffers, self.share, self._most(n), numbers)
+
+    def _most(self, n: int | None) -> int:
+        """How many rows there can be."""
         n = 2**23 if n is None else whole("the number of releases", n)
         if n >= 2**EPOCHS:
             raise InvalidInput(
                 f"Anytime holds {2**EPOCHS - 1:,} releases, got {n:,}. Use BLT(), or publish less often."
             )
-        return EpochCoder(self.buffers, self.share, n)
+        return n

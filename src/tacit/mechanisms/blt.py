@@ -24,13 +24,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays, Integers, fixed
+from tacit.contracts import damaged
 from tacit.errors import InvalidInput, one_of, whole
 from tacit.kept import Rows, kept, sources
 from tacit.loading import uncollected
@@ -77,19 +78,50 @@ class BLT(RunningSum):
         """For n rows."""
         return BLTCoder(self.needs(n), *fitted(self.needs(n), self.buffers, self.aim))
 
+    def restored_coder(self, n: int | None, numbers: Arrays) -> BLTCoder:
+        """For n rows, of the decays and weights that a stream began with."""
+        return BLTCoder.restored(self.needs(n), self.buffers, numbers.get("decays"))
+
 
 @dataclass(frozen=True)
 class BLTCoder(OneRowEach):
-    """The strategy of these two sets of decays, for n rows."""
+    """The strategy of these two sets of decays, for n rows.
+
+    Weights follow from decays up to rounding, which differs between machines. A stream needs one C for all its rows, so
+    one that goes on elsewhere keeps its weights too.
+    """
 
     n: int
     decays: tuple[float, ...]
     inverse_decays: tuple[float, ...]
+    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     _arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         th, ph = np.array(self.decays), np.array(self.inverse_decays)
-        object.__setattr__(self, "_arrays", tuple(map(fixed, (th, ph, weights(th, ph), weights(ph, th)))))
+        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
+        object.__setattr__(self, "_arrays", tuple(map(fixed, (th, ph, om, inverse))))
+
+    def numbers(self, k: int) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
+        return {"decays": fixed(np.array(self._arrays))}
+
+    @classmethod
+    def restored(cls, n: int, buffers: int, numbers: Any) -> BLTCoder:
+        """The strategy of such rows; the closed forms hold for all that are accepted.
+
+        Those of C are for positive weights, whatever they are. That decoding inverts it is for use, not for privacy.
+        """
+        found = np.asarray(numbers)
+        if found.dtype != np.float64 or found.ndim != 2 or len(found) != 4 or not 0 < found.shape[1] <= buffers:
+            raise damaged("decays should be four rows of floats")
+        th, ph, om, inverse = (tuple(map(float, row)) for row in found)
+        if not (np.isfinite(found).all() and _in_order((th, ph)) and min(om) > 0.0):
+            raise damaged("decays should fall from below 1, and their weights be positive")
+        fresh = cls(n, th, ph)._arrays
+        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, found, strict=True)):
+            raise damaged("weights should be those of their decays")
+        return cls(n, th, ph, (om, inverse))
 
     @property
     def whole(self) -> bool:
@@ -207,9 +239,10 @@ def _errors_of(coder: BLTCoder, block: int) -> Array:
 
 @lru_cache(maxsize=256)
 def fitted(n: int, buffers: int, aim: Aim = "max") -> Decays:
-    """Decays of C and of its inverse with the least error found, the same in every process, and kept for later ones.
+    """Decays of C and of its inverse with the least error found, kept for later processes on this machine.
 
-    Lengths and errors are computed from the decays themselves, wherever they come from.
+    The fit's last digits depend on the processor: another machine may find other decays, of an error as small. Lengths
+    and errors are computed from the decays themselves, wherever they come from.
 
     >>> decays, inverse = fitted(1024, 2)
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0

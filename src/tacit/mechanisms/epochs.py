@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Array, Arrays, Integers
+from tacit.contracts import damaged
 from tacit.mechanisms.blt import BLTCoder, fitted
 from tacit.mechanisms.strategy import Dense
 from tacit.passes import Block
@@ -34,6 +35,26 @@ class EpochCoder(Dense):
     buffers: int
     share: float
     most: int
+    restored: tuple[tuple[str, BLTCoder], ...] = ()
+
+    def numbers(self, k: int) -> Arrays:
+        """The decays and weights of the totals' strategy, of the last epoch's, and of all epochs up to that of row k.
+
+        Those of later epochs are fitted as they come: any will do, as each is divided by its own longest column.
+        """
+        epochs = {*range(k.bit_length()), self._last}
+        return _decays("totals", self._totals) | {
+            name: array for j in sorted(epochs) for name, array in _decays(f"epoch{j}", self._epoch(j)).items()
+        }
+
+    @classmethod
+    def with_numbers(cls, buffers: int, share: float, most: int, numbers: Arrays) -> EpochCoder:
+        """The same strategy, of the decays and weights that a stream began with."""
+        rows = {"totals": EPOCHS} | {f"epoch{j}": 2**j for j in range(EPOCHS)}
+        if not {"totals", f"epoch{most.bit_length() - 1}"} <= numbers.keys() <= rows.keys():
+            raise damaged("decays of the strategies for epochs are missing")
+        made = ((name, BLTCoder.restored(rows[name], buffers, array)) for name, array in sorted(numbers.items()))
+        return cls(buffers, share, most, tuple(made))
 
     @property
     def whole(self) -> bool:
@@ -173,11 +194,18 @@ class EpochCoder(Dense):
         return secret | _named("past", past), public | _named("past", past_public) | {"past": after}
 
     def _epoch(self, j: int) -> BLTCoder:
-        return _fitted_coder(2**j, self.buffers)
+        return self._coder(f"epoch{j}", 2**j)
 
     @property
     def _totals(self) -> BLTCoder:
-        return _fitted_coder(EPOCHS, self.buffers)
+        return self._coder("totals", EPOCHS)
+
+    def _coder(self, name: str, n: int) -> BLTCoder:
+        """The one that was restored, or one that is fitted here."""
+        for known, coder in self.restored:
+            if known == name:
+                return coder
+        return _fitted_coder(n, self.buffers)
 
     def _inner(self, j: int) -> float:
         """What epoch j's rows are multiplied by."""
@@ -186,6 +214,10 @@ class EpochCoder(Dense):
     @property
     def _outer(self) -> float:
         return math.sqrt(self.share) / self._totals.column
+
+
+def _decays(name: str, coder: BLTCoder) -> Arrays:
+    return {name: coder.numbers(1)["decays"]}
 
 
 def _fitted_coder(n: int, buffers: int) -> BLTCoder:

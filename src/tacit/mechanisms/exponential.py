@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ from tacit.accounting.concentrated import rho_of
 from tacit.accounting.cost import FREE, Cost
 from tacit.accounting.exact import SMALLEST, Privacy
 from tacit.arrays import Array, Arrays, Integers, fixed
-from tacit.contracts import Calibrated, Calibration, Certificate
+from tacit.contracts import Calibrated, Calibration, Certificate, damaged, stored
 from tacit.errors import BudgetExhausted, InvalidInput, Unprovable
 from tacit.mechanisms.releases import NoiseByRelease, rounds_from, share, shares
 from tacit.mechanisms.sampling import GUMBEL_STEP, Bits, lattice_gumbel
@@ -105,6 +106,27 @@ class Exponential:
             return _Endless(certificate, timetable, size, privacy)
         return _Finite(_finite(certificate.at(timetable.rounds), timetable.rounds), size, privacy)
 
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The budget of a release, or of all, that a stream began with: rates follow from it and the certificate.
+
+        A release costs no more than that on any machine, as every machine's certificate is a bound.
+        """
+        if timetable.horizon is None:
+            return _Endless(certificate, timetable, size, privacy, float(stored(numbers, "rho")))
+        eta, pure = float(stored(numbers, "eta")), numbers.get("pure")
+        if pure is None or pure.dtype != np.bool_ or pure.ndim:
+            raise damaged("pure should be true or false")
+        certified = _finite(certificate.at(timetable.rounds), timetable.rounds)
+        return _Finite(certified, size, privacy, (eta, bool(pure)))
+
 
 class _Race(NoiseByRelease):
     """Scores, Gumbel noise, and the number of the winner; the rate of release k comes from the subclass."""
@@ -156,15 +178,25 @@ class _Race(NoiseByRelease):
 class _Finite(_Race):
     """A known number of releases of equal cost."""
 
-    def __init__(self, certified: Array, size: int, claimed: Privacy) -> None:
+    def __init__(
+        self, certified: Array, size: int, claimed: Privacy, settled: tuple[float, bool] | None = None
+    ) -> None:
         super().__init__(size, len(certified), claimed)
-        self.eta, self.pure = _largest_range(claimed, len(certified))
+        self.eta, self.pure = settled or _largest_range(claimed, len(certified))
         if self.eta < 2.0 * ROUNDING:
             raise InvalidInput(
                 f"{claimed} is too little for {len(certified):,} releases: rounding alone would use it up. "
                 "Publish less often, or take a larger epsilon."
             )
         self.rates = fixed((self.eta - ROUNDING) / certified * (1.0 - 2.0**-50))
+
+    def numbers(self, k: int) -> Arrays:
+        """What every release may cost, and how it is counted."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> Arrays:
+        return {"eta": fixed(np.array(self.eta)), "pure": fixed(np.array(self.pure))}
 
     def rates_of(self, k: int, count: int) -> Array:
         return self.rates[k - 1 : k - 1 + count]
@@ -178,12 +210,22 @@ class _Finite(_Race):
 class _Endless(_Race):
     """A stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
 
-    def __init__(self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy) -> None:
+    def __init__(
+        self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, rho: float = 0.0
+    ) -> None:
         super().__init__(size, math.inf, claimed)
         self.certificate, self.timetable = certificate, timetable
-        self.rho = rho_of(claimed.epsilon, claimed.delta - SMALLEST) * _SAFE
+        self.rho = rho or rho_of(claimed.epsilon, claimed.delta - SMALLEST) * _SAFE
         first = np.array([timetable.due(1) or 1])
         _finite(certificate.at(first), first)  # refuses at once what cannot be hidden
+
+    def numbers(self, k: int) -> Arrays:
+        """The rho that all shares are of."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> Arrays:
+        return {"rho": fixed(np.array(self.rho))}
 
     def eta(self, k: Any) -> Any:
         """What release k may cost: `sqrt(8·rho·w_k)`; of several releases, an array."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,10 +24,10 @@ import numpy as np
 from tacit.accounting import paper
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
-from tacit.arrays import Array, Integers, fixed
-from tacit.contracts import Calibrated, Calibration, Certificate
+from tacit.arrays import Array, Arrays, Integers, fixed
+from tacit.contracts import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
 from tacit.errors import BudgetExhausted, InvalidInput, one_of
-from tacit.mechanisms.lattice import OnLattice, checked, ideal_mu, lattice_step, on_lattice, settle, shifts
+from tacit.mechanisms.lattice import OnLattice, check_steps, checked, ideal_mu, lattice_step, on_lattice, settle, shifts
 from tacit.mechanisms.levels import Levels, Planned, Printed
 from tacit.mechanisms.releases import BLOCK, rounds_from, share, shares
 from tacit.mechanisms.sampling import LARGEST_SCALE, sampling_cost
@@ -88,19 +88,60 @@ class Gaussian:
         mu = ideal_mu(privacy, sampling_cost(timetable.count * size, _SLIGHTLY_MORE * farthest))
         return _Finite(planned().settled(timetable, mu * safe), timetable, privacy)
 
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The scale and lattice steps that a stream began with; deviations follow from them and the certificate."""
+        if timetable.horizon is None:
+            return _Endless(certificate, timetable, size, privacy, float(stored(numbers, "mu")))
+        steps = stored(numbers, "first", (-1,)).astype(np.int64), stored(numbers, "step", (-1,))
+        if calibration != "exact":
+            return _as_in_the_paper(certificate, timetable, size, privacy, calibration, steps)
+        scale = float(stored(numbers, "scale"))
+        return _Finite(Planned(certificate, size, _POWERS[self.shape], (scale,)), timetable, privacy, steps)
+
 
 class _Finite(OnLattice):
-    """Noise for a known number of releases, whose levels are worked out a block at a time and kept for a while."""
+    """Noise for a known number of releases, whose levels are worked out a block at a time and kept for a while.
 
-    def __init__(self, levels: Levels, timetable: Timetable, claimed: Privacy) -> None:
+    **Going on elsewhere.** `steps` are those of a stream that began on another machine: release numbers from which on
+    a step is used, and the steps. If the two machines also have one scale, then the cost of either bounds that of a
+    stream whose releases come partly from each. *Proof.* Let A and B certify S_A and S_B for a release, true bounds
+    both, and move it on its lattice by M_A and M_B, which rise with them. Noise is `c·M^p`, `p ≤ 1`, so that of the one
+    with the larger M is larger. If M_B ≤ M_A, B's noise costs `(M_B/(c·M_B^p))² ≤ (M_A/(c·M_A^p))²`; else at most
+    `(M_A/(c·M_B^p))²`, which is less. (p = 0 for the paper's noise.) Noise as computed is off by a few units in the
+    last place, for which `cost` leaves room. ∎
+    """
+
+    def __init__(
+        self, levels: Levels, timetable: Timetable, claimed: Privacy, steps: tuple[Integers, Array] | None = None
+    ) -> None:
         super().__init__(levels.size, timetable.count, levels.certificate.magnitude, claimed)
-        self._levels, self._timetable = levels, timetable
+        self._levels, self._timetable, self._steps = levels, timetable, _in_runs(steps, timetable.count)
         self._of_block = lru_cache(maxsize=_KEPT)(self._work_out)
         self._before, self._farthest = [0.0], 0.0
+        runs = []
         for block in range(-(-timetable.count // _AT_ONCE)):
-            spent = self._of_block(block)[2]
+            sd, step, spent = self._of_block(block)
+            if steps is not None:
+                check_steps(step, sd, self.magnitude)
+            changes = np.flatnonzero(np.diff(step, prepend=runs[-1][1][-1] if runs else 0.0))
+            if len(changes):
+                runs.append((block * _AT_ONCE + changes + 1, step[changes]))
             self._before.append(self._before[-1] + float(spent[-1]))
             self._farthest = max(self._farthest, math.sqrt(float(np.max(np.diff(spent, prepend=0.0)))))
+        first, step = (fixed(np.concatenate(part)) for part in zip(*runs, strict=True))
+        self._numbers = {**levels.numbers, "first": first, "step": step}
+
+    def numbers(self, k: int) -> Arrays:
+        """The scale, and the lattice steps of all releases: from which on each is used."""
+        return self._numbers
 
     def levels(self, k: int) -> tuple[float, float]:
         sd, step = self.levels_of(k, 1)
@@ -120,28 +161,60 @@ class _Finite(OnLattice):
             return FREE
         block, within = divmod(k - 1, _AT_ONCE)
         spent = self._before[block] + float(self._of_block(block)[2][within])
-        spent *= 1.0 + (self._timetable.count + 8) * 2.0**-51
+        spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
         return total([Cost(spent), sampling_cost(k * self.size, self._farthest)])
 
     def _work_out(self, block: int) -> tuple[Array, Array, Array]:
         """Deviations, lattice steps, and costs added up, of a block of releases."""
         rounds = self._timetable.following(block * _AT_ONCE, self._timetable.horizon or 0, _AT_ONCE)
-        moved, sd, step = self._levels.at(rounds)
+        steps = None
+        if self._steps is not None:
+            releases = np.arange(block * _AT_ONCE + 1, block * _AT_ONCE + len(rounds) + 1)
+            steps = self._steps[1][np.searchsorted(self._steps[0], releases, side="right") - 1]
+        moved, sd, step = self._levels.at(rounds, steps)
         return fixed(sd), fixed(step), fixed(np.cumsum(shifts(moved, sd) ** 2))
 
 
-class _Endless(OnLattice):
-    """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
+def _in_runs(steps: tuple[Integers, Array] | None, count: int) -> tuple[Integers, Array] | None:
+    """Steps by the release from which on each is used, if they are that."""
+    if steps is not None:
+        first, step = steps
+        rises = len(first) == len(step) > 0 and first[0] == 1 and (np.diff(first) > 0).all() and first[-1] <= count
+        if not rises:
+            raise damaged("lattice steps should be those of all releases")
+    return steps
 
-    def __init__(self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy) -> None:
+
+class _Endless(OnLattice):
+    """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1.
+
+    Deviations are planned `_SAFE` inside what is charged. So a stream that began with a mu from another machine, which
+    rounds differently, may keep it where this one's is less by a tenth of that at most: `cost` is by this machine's.
+    Lattice steps add to deviations what they add to sensitivities, so the cost does not depend on them.
+    """
+
+    def __init__(
+        self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, mu: float = 0.0
+    ) -> None:
         super().__init__(size, math.inf, certificate.magnitude, claimed)
         self.certificate, self.timetable = certificate, timetable
         self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         planned = [claimed.mu * math.sqrt(share(k)) for k in range(1, BLOCK + 1)]
         early = (sampling_cost(size, shift) for shift in planned)
         self._sampling = total([*early, sampling_cost(self._most_draws, planned[-1])])
-        self.mu = ideal_mu(claimed, self._sampling)
+        self._charged = ideal_mu(claimed, self._sampling)
+        if mu > self._charged * (1.0 + (1.0 - _SAFE) / 10.0):
+            raise damaged(TOO_DEAR)
+        self.mu = mu or self._charged
         self.levels(1)  # refuses at once what cannot be hidden
+
+    def numbers(self, k: int) -> Arrays:
+        """The mu that all shares are of."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> Arrays:
+        return {"mu": fixed(np.array(self.mu))}
 
     def levels(self, k: int) -> tuple[float, float]:
         per_unit = self._per_unit(k)
@@ -164,7 +237,7 @@ class _Endless(OnLattice):
 
     def cost(self, k: int | None) -> Cost:
         """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares, and what the sampler may cost in all."""
-        return FREE if k == 0 else total([Cost((self.mu * (1.0 - 1e-13)) ** 2 * shares(k)), self._sampling])
+        return FREE if k == 0 else total([Cost((self._charged * (1.0 - 1e-13)) ** 2 * shares(k)), self._sampling])
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
         """As always, until the sampler's share of the budget is used up, some billions of values on."""
@@ -177,7 +250,12 @@ class _Endless(OnLattice):
 
 
 def _as_in_the_paper(
-    certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    certificate: Certificate,
+    timetable: Timetable,
+    size: int,
+    privacy: Privacy,
+    calibration: Calibration,
+    steps: tuple[Integers, Array] | None = None,
 ) -> Calibrated:
     """The deviations that the paper states, whatever they deliver.
 
@@ -191,4 +269,4 @@ def _as_in_the_paper(
         every_round = np.arange(1.0, horizon + 1.0)
         stated = partial(paper.pocp_noise, float(np.max(every_round * certificate.at(every_round))))
     printed = Printed(certificate, size, lambda rounds: stated(privacy, horizon, rounds, reading))
-    return _Finite(printed, timetable, printed.noise(np.ones(1))[1])
+    return _Finite(printed, timetable, printed.noise(np.ones(1))[1], steps)

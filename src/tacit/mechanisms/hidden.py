@@ -10,10 +10,10 @@ import numpy as np
 
 from tacit.accounting.cost import FREE, Cost, total
 from tacit.accounting.exact import Privacy
-from tacit.arrays import Array, Arrays, Integers
+from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
 from tacit.errors import BudgetExhausted, InvalidInput
-from tacit.mechanisms.lattice import checked, ideal_mu, lattice_step, on_lattice, settle
+from tacit.mechanisms.lattice import check_steps, checked, ideal_mu, lattice_step, on_lattice, settle
 from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 from tacit.mechanisms.strategy import Coder, CountsErrors, HidingCoder, LeadingCoder
@@ -35,14 +35,29 @@ class HiddenSums(NoiseByRelease):
     In `NoiseByRelease`, which draws the noise, every encoded row counts as a release.
     """
 
-    def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy) -> None:
+    def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
-        self.coder = coder
+        self.coder, self._releases = coder, releases
         self.sd = 0.0
+        self._numbers: dict[int, Arrays] = {}
 
     def step(self, k: int) -> float:
         """The lattice step of what release k encodes."""
         raise NotImplementedError
+
+    def numbers(self, k: int) -> Arrays:
+        """Deviation and lattice step, and those of the strategy: all rows are encoded and noised by the same."""
+        doubled = k.bit_length()  # no strategy's numbers change more often
+        if doubled not in self._numbers:
+            coder = coder_numbers(self.coder, k, self._releases)
+            own = {name: fixed(np.array(number)) for name, number in self._settled.items()}
+            self._numbers[doubled] = own | {f"coder.{name}": array for name, array in coder.items()}
+        return self._numbers[doubled]
+
+    @property
+    def _settled(self) -> dict[str, float]:
+        """What was settled beside the strategy."""
+        return {"sd": self.sd}
 
     def noise_sd(self, k: int) -> float:
         """The deviation of an entry of the k-th sum."""
@@ -135,13 +150,23 @@ class HiddenSums(NoiseByRelease):
 
 
 class Finite(HiddenSums):
-    """A known number of releases, one lattice step."""
+    """A known number of releases, one lattice step.
+
+    With a deviation, and perhaps a lattice step, that was settled elsewhere, `cost` is what these deliver.
+    """
 
     def __init__(
-        self, coder: Coder, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, sd: float = 0.0
+        self,
+        coder: Coder,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        claimed: Privacy,
+        sd: float = 0.0,
+        step: float = 0.0,
     ) -> None:
         rows = coder.before(timetable.count + 1)
-        super().__init__(coder, size, rows, claimed)
+        super().__init__(coder, size, rows, claimed, timetable.count)
         moved, wait, last = 0.0, 0, 0
         for rounds in timetable.blocks():
             moved = max(moved, float(np.max(checked(certificate.at(rounds), certificate.magnitude))))
@@ -151,14 +176,19 @@ class Finite(HiddenSums):
         ideal = np.array([moved * coder.column * (1.0 + 2.0**-40) + errors])
         per_step, reach = self._rounding(rows), self.largest * (1.0 if coder.whole else coder.reach)
         if sd > 0.0:
-            step = lattice_step(ideal, np.array([sd]), per_step, reach)
+            noise = np.array([sd])
+            steps = check_steps(np.array([step]), noise, reach) if step else lattice_step(ideal, noise, per_step, reach)
         else:
             mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / coder.column)) * _SAFE
-            found, step = settle(lambda x: x / mu, ideal, per_step, reach)
+            found, steps = settle(lambda x: x / mu, ideal, per_step, reach)
             sd = float(found[0])
-        self.sd, self._step = sd, float(step[0])
-        self._mu = float(on_lattice(ideal, step, per_step)[0]) / sd * (1.0 + 2.0**-45)
+        self.sd, self._step = sd, float(steps[0])
+        self._mu = float(on_lattice(ideal, steps, per_step)[0]) / sd * (1.0 + 2.0**-45)
         self._check_range()
+
+    @property
+    def _settled(self) -> dict[str, float]:
+        return {"sd": self.sd, "step": self._step}
 
     def _rounding(self, rows: int) -> float:
         """The square of what rounding adds to the sensitivity, in lattice steps."""
@@ -191,7 +221,11 @@ class Finite(HiddenSums):
 
 
 class Endless(HiddenSums):
-    """A stream without a horizon, up to `LONGEST` rounds: steps grow with the sums, and are paid for in advance."""
+    """A stream without a horizon, up to `LONGEST` rounds: steps grow with the sums, and are paid for in advance.
+
+    Steps follow from the deviation and from what a row can hold: a power of two that is no larger than what is paid
+    for. So with a deviation that was settled elsewhere, `cost` is true of any steps, this machine's or that one's.
+    """
 
     def __init__(
         self,
@@ -202,18 +236,21 @@ class Endless(HiddenSums):
         claimed: Privacy,
         releases: int,
         longest: int,
+        sd: float = 0.0,
     ) -> None:
-        super().__init__(coder, size, math.inf, claimed)
+        super().__init__(coder, size, math.inf, claimed, releases)
         self.timetable, self.magnitude = timetable, certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         self._most_draws = min(affordable, coder.before(releases + 1) * size)
         self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.column)
-        self._mu, rows = ideal_mu(claimed, self._sampling) * _SAFE, coder.before(releases + 1)
+        rows = coder.before(releases + 1)
         coarsest = self.magnitude * LONGEST * _COARSE
         blurred = 2.0 * coder.blur * self.magnitude * longest + coarsest
         ideal = moved * coder.column * (1.0 + 2.0**-40) + math.sqrt(rows * size) * blurred
-        self.sd = ideal / (self._mu - math.sqrt(rows * size) * _FINE)
+        finest = math.sqrt(rows * size) * _FINE
+        self.sd = sd or ideal / (ideal_mu(claimed, self._sampling) * _SAFE - finest)
+        self._mu = (ideal / self.sd + finest) * (1.0 + 2.0**-45)
         if not self.sd > 0.0 or coarsest * SMALLEST_SCALE > self.sd:
             raise InvalidInput("this budget leaves no lattice for a stream without end. State a horizon.")
 
@@ -262,3 +299,13 @@ def planned(timetable: Timetable) -> tuple[int, int]:
     while (due := timetable.due(len(rounds))) is not None and due <= LONGEST:
         rounds.append(due)
     return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)
+
+
+def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:
+    """The numbers that a coder has for rows up to k; of one that does not say them, what tells it from others."""
+    if hasattr(coder, "numbers"):
+        return dict(coder.numbers(k))
+    told = {"column": coder.column, "reach": coder.reach, "blur": coder.blur}
+    return {name: np.array(value) for name, value in told.items()} | {
+        "error": np.asarray(coder.error(np.arange(1, min(most, 64) + 1)))
+    }

@@ -14,6 +14,7 @@ import numpy as np
 from tacit.accounting.cost import Cost
 from tacit.accounting.exact import SMALLEST, Privacy, mu_of
 from tacit.arrays import Array, Arrays, Integers
+from tacit.contracts import damaged
 from tacit.errors import InvalidInput, Unprovable
 from tacit.mechanisms.releases import NoiseByRelease
 from tacit.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
@@ -118,6 +119,17 @@ def lattice_step(sensitivity: Array, sd: Array, size: float, magnitude: float) -
             "Bound the domain more tightly."
         )
     return np.asarray(step, dtype=np.float64)
+
+
+def check_steps(step: Array, sd: Array, magnitude: float) -> Array:
+    """Lattice steps that were chosen elsewhere, if they are powers of two that fit the noise and the rows."""
+    noisy, whole = sd > 0.0, np.frexp(step)[0] == 0.5
+    scales = (sd / step)[noisy]
+    if not (whole.all() and (scales >= SMALLEST_SCALE).all() and (scales <= LARGEST_SCALE).all()):
+        raise damaged("a lattice step should be a power of two that fits its noise")
+    if (step * 2.0**51 < magnitude).any():
+        raise damaged("a lattice step is too small for the rows")
+    return step
 
 
 def ideal_mu(privacy: Privacy, sampling: Cost) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tacit.accounting.exact import Privacy
-from tacit.arrays import Array, Integers
+from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput
 from tacit.mechanisms.lattice import NO_LATTICE, TRIES, checked, lattice_step, on_lattice
@@ -37,8 +37,12 @@ class Levels(Protocol):
     def size(self) -> int:
         """Entries of a row."""
 
-    def at(self, rounds: Integers) -> Level:
-        """Of the releases at these rounds."""
+    @property
+    def numbers(self) -> Arrays:
+        """What was settled, beside lattice steps."""
+
+    def at(self, rounds: Integers, step: Array | None = None) -> Level:
+        """Of the releases at these rounds; with lattice steps that were chosen elsewhere, if they are given."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,26 @@ class Planned:
     power: float
     scales: tuple[float, ...] = ()
 
-    def at(self, rounds: Integers) -> Level:
+    @property
+    def numbers(self) -> Arrays:
+        """The scale: the last of them, the others only served to find steps."""
+        return {"scale": fixed(np.array(self.scales[-1]))}
+
+    def at(self, rounds: Integers, step: Array | None = None) -> Level:
         sensitivity = checked(self.certificate.at(rounds), self.certificate.magnitude)
+        if step is not None:
+            moved = on_lattice(sensitivity, step, self.size)
+            return Level(moved, self._sd(moved, self.scales[-1]), step)
         moved, sd, step = sensitivity, np.zeros_like(sensitivity), np.zeros_like(sensitivity)
         for i, scale in enumerate(self.scales):
             if i > 0:
                 step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)
                 moved = on_lattice(sensitivity, step, self.size)
-            sd = np.where(moved > 0.0, moved**self.power, 0.0) * scale
+            sd = self._sd(moved, scale)
         return Level(moved, sd, step)
+
+    def _sd(self, moved: Array, scale: float) -> Array:
+        return np.asarray(np.where(moved > 0.0, moved**self.power, 0.0) * scale)
 
     def scale_for(self, timetable: Timetable, mu: float) -> float:
         """The scale for which the costs of all releases add up to mu², on the lattice that comes next."""
@@ -92,8 +107,14 @@ class Printed:
     size: int
     noise: Callable[[Array], tuple[Array, Privacy]]
 
-    def at(self, rounds: Integers) -> Level:
+    @property
+    def numbers(self) -> Arrays:
+        """None: deviations are the paper's."""
+        return {}
+
+    def at(self, rounds: Integers, step: Array | None = None) -> Level:
         sd, _ = self.noise(rounds.astype(np.float64))
         sensitivity = checked(self.certificate.at(rounds), self.certificate.magnitude)
-        step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)
+        if step is None:
+            step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)
         return Level(on_lattice(sensitivity, step, self.size), sd, step)

@@ -14,15 +14,16 @@ error of an encoded entry, which may differ between the two worlds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tacit.accounting.exact import Privacy
 from tacit.accounting.paper import Reading
-from tacit.arrays import Array
-from tacit.contracts import Calibrated, Calibration, Certificate
-from tacit.errors import InvalidInput, whole
-from tacit.mechanisms.hidden import LONGEST, Endless, Finite, planned
+from tacit.arrays import Array, Arrays, same
+from tacit.contracts import Calibrated, Calibration, Certificate, restores, stored
+from tacit.errors import InvalidInput, StateConflict, whole
+from tacit.mechanisms.hidden import LONGEST, Endless, Finite, coder_numbers, planned
 from tacit.mechanisms.strategy import Coder
 from tacit.schedule import Timetable
 
@@ -47,6 +48,16 @@ class RunningSum:
                 f"{type(self).__name__} is planned for a number of releases. State a horizon, or use Anytime()."
             )
         return whole("the number of releases", n)
+
+    def restored_coder(self, n: int | None, numbers: Arrays) -> Coder:
+        """The strategy that a stream began with: of a coder that does not say its numbers, if it is the same here."""
+        coder = self.coder(n)
+        if not same(coder_numbers(coder, 1, self.needs(n)), numbers):
+            raise StateConflict(
+                f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
+                "with. Go on with the stream on a machine like the one it began on."
+            )
+        return coder
 
     def errors(self, n: int) -> Array:
         """Deviation of an entry of each of n running sums, at mu = 1 and for examples that move a row by 1.
@@ -78,10 +89,43 @@ class RunningSum:
             raise InvalidInput(
                 "the paper's noise is for sums by its tree. Use BinaryTree(refined=False), or calibration='exact'."
             )
+        sd, claimed = self._as_printed(certificate, timetable, privacy, calibration)
+        return Finite(self.coder(timetable.count), certificate, timetable, size, claimed, sd)
+
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The strategy, deviation and lattice step that a stream began with: its rows were encoded in these units."""
+        parts = {name.removeprefix("coder."): array for name, array in numbers.items() if name.startswith("coder.")}
+        restored = (
+            self.restored_coder
+            if restores(self, "restored_coder", "coder")
+            else partial(RunningSum.restored_coder, self)
+        )
+        sd = float(stored(numbers, "sd"))
+        if timetable.horizon is None:
+            releases, longest = planned(timetable)
+            return Endless(restored(releases, parts), certificate, timetable, size, privacy, releases, longest, sd)
+        claimed, step = privacy, float(stored(numbers, "step"))
+        if calibration != "exact":
+            claimed = self._as_printed(certificate, timetable, privacy, calibration)[1]
+        return Finite(restored(timetable.count, parts), certificate, timetable, size, claimed, sd, step)
+
+    def _as_printed(
+        self, certificate: Certificate, timetable: Timetable, privacy: Privacy, calibration: Calibration
+    ) -> tuple[float, Privacy]:
+        """The paper's noise, and what it claims."""
+        assert certificate.paper is not None and timetable.horizon is not None
         reading: Reading = "printed" if calibration == "paper-printed" else "proven"
         first = timetable.following(0, timetable.horizon, 1).astype(np.float64)
         sd, claimed = certificate.paper(privacy, timetable.horizon, first, reading)
-        return Finite(self.coder(timetable.count), certificate, timetable, size, claimed, float(sd[0]))
+        return float(sd[0]), claimed
 
     @property
     def is_the_papers(self) -> bool:

@@ -34,6 +34,10 @@ class SquareRoot(RunningSum):
         """For n rows."""
         return RootCoder(self.needs(n))
 
+    def restored_coder(self, n: int | None, numbers: Arrays) -> RootCoder:
+        """The same: nothing in it is fitted."""
+        return self.coder(n)
+
 
 @dataclass(frozen=True)
 class RootCoder(OneRowEach):
@@ -48,6 +52,10 @@ class RootCoder(OneRowEach):
         f = np.concatenate([[1.0], np.cumprod((2.0 * k - 1.0) / (2.0 * k))])
         object.__setattr__(self, "coefficients", fixed(f))
         object.__setattr__(self, "_squares", fixed(np.cumsum(f**2)))
+
+    def numbers(self, k: int) -> Arrays:
+        """None: it follows from n, by operations that every machine rounds alike."""
+        return {}
 
     @property
     def whole(self) -> bool:

@@ -47,6 +47,10 @@ class BinaryTree(RunningSum):
         """For n rows."""
         return TreeCoder(self.needs(n), self.refined)
 
+    def restored_coder(self, n: int | None, numbers: Arrays) -> TreeCoder:
+        """The same: nothing in it is fitted."""
+        return self.coder(n)
+
     @property
     def is_the_papers(self) -> bool:
         """The paper's tree is not refined."""
@@ -64,6 +68,10 @@ class TreeCoder(Dense):
     def levels(self) -> int:
         """`floor(log2 n) + 1`."""
         return self.n.bit_length()
+
+    def numbers(self, k: int) -> Arrays:
+        """None: it follows from n, by operations that every machine rounds alike."""
+        return {}
 
     @property
     def whole(self) -> bool:
