@@ -22,7 +22,6 @@ from tacit import (
     EWOO,
     FTRL,
     Absolute,
-    Anytime,
     BinaryTree,
     Box,
     Gaussian,
@@ -145,7 +144,7 @@ def main(verb, folder="", *names):
             _, rest = private.run(state, X[HALF:], Y[HALF:])
             found[name] = told(private.resumed(state), rest) | {"own": levels(private)}
             assert private.resumed(state).guarantee.proven or name == "paper"
-    print(json.dumps(found))
+    sys.stdout.write(json.dumps(found))
 
 
 def check_goes_on(begun, gone_on):
@@ -298,7 +297,7 @@ def test_damaged_numbers_are_rejected(name):
     for label, array in state.numbers.items():
         wrong = [np.full(np.shape(array), bad) for bad in (0.0, -1.0, np.nan, np.inf)]
         for value in (None, np.array("x"), np.full((2, 3), 0.5), *wrong):
-            with pytest.raises(StateConflict, match="damaged|other settings"):
+            with pytest.raises(StateConflict, match=r"damaged|other settings"):
                 go_on({label: value})
     less = {"mechanism.sd": 1.0 - 1e-6, "mechanism.scale": 1.0 - 1e-6, "mechanism.mu": 1.0 + 1e-6}
     less |= {"mechanism.eta": 1.0 + 1e-6, "mechanism.rho": 1.0 + 1e-6}
@@ -355,7 +354,7 @@ def test_mechanisms_without_the_verb_go_on_where_they_calibrate_the_same(mechani
     state.dump(tmp_path / "state.npz")
     private().run(private().load(tmp_path / "state.npz"), X[5:], Y[5:])
     elsewhere(by=1e-5)
-    with pytest.raises(StateConflict, match="other settings|is not the one"):
+    with pytest.raises(StateConflict, match=r"other settings|is not the one"):
         private().load(tmp_path / "state.npz")
 
 

@@ -227,7 +227,7 @@ class Private:
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
 
     def resumed(self, state: State) -> Private:
-        """This with the numbers that the stream of `state` began with, which another machine may have calibrated.
+        """The same with the numbers that the stream of `state` began with, which another machine may have calibrated.
 
         Every verb that takes a state does this by itself. Where a stream goes on that began elsewhere, the `calibrated`
         mechanism and the `guarantee` of what it returns are those of the stream.
@@ -260,7 +260,7 @@ class Private:
         return deque(maxlen=8)
 
     def _restored(self, numbers: Arrays) -> Private:
-        """This with numbers out of a state."""
+        """The same with numbers out of a state."""
         parts: dict[str, Arrays] = {"learner": {}, "mechanism": {}}
         for name, array in numbers.items():
             part, _, rest = name.partition(".")
@@ -335,7 +335,7 @@ class Private:
     def _certified(self) -> Array:
         """Some values of the certificate: a class that was redefined under its old name has others."""
         certificate, rounds = self.learner.certificate, self.timetable.following(0, self.timetable.horizon or 64, 4096)
-        some = np.unique(np.geomspace(1.0, len(rounds), 64).astype(np.int64)) - 1 if len(rounds) else []
+        some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
         return np.array([certificate.magnitude, *certificate.at(rounds[some])])
 
     def start(self, ledger: Ledger | None = None) -> State:

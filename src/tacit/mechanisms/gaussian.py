@@ -126,7 +126,7 @@ class _Finite(OnLattice):
         self._levels, self._timetable, self._steps = levels, timetable, _in_runs(steps, timetable.count)
         self._of_block = lru_cache(maxsize=_KEPT)(self._work_out)
         self._before, self._farthest = [0.0], 0.0
-        runs = []
+        runs: list[tuple[Integers, Array]] = []
         for block in range(-(-timetable.count // _AT_ONCE)):
             sd, step, spent = self._of_block(block)
             if steps is not None:

@@ -121,7 +121,8 @@ class RunningSum:
         self, certificate: Certificate, timetable: Timetable, privacy: Privacy, calibration: Calibration
     ) -> tuple[float, Privacy]:
         """The paper's noise, and what it claims."""
-        assert certificate.paper is not None and timetable.horizon is not None
+        assert certificate.paper is not None
+        assert timetable.horizon is not None
         reading: Reading = "printed" if calibration == "paper-printed" else "proven"
         first = timetable.following(0, timetable.horizon, 1).astype(np.float64)
         sd, claimed = certificate.paper(privacy, timetable.horizon, first, reading)
