@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -281,6 +283,26 @@ def test_states_of_several_machines_go_on_side_by_side(name, elsewhere, tmp_path
     there.load(tmp_path / "again.npz")
     second = there.fork(foreign)
     there.run(second, X[20:], Y[20:])
+
+
+def test_a_scikit_learn_model_goes_on_elsewhere(elsewhere, tmp_path):
+    """A stream that it dumped, in a pickled copy of it; its plan is that of the stream."""
+    pytest.importorskip("sklearn")
+    from tacit.estimators.sklearn import PrivateLogisticRegression
+
+    model = PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, horizon=ROWS, seed=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.partial_fit(X[:9], Y[:9], classes=[-1.0, 1.0])
+        model.dump_stream(tmp_path / "stream.npz")
+        copied, noise = pickle.dumps(model), model.plan_.private.calibrated.sd
+        model.partial_fit(X[9:], Y[9:])
+        elsewhere()
+        again = pickle.loads(copied)
+        again.load_stream(tmp_path / "stream.npz")
+        again.partial_fit(X[9:], Y[9:])
+    assert again.plan_.private.calibrated.sd == noise
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-7)
 
 
 @pytest.mark.privacy
