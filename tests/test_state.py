@@ -2,9 +2,11 @@
 
 import contextlib
 import copy
+import importlib
 import json
 import os
 import pickle
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -14,9 +16,13 @@ from functools import cached_property
 import numpy as np
 import pytest
 
+import tacit
 from tacit import (
+    BLT,
+    Anytime,
     Box,
     BudgetExhausted,
+    Exponential,
     Gaussian,
     Hinge,
     InvalidInput,
@@ -35,7 +41,8 @@ from tacit import (
     pigd,
 )
 from tacit.accounting import ledger as books
-from tacit.state import fingerprint, read_beside, read_state
+from tacit.state import described, fingerprint, name_of, read_beside, read_state
+from zoo import LEARNERS
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
 BUDGET = Privacy(1.0, 1e-6)
@@ -205,6 +212,39 @@ def test_settings_are_told_apart_by_every_field_and_alike_in_every_process():
         "Privacy(1.0, 1e-6), 4).settings)"
     )
     assert elsewhere(code).strip() == private().settings
+
+
+def settings_classes():
+    """Every class of the package that can be part of a Private, by the roles it can have there."""
+    roles = "absorb", "calibrate", "round_of", "slope", "project", "gradient", "row_size"
+    found = {Private, Problem, Privacy}
+    for module in pkgutil.walk_packages(tacit.__path__, "tacit."):
+        if not module.name.endswith("__main__"):
+            with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
+                kinds = vars(importlib.import_module(module.name)).values()
+                found |= {kind for kind in kinds if isinstance(kind, type) and any(hasattr(kind, r) for r in roles)}
+    return {kind for kind in found if kind.__module__.startswith("tacit.")}
+
+
+def test_settings_classes_of_the_package_have_names_of_their_own():
+    """Which do not say where they are defined: a state outlives a move. Classes of users are named in full."""
+    kinds = settings_classes()
+    assert {Gaussian, Hinge, L2Ball, type(every(1)), type(private().learner)} <= kinds
+    names = [name_of(kind) for kind in kinds]
+    assert len(set(names)) == len(names)
+    assert not any("tacit." in name for name in names)
+
+    class Mine(Hinge):
+        pass
+
+    assert name_of(Mine) == f"{__name__}.{Mine.__qualname__}"
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_no_module_of_the_package_is_in_a_hash_of_settings(learner):
+    text = json.dumps(described([LEARNERS[learner], Gaussian(), BLT(), Anytime(), Exponential(), geometric(), at([1])]))
+    assert "tacit " in text
+    assert "tacit." not in text
 
 
 def test_settings_that_cannot_be_told_apart_are_refused():

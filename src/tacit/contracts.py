@@ -219,9 +219,7 @@ def stored(numbers: Arrays, name: str, shape: tuple[int, ...] = ()) -> Array:
 
 def damaged(what: str) -> StateConflict:
     """The error for numbers that no calibration has written."""
-    return StateConflict(
-        f"the calibrated numbers of this state are damaged: {what}. Use a sound copy of its file."
-    )
+    return StateConflict(f"the calibrated numbers of this state are damaged: {what}. Use a sound copy of its file.")
 
 
 def misfit(certificate: Certificate, learner: str, mechanism: str, accepts: str) -> str:

@@ -173,7 +173,7 @@ def fingerprint(settings: Any) -> str:
     >>> fingerprint(Privacy(1.0, 1e-6)) == fingerprint(Privacy(1.0, 1e-6))
     True
     """
-    return hashlib.sha256(json.dumps(_plain(settings)).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(described(settings)).encode()).hexdigest()
 
 
 def derived_from(value: Any) -> dict[str, float]:
@@ -186,11 +186,28 @@ def derived_from(value: Any) -> dict[str, float]:
     >>> list(derived_from(QFTL(problem))), list(derived_from(QFTL(problem, weight=1.0)))
     (['weight'], [])
     """
-    return dict(getattr(value, "derived", {})) if type(value).__module__.partition(".")[0] == "tacit" else {}
+    return dict(getattr(value, "derived", {})) if _of_this_package(type(value)) else {}
 
 
-def _plain(value: Any) -> Any:
-    """`value` as JSON-able data, type names included; what cannot be told apart is refused."""
+def name_of(kind: type) -> str:
+    """What a class is called in a hash of settings.
+
+    A class of this package goes by its own name, which no other settings class of the package has, so that a state
+    outlives a move to another module. Any other goes by its module and name.
+
+    >>> from tacit import L2Ball
+    >>> name_of(L2Ball)
+    'tacit L2Ball'
+    """
+    return f"tacit {kind.__qualname__}" if _of_this_package(kind) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _of_this_package(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "tacit"
+
+
+def described(value: Any) -> Any:
+    """Settings as JSON-able data, names of classes included; what cannot be told apart is rejected."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str):
@@ -200,9 +217,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype != object:
         return [str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [described(item) for item in value]
     if isinstance(value, dict):
-        return [[_plain(key), _plain(item)] for key, item in value.items()]
+        return [[described(key), described(item)] for key, item in value.items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
     elif hasattr(value, "__dict__") and not callable(value) and "__slots__" not in vars(type(value)):
@@ -215,5 +232,5 @@ def _plain(value: Any) -> Any:
             "Make it a frozen dataclass of numbers, strings and tuples."
         )
     derived = derived_from(value)
-    chosen = [[n, None if n in derived else _plain(getattr(value, n))] for n in names]
-    return [f"{type(value).__module__}.{type(value).__qualname__}", chosen]
+    chosen = [[n, None if n in derived else described(getattr(value, n))] for n in names]
+    return [name_of(type(value)), chosen]
