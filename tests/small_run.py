@@ -85,7 +85,7 @@ def go(
     place: Path, declared: Contract, rows: Iterator[Batch], *, again: bool = False, seed: int | None = None
 ) -> tuple[Run, Ending]:
     """What `tacit learn --commit-every 0` does, in this process as in a new one."""
-    books._start_anew()
+    books._BOOKS.clear()
     place.mkdir(exist_ok=True)
     plan = planned(declared, seed)
 

@@ -26,7 +26,7 @@ def tacit(capsys, monkeypatch):
     """The command as the shell has it: status, output and complaints."""
 
     def run(*arguments):
-        books._start_anew()
+        books._BOOKS.clear()
         monkeypatch.setattr(sys, "argv", ["tacit", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
