@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arrays import Array, Integers
-from tacit.errors import InvalidInput, whole
+from tacit.errors import InvalidInput, not_negative, number, whole
 from tacit.release import Release, Releases
 
 
@@ -97,6 +97,7 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     from tacit.kernels.averaging import late_mean
 
     kept = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    since, power = whole("since", since, least=0), not_negative("power", power)
     late_mean(kept, since, releases.rounds, releases.points, power + 1.0)
     return kept
 
@@ -112,6 +113,7 @@ def late_averages(releases: Releases, mean: Array | None = None, since: int = 0,
     """
     from tacit.kernels.averaging import late_mean
 
+    since, power = whole("since", since, least=0), not_negative("power", power)
     means = np.empty_like(releases.points)
     kept = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
     for i, rounds in enumerate(releases.rounds):
@@ -124,8 +126,8 @@ def _means(releases: Sequence[Release], share: float, first: Array | None, until
     """For each point the mean over the last rounds up to its own: a difference of two sums from the beginning."""
     if len(releases) == 0:
         raise InvalidInput("there is no average of no releases. Give one or more.")
-    if not 0.0 < share <= 1.0:
-        raise InvalidInput(f"share must be positive and at most 1, got {share!r}. Use 1 for all rounds.")
+    rule = "be positive and at most 1"
+    share = number("share", share, lambda share: 0.0 < share <= 1.0, rule, "Use 1 for all rounds.")
     t, points = _played(releases)
     if first is not None:
         t, points = np.append(0, t), np.concatenate([np.asarray(first, dtype=np.float64)[None, :], points])
@@ -145,4 +147,5 @@ def _played(releases: Sequence[Release]) -> tuple[Integers, Array]:
     """Rounds and points."""
     if isinstance(releases, Releases):
         return releases.rounds, releases.points
-    return np.array([release.t for release in releases]), np.array([release.point for release in releases])
+    rounds = np.array([release.t for release in releases], dtype=np.int64)
+    return rounds, np.array([release.point for release in releases])

@@ -13,7 +13,7 @@ from tacit.accounting.cost import Cost
 from tacit.accounting.exact import Privacy
 from tacit.accounting.paper import PaperNoise
 from tacit.arrays import Array, Arrays, Integers
-from tacit.errors import StateConflict
+from tacit.errors import StateConflict, float_or_nan
 from tacit.problem.problem import Problem
 from tacit.schedule import Timetable
 
@@ -69,6 +69,9 @@ class Certificate:
     moved_by: str
     lemma: str
     paper: PaperNoise | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism refuses what is not finite
 
     def __repr__(self) -> str:
         return f"{self.kind}, {self.formula}"

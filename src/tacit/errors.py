@@ -9,6 +9,7 @@ TacitError
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 
@@ -80,21 +81,71 @@ def float_or_nan(value: Any) -> float:
     (2.0, nan, nan)
     """
     try:
-        return math.nan if isinstance(value, str | bytes) else float(value)
+        return float(value) if _is_scalar(value) else math.nan
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
+def number(
+    name: str,
+    value: Any,
+    right: Callable[[float], bool] = lambda _: True,
+    rule: str = "be a number",
+    remedy: str = "",
+) -> float:
+    """Return `value` as a Python float if it is `right`, else reject it by name and state the `rule`.
+
+    Every number of a setting passes here or through `whole`: a NumPy scalar of half or single precision would make
+    every formula that it enters one of that precision, and a certificate too small.
+
+    >>> import numpy as np
+    >>> number("share", np.float16(0.5), lambda share: share <= 1.0, "be at most 1")
+    0.5
+    >>> number("share", 2, lambda share: share <= 1.0, "be at most 1", "Use 1 for all rounds.")
+    Traceback (most recent call last):
+    ...
+    tacit.errors.InvalidInput: share must be at most 1, got 2. Use 1 for all rounds.
+    """
+    converted = float_or_nan(value)
+    if math.isnan(converted) or not right(converted):
+        raise InvalidInput(f"{name} must {rule}, got {value!r}. {remedy}".rstrip())
+    return converted
+
+
 def positive(name: str, value: Any, remedy: str = "") -> float:
-    """Return `value` if it is positive and finite, else refuse it by name.
+    """Return `value` as a Python float if it is positive and finite, else reject it by name.
 
     >>> positive("radius", 2)
     2.0
     """
-    number = float_or_nan(value)
-    if not 0.0 < number < math.inf:
-        raise InvalidInput(f"{name} must be positive and finite, got {value!r}. {remedy}".rstrip())
-    return number
+    return number(name, value, lambda x: 0.0 < x < math.inf, "be positive and finite", remedy)
+
+
+def not_negative(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it is finite and not negative, else reject it by name.
+
+    >>> not_negative("ridge", 0)
+    0.0
+    """
+    return number(name, value, lambda x: 0.0 <= x < math.inf, "be 0 or more and finite", remedy)
+
+
+def finite(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it is finite, else reject it by name.
+
+    >>> finite("offset", -1)
+    -1.0
+    """
+    return number(name, value, math.isfinite, "be finite", remedy)
+
+
+def between_0_and_1(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it lies strictly between 0 and 1, else reject it by name.
+
+    >>> between_0_and_1("level", 0.5)
+    0.5
+    """
+    return number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1", remedy)
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
@@ -115,12 +166,18 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     100000
     """
     try:
-        number = int(value)
+        converted = int(value) if _is_scalar(value) else least - 1
     except (TypeError, ValueError, OverflowError):
-        number = least - 1
-    if number < least or number != value:
+        converted = least - 1
+    if converted < least or converted != value:
         raise InvalidInput(f"{name} must be a whole number, {least} or more, got {value!r}.")
-    return number
+    return converted
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether NumPy, if it is NumPy's, counts it as one real number; an array of one entry is a list, not a number."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    return not isinstance(value, str | bytes) and getattr(value, "ndim", 0) == 0 and kind in "biuf"
 
 
 def expect(name: str, value: Any, right: bool, example: str) -> None:

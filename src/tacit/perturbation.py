@@ -16,7 +16,7 @@ from tacit.accounting.ledger import Ledger
 from tacit.accounting.perturbed import delta_perturbed, shift_of
 from tacit.arrays import Array
 from tacit.contracts import Calibrated, Certificate
-from tacit.errors import InvalidInput, Unprovable, expect, whole
+from tacit.errors import InvalidInput, Unprovable, expect, positive, whole
 from tacit.mechanisms.gaussian import Gaussian
 from tacit.mechanisms.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
 from tacit.problem.losses import Huber, Logistic
@@ -208,7 +208,7 @@ def ridge_for(privacy: Privacy, horizon: int, feature_bound: float = 1.0) -> flo
     >>> round(ridge_for(Privacy(1.0, 1e-6), 29_305), 6)
     0.000288
     """
-    return 2.0 * feature_bound**2 / (horizon * privacy.mu)
+    return 2.0 * positive("feature_bound", feature_bound) ** 2 / (whole("horizon", horizon) * privacy.mu)
 
 
 def _at_zero(problem: Problem) -> float:

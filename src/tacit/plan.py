@@ -36,7 +36,7 @@ from typing import Any, Literal, get_args
 from tacit.accounting.exact import Privacy
 from tacit.algorithms import pftrl, pgiga, pigd, pqftl
 from tacit.core import Private
-from tacit.errors import TacitError, Unprovable, expect, one_of
+from tacit.errors import TacitError, Unprovable, expect, one_of, whole
 from tacit.mechanisms.anytime import Anytime
 from tacit.mechanisms.blt import BLT
 from tacit.mechanisms.sums import RunningSum
@@ -217,6 +217,7 @@ def recommend(
     """
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+    horizon = None if horizon is None else whole("horizon", horizon)
     if method is None:
         method, why = _method(problem)
     else:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import fixed
-from tacit.errors import InvalidInput, whole
+from tacit.errors import InvalidInput, number, whole
 
 
 class Schedule(Protocol):
@@ -38,7 +38,7 @@ class Every:
 
     def round_of(self, k: int) -> int:
         """The k-th multiple."""
-        return k * self.rounds
+        return int(k) * self.rounds
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class Geometric:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", whole("start", self.start))
-        if not 1.001 <= self.ratio < float("inf"):
-            raise InvalidInput(f"ratio must be at least 1.001, got {self.ratio}. For steady releases use every().")
+        rule, remedy = "be at least 1.001", "For steady releases use every()."
+        ratio = number("ratio", self.ratio, lambda ratio: 1.001 <= ratio < math.inf, rule, remedy)
+        object.__setattr__(self, "ratio", ratio)
 
     def round_of(self, k: int) -> int | None:
         """The k-th term; consecutive integers as long as the ratio demands less than one more."""

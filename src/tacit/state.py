@@ -208,7 +208,9 @@ def _of_this_package(kind: type) -> bool:
 
 def described(value: Any) -> Any:
     """Settings as JSON-able data, names of classes included; what cannot be told apart is rejected."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.floating):
+        value = float(value)  # also a long double, which has no item of Python's
+    elif isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | str):
         return value

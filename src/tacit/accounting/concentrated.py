@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from tacit.accounting.exact import SMALLEST, check_delta, largest_true, last_true
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, float_or_nan, not_negative
 
 _UNIT = 2.0**-50
 
@@ -26,6 +26,7 @@ def delta_of_rho(epsilon: float, rho: float) -> float:
     >>> f"{delta_of_rho(1.0, 0.02):.2e}"
     '8.83e-08'
     """
+    epsilon, rho = float_or_nan(epsilon), float_or_nan(rho)
     if not (epsilon >= 0.0 and rho >= 0.0):
         raise InvalidInput(f"epsilon and rho must not be negative, got {epsilon} and {rho}.")
     if rho == 0.0 or math.isinf(rho):
@@ -50,7 +51,7 @@ def epsilon_of_rho(delta: float, rho: float) -> float:
     >>> round(epsilon_of_rho(1e-6, 0.02), 3)
     0.9
     """
-    check_delta(delta)
+    delta, rho = check_delta(delta), float_or_nan(rho)
     if math.isinf(rho) or delta_of_rho(0.0, rho) <= delta:
         return rho if math.isinf(rho) else 0.0
     high = 1.0
@@ -67,7 +68,5 @@ def rho_of(epsilon: float, delta: float) -> float:
     >>> round(rho_of(1.0, 1e-6), 4)
     0.0244
     """
-    check_delta(delta)
-    if not 0.0 <= epsilon < math.inf:
-        raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
+    epsilon, delta = not_negative("epsilon", epsilon), check_delta(delta)
     return largest_true(lambda r: delta_of_rho(epsilon, r) <= delta)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tacit.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
 from tacit.accounting.exact import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, finite, float_or_nan, number, whole
 
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
 
@@ -48,8 +48,11 @@ class Cost:
     plain_delta: float = 0.0
 
     def __post_init__(self) -> None:
+        stated = vars(self).copy()
+        for name, part in stated.items():
+            object.__setattr__(self, name, float_or_nan(part))
         if not all(part >= 0.0 for part in self.parts):
-            raise InvalidInput(f"nothing costs less than nothing, got {self.parts}.")
+            raise InvalidInput(f"nothing costs less than nothing, got {tuple(stated.values())}.")
 
     @property
     def parts(self) -> tuple[float, ...]:
@@ -74,7 +77,7 @@ class Cost:
 
     def epsilon(self, delta: float) -> float:
         """The epsilon at `delta`, rounded up."""
-        delta = self._left_of(delta)
+        delta = self._left_of(finite("delta", delta))
         if delta <= SMALLEST:
             return math.inf
         ideal = epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
@@ -83,6 +86,7 @@ class Cost:
 
     def delta(self, epsilon: float) -> float:
         """The delta at `epsilon`, rounded up."""
+        epsilon = number("epsilon", epsilon)
         epsilon -= self.extra_epsilon + self.plain_epsilon
         if epsilon < 0.0:
             return 1.0
@@ -134,4 +138,4 @@ def gaussian(mu_squared: float, count: int = 1) -> Cost:
     >>> gaussian(mu_squared=0.01, count=100).mu
     1.0
     """
-    return Cost(mu_squared=mu_squared * count)
+    return Cost(mu_squared=float_or_nan(mu_squared) * whole("count", count, least=0))

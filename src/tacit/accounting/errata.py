@@ -31,7 +31,7 @@ from scipy.special import digamma
 from tacit.accounting import paper
 from tacit.accounting.cost import gaussian
 from tacit.accounting.exact import Privacy
-from tacit.errors import positive, whole
+from tacit.errors import not_negative, positive, whole
 
 HORIZONS = (1_000, 100_000, 500_000)
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 20.0)
@@ -116,6 +116,8 @@ def quadratic_pair(weight_v: float, weight_u: float, R: float = 1.0, R_y: float 
     >>> quadratic_pair(1.0, 1.0)
     4.5
     """
+    weight_v, weight_u = positive("weight_v", weight_v), not_negative("weight_u", weight_u)
+    R, R_y = positive("R", R), not_negative("R_y", R_y)
     c = min(1.0, weight_u * R_y**2 / (2.0 * weight_v * R**2))
     return 2.0 * weight_v * R**4 * (1.0 - c * c) + 2.0 * weight_u * R**2 * R_y**2 * (1.0 + c)
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from scipy.special import erfcx, ndtr
 
-from tacit.errors import InvalidInput, float_or_nan, positive
+from tacit.errors import InvalidInput, float_or_nan, not_negative, positive
 
 _UNIT = 2.0**-52
 _ROOT_2, _ROOT_2_PI, _ROOT_HALF_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi), math.sqrt(math.pi / 2.0)
@@ -68,7 +68,7 @@ def delta_of(epsilon: float, mu: float) -> float:
     >>> delta_of(1.0, 0.0)
     0.0
     """
-    epsilon, mu = float(epsilon), float(mu)
+    epsilon, mu = float_or_nan(epsilon), float_or_nan(mu)
     if not (epsilon >= 0.0 and mu >= 0.0):
         raise InvalidInput(f"epsilon and mu must not be negative, got {epsilon} and {mu}.")
     if mu == 0.0:
@@ -98,8 +98,7 @@ def epsilon_of(delta: float, mu: float) -> float:
     >>> round(epsilon_of(1e-6, 0.23670), 4)
     1.0
     """
-    delta, mu = float(delta), float(mu)
-    check_delta(delta)
+    delta, mu = check_delta(delta), float_or_nan(mu)
     if not mu >= 0.0:
         raise InvalidInput(f"mu must not be negative, got {mu}.")
     if mu > _HOPELESS:
@@ -118,10 +117,7 @@ def mu_of(epsilon: float, delta: float) -> float:
     >>> [float(f"{mu_of(e, 1e-6):.3g}") for e in (0.01, 0.1, 1, 10, 20)]
     [0.00326, 0.0275, 0.237, 1.85, 3.24]
     """
-    epsilon, delta = float(epsilon), float(delta)
-    if not 0.0 <= epsilon < math.inf:
-        raise InvalidInput(f"epsilon must be finite and not negative, got {epsilon}.")
-    check_delta(delta)
+    epsilon, delta = not_negative("epsilon", epsilon), check_delta(delta)
     good, bad = doubled(lambda m: delta_of(epsilon, m) <= delta)
     return _last_kept(lambda m: delta_of(epsilon, m), delta, good, bad)
 
@@ -132,7 +128,7 @@ def noise_multiplier(privacy: Privacy, releases: int) -> float:
     >>> round(noise_multiplier(Privacy(1.0, 1e-6), 1), 3)
     4.225
     """
-    return math.sqrt(releases) / privacy.mu
+    return math.sqrt(not_negative("releases", releases)) / privacy.mu
 
 
 def largest_true(holds: Callable[[float], bool]) -> float:

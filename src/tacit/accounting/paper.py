@@ -25,7 +25,7 @@ from typing import Literal, get_args
 from tacit.accounting.cost import Cost, gaussian
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, one_of
+from tacit.errors import InvalidInput, not_negative, one_of, whole
 
 Reading = Literal["printed", "proven"]
 PaperNoise = Callable[[Privacy, int, Array, Reading], tuple[Array, Privacy]]
@@ -60,8 +60,7 @@ def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
     >>> round(noise_multiplier(Privacy(1.0, 1e-6), 100_000, "printed"), 1)
     14.9
     """
-    if horizon < 1:
-        raise InvalidInput(f"horizon must be at least 1 round, got {horizon}.")
+    horizon = whole("horizon", horizon)
     one_of("reading", reading, get_args(Reading))
     growth = math.sqrt(horizon) * _t_to_the_c(privacy.delta, reading)
     spread = math.log(horizon / privacy.delta) + math.sqrt(privacy.epsilon) / growth
@@ -76,7 +75,7 @@ def pocp_noise(lam: float, privacy: Privacy, horizon: int, rounds: Array, readin
     >>> round(float(sd[1]), 4), claimed.epsilon
     (0.1212, 3.0)
     """
-    return lam * noise_multiplier(privacy, horizon, reading) / rounds, claim(privacy)
+    return not_negative("lam", lam) * noise_multiplier(privacy, horizon, reading) / rounds, claim(privacy)
 
 
 def pol_noise(lipschitz: float, privacy: Privacy, horizon: int) -> float:
@@ -87,6 +86,7 @@ def pol_noise(lipschitz: float, privacy: Privacy, horizon: int) -> float:
     >>> round(pol_noise(1.0, Privacy(1.0, 1e-6), 100_000), 6)
     0.001253
     """
+    lipschitz, horizon = not_negative("lipschitz", lipschitz), whole("horizon", horizon)
     spread = math.sqrt(math.log(1.0 / privacy.delta) + privacy.epsilon)
     return 2.0 * math.sqrt(2.0) * lipschitz * math.log(horizon) / (horizon * privacy.epsilon) * spread
 
@@ -97,6 +97,7 @@ def tree_noise(bound: float, privacy: Privacy, horizon: int) -> float:
     >>> round(tree_noise(1.0, Privacy(1.0, 1e-6), 100_000), 1)
     81.3
     """
+    bound, horizon = not_negative("bound", bound), whole("horizon", horizon)
     if horizon < 2:
         raise InvalidInput(f"Algorithm 5 adds no noise for a horizon of {horizon}: log T is 0. State 2 rounds or more.")
     levels = math.log2(horizon)
@@ -112,7 +113,7 @@ def pqftl_noise(bound: float, privacy: Privacy, horizon: int) -> tuple[float, fl
     >>> [round(sd) for sd in pqftl_noise(2.0, Privacy(1.0, 1e-6), 100_000)]
     [470, 235]
     """
-    half = Privacy(privacy.epsilon / 2.0, privacy.delta / 2.0)
+    bound, half = not_negative("bound", bound), Privacy(privacy.epsilon / 2.0, privacy.delta / 2.0)
     return tree_noise(bound**2, half, horizon), tree_noise(bound, half, horizon)
 
 

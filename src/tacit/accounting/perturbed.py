@@ -31,7 +31,8 @@ import math
 
 from scipy.special import log_ndtr
 
-from tacit.accounting.exact import SMALLEST, largest_true
+from tacit.accounting.exact import SMALLEST, check_delta, largest_true
+from tacit.errors import not_negative, whole
 
 _UP = 1.0 + 1e-11
 
@@ -45,6 +46,8 @@ def delta_perturbed(epsilon: float, m: float, hessian: float, dimensions: int) -
     >>> round(delta_perturbed(1.0, 0.2, 0.01, dimensions=1), 9)
     4.6e-08
     """
+    epsilon, m, hessian = not_negative("epsilon", epsilon), not_negative("m", m), not_negative("hessian", hessian)
+    dimensions = whole("dimensions", dimensions)
     e = epsilon - hessian - m * m / 2.0
     if e < 0.0:
         return 1.0
@@ -64,6 +67,8 @@ def shift_of(epsilon: float, delta: float, hessian: float, dimensions: int) -> f
     >>> shift_of(1.0, 1e-6, 0.01, dimensions=2) < shift_of(1.0, 1e-6, 0.01, dimensions=1)
     True
     """
+    epsilon, hessian = not_negative("epsilon", epsilon), not_negative("hessian", hessian)
+    delta, dimensions = check_delta(delta), whole("dimensions", dimensions)
     if hessian >= epsilon:
         return 0.0
     return largest_true(lambda m: delta_perturbed(epsilon, m, hessian, dimensions) <= delta)

@@ -14,7 +14,7 @@ from tacit.audit.race_along import race_along
 from tacit.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
 from tacit.contracts import Calibration
 from tacit.core import Private
-from tacit.errors import one_of, whole
+from tacit.errors import between_0_and_1, one_of, whole
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one
@@ -130,6 +130,7 @@ def audit(
     'refuted'
     """
     rounds, trials = whole("rounds", rounds, least=2), whole("trials", trials, least=_FEWEST)
+    error = between_0_and_1("error", error)
     one_of("algorithm", algorithm, get_args(Algorithm))
     check_size(trials, 1 if algorithm == "pol" else rounds)
     tell = before_each or (lambda _: None)

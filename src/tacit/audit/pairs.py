@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.core import Private
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, float_or_nan
 
 Example = tuple[Any, float]
 """A row of features and a label; the label of examples without labels is 0."""
@@ -45,8 +45,10 @@ class Pair:
     other: Example
 
     def __post_init__(self) -> None:
-        if not 0 <= self.at < len(self.X):
+        at = float_or_nan(self.at)
+        if not (0.0 <= at < len(self.X) and at.is_integer()):
             raise InvalidInput(f"at must be the number of an example, 0 to {len(self.X) - 1}, got {self.at!r}.")
+        object.__setattr__(self, "at", int(at))
         if not isinstance(self.other, tuple | list) or len(self.other) != 2:
             raise InvalidInput(f"other must be a row and a label, ([1.0, 0.0], -1.0), got {self.other!r}.")
         shape, row = np.shape(self.X)[1:], np.shape(self.other[0])

@@ -36,7 +36,7 @@ from tacit.audit.secret import secret_runs
 from tacit.audit.transcripts import exact_rows, opening, released, way_through
 from tacit.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from tacit.core import Private
-from tacit.errors import InvalidInput, whole
+from tacit.errors import InvalidInput, between_0_and_1, whole
 from tacit.release import Releases
 
 Wins = NDArray[np.bool_]
@@ -66,7 +66,7 @@ def race_apart(
     >>> found.verdict, found.mu < found.claimed_mu
     ('holds', True)
     """
-    trials, share = whole("trials", trials, least=100), error / 4.0
+    trials, share = whole("trials", trials, least=100), between_0_and_1("error", error) / 4.0
     check_race(private)
     check_size(trials, len(private.timetable.rounds))
     pair.check(private)
@@ -78,7 +78,7 @@ def race_apart(
     complaints = [*_two_ways(here, there), *_not_independent(here, p, share / 2.0)]
     complaints += _not_independent(there, q, share / 2.0)
     transcripts = seeded_runs(private, pair)
-    count = max(50, trials // 100) if secret_trials is None else secret_trials
+    count = max(50, trials // 100) if secret_trials is None else whole("secret_trials", secret_trials, 0)
     if count and private.seed is None:
         for world, seeded, chance in ((0, here, p), (1, there, q)):
             transcripts += (shown := secret_runs(private, pair, world, count))

@@ -29,7 +29,7 @@ from tacit.audit.race import check_race, scores
 from tacit.audit.replay import Replayed
 from tacit.audit.verdict import ERROR, Finding
 from tacit.core import Private
-from tacit.errors import whole
+from tacit.errors import between_0_and_1, whole
 from tacit.mechanisms.sampling import GUMBEL_STEP
 
 
@@ -57,7 +57,8 @@ def race_along(
     """
     check_race(private)
     pair.check(private)
-    trials, calibrated = whole("trials", trials, least=100), cast(Any, private.calibrated)
+    trials, error = whole("trials", trials, least=100), between_0_and_1("error", error)
+    calibrated = cast(Any, private.calibrated)
     game = Replayed(private, pair, adversary)
     entropy, lean, ratio = np.empty((3, 2, trials))
     for world, trial in np.ndindex(2, trials):

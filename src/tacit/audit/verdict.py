@@ -20,7 +20,7 @@ from tacit.audit.secret import secret_runs, unlike_seeded
 from tacit.audit.shape import not_normal
 from tacit.audit.spread import Statistic, best_statistic
 from tacit.core import Private
-from tacit.errors import InvalidInput, whole
+from tacit.errors import InvalidInput, between_0_and_1, whole
 from tacit.passes import LearnsTogether, ours
 from tacit.problem.scalar import ScalarLoss
 
@@ -126,7 +126,7 @@ def tell_apart(
     >>> found.verdict, round(found.shift / found.claimed_mu, 2)
     ('holds', 1.0)
     """
-    trials = whole("trials", trials, least=_FEWEST)
+    trials, error = whole("trials", trials, least=_FEWEST), between_0_and_1("error", error)
     _check(private, trials)
     pair.check(private)
     game, share = game_of(private, pair, adversary), error / 5.0
@@ -134,7 +134,7 @@ def tell_apart(
     found = best_statistic(played, share)
     claimed_mu = claimed_mu_of(private)
     complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
-    count = max(_FEWEST // 2, trials // 100) if secret_trials is None else secret_trials
+    count = max(_FEWEST // 2, trials // 100) if secret_trials is None else whole("secret_trials", secret_trials, 0)
     transcripts = seeded_runs(private, pair)
     if count and found.shift > 0.0 and adversary is None and private.seed is None:
         shown = [secret_runs(private, pair, world, count) for world in (0, 1)]

@@ -21,8 +21,8 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.contract.values import Values, number_of, shown, text_of
-from tacit.contract.vocabulary import Bad, Named, Vocabulary
-from tacit.errors import InvalidInput, whole
+from tacit.contract.vocabulary import Bad, Named, Vocabulary, named
+from tacit.errors import InvalidInput, float_or_nan, whole
 from tacit.estimators.hashing import signed_bucket
 from tacit.problem.ranges import between
 
@@ -47,7 +47,9 @@ class Range:
     high: float
 
     def __post_init__(self) -> None:
-        check_range(f"columns.{self.name}.range", self.low, self.high)
+        low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def width(self) -> int:
@@ -85,6 +87,9 @@ class Categories:
 
     name: str
     values: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", named(self.values))
 
     @property
     def width(self) -> int:
@@ -193,10 +198,12 @@ class Ignored:
 Column = Range | Categories | Hashed | Ignored
 
 
-def check_range(key: str, low: float, high: float) -> None:
-    """Refuse a range that is empty, infinite, or too narrow or wide for floating point."""
-    if not (math.isfinite(low) and math.isfinite(high) and low < high and 1e-60 <= high - low <= 1e60):
+def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
+    """The ends of a range as Python floats; one that is empty, infinite, too narrow or too wide is rejected."""
+    ends = float_or_nan(low), float_or_nan(high)
+    if not (-math.inf < ends[0] < ends[1] < math.inf and 1e-60 <= ends[1] - ends[0] <= 1e60):
         raise InvalidInput(f"{key} must be two finite numbers, the lower first, got [{low!r}, {high!r}].")
+    return ends
 
 
 def no_number(name: str, value: Any) -> str | None:

@@ -50,7 +50,7 @@ from tacit.contract.section import Section
 from tacit.contract.target import Target
 from tacit.contract.values import Values
 from tacit.contract.vocabulary import Bad
-from tacit.errors import InvalidInput
+from tacit.errors import InvalidInput, number, whole
 from tacit.estimators.request import LossName, MethodName, Request
 from tacit.learners.exact_sums import MOST
 from tacit.plan import Plan
@@ -112,7 +112,15 @@ class Contract:
             raise InvalidInput("no column is left to learn from. State the range of one under [columns].")
         if len(set(self.feature_names)) < self.dimension:
             raise InvalidInput("two features have the same name, as town=Oslo would of two columns. Rename a column.")
-        Privacy(self.epsilon, self.delta)
+        privacy = Privacy(self.epsilon, self.delta)
+        object.__setattr__(self, "epsilon", privacy.epsilon)
+        object.__setattr__(self, "delta", privacy.delta)
+        for name in ("stated_bound", "radius", "ridge", "quantile", "huber_width"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number(name, value))
+        for name in ("horizon", "release"):
+            if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
+                object.__setattr__(self, name, whole(name, value))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
             raise InvalidInput(f"the target {self.target.column} has {has}; learning.loss is {self.loss}. Use {fit}.")

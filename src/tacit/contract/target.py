@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Array
 from tacit.contract.columns import check_range, no_number
 from tacit.contract.values import Values, shown, text_of
-from tacit.contract.vocabulary import Bad, Named, Vocabulary
+from tacit.contract.vocabulary import Bad, Named, Vocabulary, named
 from tacit.estimators.links import classes_of, labels_of
 
 
@@ -27,6 +27,9 @@ class Classes:
 
     column: str
     classes: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", named(self.classes))
 
     @property
     def names(self) -> tuple[Named, ...]:
@@ -76,6 +79,9 @@ class Positive:
     column: str
     positive: tuple[Named, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positive", named(self.positive))
+
     @property
     def names(self) -> tuple[Named, ...]:
         several = len(self.positive) > 1
@@ -124,7 +130,9 @@ class Number:
     high: float
 
     def __post_init__(self) -> None:
-        check_range("target.range", self.low, self.high)
+        low, high = check_range("target.range", self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def names(self) -> tuple[Named, ...]:

@@ -52,6 +52,22 @@ class Vocabulary:
         return places[codes], missing[codes]
 
 
+def named(values: Iterable[Any]) -> tuple[Named, ...]:
+    """Declared values as Python's own numbers and texts, whatever types they came in.
+
+    >>> named([np.int8(3), np.float16(0.5), "no"])
+    (3, 0.5, 'no')
+    """
+    return tuple(_named(value) for value in values)
+
+
+def _named(value: Any) -> Named:
+    if isinstance(value, np.floating):
+        return float(value)
+    plain: Named = value.item() if isinstance(value, np.generic) else value
+    return plain
+
+
 def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
     """Categories or classes as declared: all numbers or all texts, none twice, none empty."""
     listed = tuple(values)

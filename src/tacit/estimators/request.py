@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from tacit.accounting.exact import Privacy
-from tacit.errors import InvalidInput, Unprovable, one_of, positive, whole
+from tacit.errors import InvalidInput, Unprovable, number, one_of, positive, whole
 from tacit.plan import Method, Plan, recommend
 from tacit.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from tacit.problem.problem import Problem
@@ -82,9 +82,17 @@ class Request:
     on_bad: Literal["raise", "zero"] = "raise"
     seed: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
+        for name in ("classes", "release", "seed"):
+            if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
+                object.__setattr__(self, name, whole(name, value, least=int(name == "release")))
+
     def plan(self, dimension: int, horizon: int | None) -> Plan:
         """The plan for so many features and examples."""
-        privacy = Privacy(float(self._stated("epsilon")), float(self._stated("delta")))
+        privacy = Privacy(self._stated("epsilon"), self._stated("delta"))
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
         schedule = self.schedule
         return recommend(self.problem(dimension), privacy, horizon, method=method, schedule=schedule, seed=self.seed)
@@ -112,7 +120,7 @@ class Request:
         if isinstance(self.release, str):
             one_of("release", self.release, ("auto", "geometric", "every"))
             return {"auto": None, "geometric": geometric(1.1), "every": every(1)}[self.release]
-        return every(whole("release", self.release))
+        return every(self.release)
 
     def _radius(self, bound: float, label_bound: float | None) -> float:
         if self.radius is not None:
@@ -162,6 +170,7 @@ class Request:
         return value
 
 
+_NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
 _MEANING = {
     "epsilon": "State the total privacy budget of everything that is published, as in epsilon=1.0.",
     "delta": "State a probability well below one over the number of people, as in delta=1e-6.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, expect, positive
+from tacit.errors import InvalidInput, expect, float_or_nan, positive
 from tacit.estimators.river_linear import base
 from tacit.problem.ranges import between, number_between
 
@@ -120,7 +120,7 @@ class NormClip(base.MiniBatchTransformer):
 
 def _ends(name: Hashable, limits: Any) -> tuple[float, float]:
     try:
-        low, high = map(float, limits)
+        low, high = map(float_or_nan, limits)
     except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not -math.inf < low < high < math.inf or not 0.0 < high - low < math.inf:

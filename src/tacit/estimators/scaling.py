@@ -109,10 +109,11 @@ class NormClip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Rows within the bound; sparse ones stay so."""
         check_is_fitted(self, "n_features_in_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        bound = positive("bound", self.bound, "State the longest row.")
         if not hasattr(X, "tocsr"):
-            return clip_rows(X, self.bound)
+            return clip_rows(X, bound)
         lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        factors = np.minimum(1.0, self.bound / np.maximum(lengths, 1e-300))
+        factors = np.minimum(1.0, bound / np.maximum(lengths, 1e-300))
         return type(X)(X.multiply(factors[:, None]))
 
     def __sklearn_tags__(self) -> Any:

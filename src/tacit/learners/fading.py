@@ -42,7 +42,7 @@ class FadingIGD(IGD):
 
     def check_convexity(self) -> None:
         """No ridge, but a bounded domain."""
-        positive("strength", self.strength)
+        object.__setattr__(self, "strength", positive("strength", self.strength))
         if self.problem.ridge > 0.0 or not math.isfinite(self.problem.radius):
             raise Unprovable(
                 f"FadingIGD is for bounded domains and losses without a ridge, and ridge is {self.problem.ridge} on "

@@ -134,4 +134,4 @@ class IGD(IterateLearner):
             return np.zeros_like(t)
         unit = 4.0 * (self.row_size + 8) * UNIT * p.norm_bound
         error = unit * self._largest
-        return np.asarray(2.0 * t * error * np.sqrt(loss.curvature / inertia), dtype=np.float64)
+        return np.asarray(2.0 * t * error * np.sqrt(float(loss.curvature) / inertia), dtype=np.float64)

@@ -124,8 +124,7 @@ class IterateLearner:
 
     def within_the_set(self, bound: Values) -> Array:
         """`bound`, or the diameter of the domain where that is less: no two iterates lie farther apart."""
-        diameter = self.problem.domain.diameter(self.problem.size)
-        return np.asarray(np.minimum(bound, diameter * (1.0 + 1e-9)), dtype=np.float64)
+        return np.asarray(np.minimum(bound, self.problem.diameter * (1.0 + 1e-9)), dtype=np.float64)
 
     def rounding(self, t: Array) -> Array:
         """What rounding errors of all steps up to t can add between two neighbouring runs: `2u·t·(B + G/D_t)`.

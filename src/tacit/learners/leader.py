@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
-from tacit.errors import InvalidInput, Unprovable
+from tacit.errors import Unprovable, not_negative
 from tacit.learners.iterate import MOVED_BY, IterateLearner, check_solvable
 from tacit.learners.together import one_by_one
 from tacit.problem.codes import loss_code, set_code
@@ -62,8 +62,7 @@ class FTL(IterateLearner):
     extra_ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.extra_ridge < math.inf:
-            raise InvalidInput(f"extra_ridge must be 0 or more, got {self.extra_ridge!r}.")
+        object.__setattr__(self, "extra_ridge", not_negative("extra_ridge", self.extra_ridge))
         check_solvable(self.problem, "FTL cannot certify its leader")
         super().__post_init__()
         if mean_smoothness(self.problem, 0.0, self._width) > _STIFFEST * (self.problem.ridge + self.extra_ridge):
@@ -175,7 +174,7 @@ class FTL(IterateLearner):
         if not isinstance(p.loss, ScalarLoss) or self._width == 0.0 or p.label_bound is None:
             return p.lipschitz
         reach = p.norm_bound * p.radius + self._width
-        return max(p.lipschitz, p.norm_bound * p.loss.slope_bound(reach, p.label_bound) * (1.0 + 1e-9))
+        return max(p.lipschitz, p.norm_bound * float(p.loss.slope_bound(reach, p.label_bound)) * (1.0 + 1e-9))
 
     @cached_property
     def _gradient_diameter(self) -> float:

@@ -14,7 +14,7 @@ from tacit.accounting.errata import quadratic_pair
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
-from tacit.errors import InvalidInput, Unprovable, positive
+from tacit.errors import InvalidInput, Unprovable, not_negative, positive
 from tacit.kernels import codes
 from tacit.learners.exact_sums import MOVES_ITS_OWN, in_units, product_bound, unit_of
 from tacit.learners.together import project_all
@@ -82,8 +82,7 @@ class QFTL:
                 f"QFTL is for squared loss over a bounded domain, and this is {type(self.problem.loss).__name__} over "
                 f"{self.problem.domain}. Use Squared() and L2Ball(1.0), or private FTRL for other losses."
             )
-        if not 0.0 <= self.extra_ridge < math.inf:
-            raise InvalidInput(f"extra_ridge must be 0 or more, got {self.extra_ridge!r}.")
+        object.__setattr__(self, "extra_ridge", not_negative("extra_ridge", self.extra_ridge))
         object.__setattr__(self, "_stated", self.weight is not None)
         weight = self._best_weight() if self.weight is None else positive("weight", self.weight)
         object.__setattr__(self, "weight", weight)

@@ -203,13 +203,13 @@ class EWOO:
         """Longest gradient of the data term over the ball that holds the net, L."""
         loss, R = self.problem.loss, self.problem.norm_bound
         if isinstance(loss, ScalarLoss):
-            return R * loss.slope_bound(R * self._radius, self._label_bound) * ROUNDED_UP
-        return loss.lipschitz(R, self._radius, self._label_bound)
+            return R * float(loss.slope_bound(R * self._radius, self._label_bound)) * ROUNDED_UP
+        return float(loss.lipschitz(R, self._radius, self._label_bound))
 
     @cached_property
     def _gradients_apart(self) -> float:
         """The gradient diameter over that ball, Gd."""
-        return self.problem.loss.gradient_diameter(self.problem.norm_bound, self._radius, self._label_bound)
+        return float(self.problem.loss.gradient_diameter(self.problem.norm_bound, self._radius, self._label_bound))
 
     @cached_property
     def variation(self) -> float:
@@ -217,7 +217,7 @@ class EWOO:
         loss: Any = self.problem.loss
         R, widest = self.problem.norm_bound, self._lipschitz * self._diameter * ROUNDED_UP
         if isinstance(loss, ScalarLoss):
-            return min(widest, loss.variation(R * self._radius, self._label_bound))
+            return min(widest, float(loss.variation(R * self._radius, self._label_bound)))
         if hasattr(loss, "variation"):
             return min(widest, float(loss.variation(self._net, R, self._label_bound)))
         return widest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit.arrays import Arrays
-from tacit.errors import InvalidInput, whole
+from tacit.errors import InvalidInput, between_0_and_1, whole
 from tacit.mechanisms.blt import BLT
 from tacit.mechanisms.epochs import EPOCHS, EpochCoder
 from tacit.mechanisms.sums import RunningSum
@@ -34,8 +34,7 @@ class Anytime(RunningSum):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "buffers", BLT(self.buffers).buffers)
-        if not 0.0 < self.share < 1.0:
-            raise InvalidInput(f"share must lie strictly between 0 and 1, got {self.share!r}.")
+        object.__setattr__(self, "share", between_0_and_1("share", self.share))
 
     def coder(self, n: int | None) -> EpochCoder:
         """The same for every n, up to 2²⁴ - 1 rows: as many as 24 epochs hold."""

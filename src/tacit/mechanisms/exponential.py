@@ -133,7 +133,7 @@ class _Race(NoiseByRelease):
 
     def rate(self, k: int) -> float:
         """`lam` of release k; 0 where nothing is certified."""
-        return float(self.rates_of(k, 1)[0])
+        return float(self.rates_of(int(k), 1)[0])
 
     def rates_of(self, k: int, count: int) -> Array:
         """Those of as many releases from k on."""

@@ -144,7 +144,7 @@ class _Finite(OnLattice):
         return self._numbers
 
     def levels(self, k: int) -> tuple[float, float]:
-        sd, step = self.levels_of(k, 1)
+        sd, step = self.levels_of(int(k), 1)
         return float(sd[0]), float(step[0])
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
@@ -156,7 +156,7 @@ class _Finite(OnLattice):
 
     def cost(self, k: int | None) -> Cost:
         """The costs of the first k releases, added up once and rounded up, and the sampler's."""
-        k = self._timetable.count if k is None else k
+        k = self._timetable.count if k is None else int(k)
         if k == 0:
             return FREE
         block, within = divmod(k - 1, _AT_ONCE)

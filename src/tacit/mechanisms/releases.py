@@ -72,12 +72,13 @@ def share(k: Any) -> Any:
     >>> bool(round(sum(share(k) for k in range(1, 1001)), 6) == round(shares(1000), 6))
     True
     """
-    return 1.0 / _slow(k) - 1.0 / _slow(k + 1)
+    k = np.asarray(k, dtype=np.float64)  # the logarithm of a short integer would be a half
+    return 1.0 / _slow(k) - 1.0 / _slow(k + 1.0)
 
 
 def shares(k: int | None) -> float:
     """The share of the first k releases together; None for all there can ever be."""
-    return 1.0 if k is None else float(1.0 - 1.0 / _slow(k + 1))
+    return 1.0 if k is None else float(1.0 - 1.0 / _slow(float(k) + 1.0))
 
 
 def _slow(k: Any) -> Any:

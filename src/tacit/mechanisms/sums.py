@@ -66,7 +66,8 @@ class RunningSum:
         >>> BinaryTree(refined=False).errors(4).round(3)
         array([1.732, 1.732, 2.449, 1.732])
         """
-        coder = self.coder(whole("n", n))
+        n = whole("n", n)
+        coder = self.coder(n)
         return np.asarray(coder.column * coder.error(np.arange(1, n + 1)))
 
     def calibrate(

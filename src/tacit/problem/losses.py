@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, positive
+from tacit.errors import between_0_and_1, positive
 from tacit.problem.scalar import ROUNDED_UP, ScalarLoss, Values, bisect, widest_chord
 
 
@@ -129,8 +129,7 @@ class Quantile(ScalarLoss):
     level: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.level < 1.0:
-            raise InvalidInput(f"level must lie strictly between 0 and 1, got {self.level!r}.")
+        object.__setattr__(self, "level", between_0_and_1("level", self.level))
 
     def value(self, u: Values, y: Values) -> Values:
         return np.maximum(self.level * (y - u), (1.0 - self.level) * (u - y))
@@ -186,7 +185,7 @@ class Huber(ScalarLoss):
     curvature: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        positive("width", self.width)
+        object.__setattr__(self, "width", positive("width", self.width))
 
     def value(self, u: Values, y: Values) -> Values:
         far = np.abs(u - y)

@@ -46,7 +46,7 @@ def grid(domain: ConvexSet, size: int, per_axis: int) -> Array:
     """
     size, per_axis = whole("size", size), whole("per_axis", per_axis, least=2)
     domain.check_dimension(size)
-    radius = domain.radius_in(size)
+    radius = float(domain.radius_in(size))
     if not math.isfinite(radius):
         raise InvalidInput(
             f"no finite net covers {domain}. Bound it, e.g. L2Ball(1.0), or choose the candidates yourself."

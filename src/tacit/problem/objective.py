@@ -186,5 +186,5 @@ def mean_smoothness(problem: Problem, ridge: Values, width: float = 0.0) -> Valu
         return problem.smoothness - problem.ridge + ridge
     assert problem.label_bound is not None
     reach = problem.norm_bound * problem.radius + width
-    curvature = 2.0 * problem.loss.slope_bound(reach, problem.label_bound) / width
+    curvature = 2.0 * float(problem.loss.slope_bound(reach, problem.label_bound)) / width
     return curvature * problem.norm_bound**2 * ROUNDED_UP + ridge

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, expect, one_of, positive, whole
+from tacit.errors import InvalidInput, expect, not_negative, one_of, positive, whole
 from tacit.kernels import codes
 from tacit.problem.compressed import CompressedRows
 from tacit.problem.door import as_rows, bad_labels, clip_rows, complaint, longest_row
@@ -75,21 +75,15 @@ class Problem:
     on_bad: Literal["raise", "zero"] = "raise"
 
     def __post_init__(self) -> None:
-        positive(
-            "feature_bound",
-            self.feature_bound,
-            "State the largest norm an example may have; longer ones are scaled down.",
-        )
+        remedy = "State the largest norm an example may have; longer ones are scaled down."
+        object.__setattr__(self, "feature_bound", positive("feature_bound", self.feature_bound, remedy))
         kinds = isinstance(self.loss, ScalarLoss | VectorLoss) and not isinstance(self.loss, type)
         expect("loss", self.loss, kinds, "Logistic()")
         kinds = isinstance(self.domain, ConvexSet) and not isinstance(self.domain, type)
         expect("domain", self.domain, kinds, "L2Ball(1.0)")
         object.__setattr__(self, "dimension", whole("dimension", self.dimension))
         for name in ("intercept", "ridge"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise InvalidInput(f"{name} must be 0 or more, got {getattr(self, name)!r}.")
-        for name in ("feature_bound", "intercept", "ridge"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+            object.__setattr__(self, name, not_negative(name, getattr(self, name)))
         one_of("neighbours", self.neighbours, ("replace", "zero-out"))
         one_of("on_bad", self.on_bad, ("raise", "zero"))
         if self.loss.labels != "real":
@@ -132,7 +126,12 @@ class Problem:
     @property
     def radius(self) -> float:
         """Longest point of the domain; may be infinite."""
-        return self.domain.radius_in(self.size)
+        return float(self.domain.radius_in(self.size))
+
+    @property
+    def diameter(self) -> float:
+        """Largest distance between two points of the domain; may be infinite."""
+        return float(self.domain.diameter(self.size))
 
     @property
     def first_point(self) -> Array:
@@ -143,9 +142,9 @@ class Problem:
     def lipschitz(self) -> float:
         """Longest gradient of the data term over the domain, rounded up; may be infinite."""
         if not isinstance(self.loss, ScalarLoss):
-            return self.loss.lipschitz(self.norm_bound, self.radius, self._label_bound)
+            return float(self.loss.lipschitz(self.norm_bound, self.radius, self._label_bound))
         reach = self.norm_bound * self.radius
-        return self.norm_bound * self.loss.slope_bound(reach, self._label_bound) * ROUNDED_UP
+        return self.norm_bound * float(self.loss.slope_bound(reach, self._label_bound)) * ROUNDED_UP
 
     @property
     def lipschitz_with_ridge(self) -> float:
@@ -156,8 +155,8 @@ class Problem:
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient of `f`, ridge included; may be infinite."""
         if isinstance(self.loss, ScalarLoss):
-            return (self.loss.curvature * self.norm_bound**2 + self.ridge) * ROUNDED_UP
-        return (self.loss.smoothness(self.norm_bound) + self.ridge) * ROUNDED_UP
+            return (float(self.loss.curvature) * self.norm_bound**2 + self.ridge) * ROUNDED_UP
+        return (float(self.loss.smoothness(self.norm_bound)) + self.ridge) * ROUNDED_UP
 
     @cached_property
     def gradient_diameter(self) -> float:
@@ -167,7 +166,7 @@ class Problem:
         """
         if self.neighbours == "zero-out":
             return self.lipschitz
-        return self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound)
+        return float(self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound))
 
     def bound(self, X: Any, y: Any = None) -> tuple[Array, Array]:
         """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import Unprovable
+from tacit.errors import Unprovable, positive
 
 Values = Any  # a float or an array of floats: losses work elementwise on both
 
@@ -82,14 +82,14 @@ class ScalarLoss(ABC):
 
         By the triangle inequality twice the longest gradient; some losses know better.
         """
-        return 2.0 * feature_bound * self.slope_bound(feature_bound * radius, label_bound) * ROUNDED_UP
+        return 2.0 * feature_bound * float(self.slope_bound(feature_bound * radius, label_bound)) * ROUNDED_UP
 
     def variation(self, reach: float, label_bound: float) -> float:
         """Bound on `max - min` of the loss over |u| ≤ `reach`, for any one label up to `label_bound`.
 
         By the mean value theorem the length of the interval times the steepest slope; some losses know better.
         """
-        return 2.0 * reach * self.slope_bound(reach, label_bound) * ROUNDED_UP
+        return 2.0 * reach * float(self.slope_bound(reach, label_bound)) * ROUNDED_UP
 
 
 def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
@@ -99,7 +99,7 @@ def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
     never fall.
     """
     grid = np.linspace(-1.0, 1.0, 65) * min(reach, 100.0)
-    bound, name = loss.slope_bound(reach, label_bound), type(loss).__name__
+    bound, name = float(loss.slope_bound(reach, label_bound)), type(loss).__name__
     for y in (-label_bound, label_bound):
         slopes = np.array([float(loss.slope(float(u), y)) for u in grid])
         if not (np.abs(slopes) <= bound * (1.0 + 1e-9)).all():
@@ -107,7 +107,7 @@ def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
         rises = np.diff(slopes)
         if (rises < -1e-9 * bound).any():
             raise Unprovable(f"{name} is not convex: its slope falls somewhere. Only convex losses are certified.")
-        if (rises > loss.curvature * np.diff(grid) * (1.0 + 1e-6) + 1e-9 * bound).any():
+        if (rises > float(loss.curvature) * np.diff(grid) * (1.0 + 1e-6) + 1e-9 * bound).any():
             raise Unprovable(f"{name} bends more than its curvature of {loss.curvature:.5g}. State a true bound.")
 
 
@@ -129,6 +129,7 @@ class Smoothed(ScalarLoss):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", self.loss.labels)
+        object.__setattr__(self, "width", positive("width", self.width))
         object.__setattr__(self, "curvature", 1.0 / self.width)
 
     def value(self, u: Values, y: Values) -> Values:

@@ -69,11 +69,11 @@ class ScoresLoss(ABC):
 
     def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
         """`‖W v‖ ≤ ‖W‖·‖v‖`, so the steepest slope over that reach, times the longest v."""
-        return feature_bound * self.steepest(feature_bound * radius) * ROUNDED_UP
+        return feature_bound * float(self.steepest(feature_bound * radius)) * ROUNDED_UP
 
     def smoothness(self, feature_bound: float) -> float:
         """The slope's Lipschitz constant, times the squared length of v."""
-        return self.curvature * feature_bound**2 * ROUNDED_UP
+        return float(self.curvature) * feature_bound**2 * ROUNDED_UP
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
         """By the triangle inequality twice the longest gradient."""

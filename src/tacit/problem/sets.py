@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.errors import InvalidInput, positive
+from tacit.errors import InvalidInput, finite, float_or_nan, positive
 
 _NEARLY = 1e-9
 
@@ -80,7 +80,7 @@ class L2Ball(_AnyDimension):
     radius: float
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
+        object.__setattr__(self, "radius", positive("radius", self.radius))
 
     def project(self, x: Array) -> Array:
         with np.errstate(over="ignore"):
@@ -114,8 +114,11 @@ class Box(_AnyDimension):
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        low, high = float_or_nan(self.low), float_or_nan(self.high)
+        if not -math.inf < low < high < math.inf:
             raise InvalidInput(f"a box needs finite low < high, got low={self.low} and high={self.high}.")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     def project(self, x: Array) -> Array:
         return np.clip(x, self.low, self.high)
@@ -142,7 +145,7 @@ class Simplex(_AnyDimension):
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("total", self.total)
+        object.__setattr__(self, "total", positive("total", self.total))
 
     def project(self, x: Array) -> Array:
         with np.errstate(over="ignore"):
@@ -175,7 +178,7 @@ class L1Ball(_AnyDimension):
     radius: float
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
+        object.__setattr__(self, "radius", positive("radius", self.radius))
 
     def project(self, x: Array) -> Array:
         with np.errstate(over="ignore"):
@@ -205,10 +208,9 @@ class HalfSpace:
     offset: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "normal", tuple(float(a) for a in self.normal))
+        object.__setattr__(self, "normal", tuple(finite("an entry of the half-space's normal", a) for a in self.normal))
         positive("norm of the half-space's normal", math.hypot(*self.normal))
-        if not math.isfinite(self.offset):
-            raise InvalidInput(f"offset must be finite, got {self.offset}.")
+        object.__setattr__(self, "offset", finite("offset", self.offset))
 
     def project(self, x: Array) -> Array:
         length = math.hypot(*self.normal)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.accounting.exact import Privacy
 from tacit.core import Private
-from tacit.errors import InvalidInput, Unprovable, whole
+from tacit.errors import Unprovable, not_negative, whole
 from tacit.learners.fading import FadingIGD
 from tacit.learners.giga import GIGA, Step
 from tacit.learners.iterate import IterateLearner
@@ -50,8 +50,8 @@ def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> floa
     >>> 15.0 < fading_regret_bound(problem, 1.0, 100_000) / fading_regret_bound(problem, 1.0, 2_500) < 16.0
     True
     """
-    FadingIGD(problem, strength)  # refuses what it cannot learn
-    diameter, t = problem.domain.diameter(problem.size), np.arange(1.0, whole("horizon", horizon) + 1.0)
+    strength = FadingIGD(problem, strength).strength  # refuses what it cannot learn
+    diameter, t = problem.diameter, np.arange(1.0, whole("horizon", horizon) + 1.0)
     weights, totals = strength * t**-0.25, 4.0 / 3.0 * strength * t**0.75
     steps = (problem.lipschitz + weights * diameter) ** 2 / (2.0 * totals)
     return float(diameter**2 / 2.0 * (totals[0] + weights.sum()) + steps.sum())
@@ -106,8 +106,7 @@ def leader_regret_bound(problem: Problem, horizon: int, extra_ridge: float = 0.0
     >>> round(leader_regret_bound(Problem(Logistic(), L2Ball(1.0), dimension=2), 10_000, extra_ridge=70.0), 1)
     73.2
     """
-    if not 0.0 <= extra_ridge < math.inf:
-        raise InvalidInput(f"extra_ridge must be 0 or more, got {extra_ridge!r}.")
+    extra_ridge = not_negative("extra_ridge", extra_ridge)
     if not problem.ridge + extra_ridge > 0.0:
         raise Unprovable("without strong convexity the leader may jump. Give the problem a ridge, or an extra_ridge.")
     (_, steepest, furthest), first = _scales(problem), problem.first_point
@@ -131,7 +130,7 @@ def pocp_regret_bound(
     >>> round(pocp_regret_bound(problem, 1.1, Privacy(1.0, 1e-6), 1000, failure=0.01) / expected, 12)
     10.0
     """
-    size = problem.lipschitz_with_ridge * (sensitivity + problem.domain.diameter(problem.size))
+    size = problem.lipschitz_with_ridge * (not_negative("sensitivity", sensitivity) + problem.diameter)
     growth = _growth(problem, privacy, horizon)
     return 2.0 * size * growth / math.sqrt(1.0 if failure is None else probability(failure))
 
@@ -163,7 +162,7 @@ def noise_regret_bound(private: Private, failure: float | None = None) -> float:
     spread = mean * math.fsum(sd)
     if failure is not None:
         spread += math.sqrt(variance * math.fsum(s * s for s in sd) / probability(failure))
-    return problem.lipschitz_with_ridge * (problem.domain.diameter(problem.size) + spread)
+    return problem.lipschitz_with_ridge * (problem.diameter + spread)
 
 
 def pgiga_regret_bound(problem: Problem, privacy: Privacy, horizon: int) -> float:
@@ -179,9 +178,9 @@ def pgiga_regret_bound(problem: Problem, privacy: Privacy, horizon: int) -> floa
     '4.5e+05'
     """
     GIGA(problem)  # refuses what it cannot learn
-    alpha, diameter, steepest = _ridge(problem), problem.domain.diameter(problem.size), problem.lipschitz_with_ridge
+    alpha, diameter, steepest = _ridge(problem), problem.diameter, problem.lipschitz_with_ridge
     noise = 4.0 * (steepest / alpha + diameter) * steepest * _growth(problem, privacy, horizon)
-    exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(horizon))
+    exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(whole("horizon", horizon)))
     return noise + exact + 2.0 * problem.smoothness**2 * steepest * diameter / alpha**2
 
 
@@ -192,7 +191,7 @@ def _scales(problem: Problem) -> tuple[float, float, float]:
     (`IterateLearner.longest_iterate`; for minimisers, strong convexity).
     """
     pull = problem.lipschitz / problem.ridge if problem.ridge > 0.0 else math.inf
-    reach = min(problem.domain.diameter(problem.size), pull)
+    reach = min(problem.diameter, pull)
     if not math.isfinite(problem.lipschitz + reach):
         raise Unprovable(
             f"the gradients of {type(problem.loss).__name__} over {problem.domain} have no bound, nor has the "

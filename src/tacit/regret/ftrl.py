@@ -80,7 +80,7 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
     learner, mechanism, ends = _parts(private)
     problem, starts = learner.problem, np.concatenate([[0.0], ends[:-1]])
     alpha, B, G, played = problem.ridge, problem.radius, problem.lipschitz_with_ridge, ends - starts
-    furthest = problem.domain.diameter(problem.size)
+    furthest = problem.diameter
     steepest = min(furthest, G / alpha) if alpha > 0.0 else furthest
 
     def cost(r: Values) -> Values:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tacit.core import Private
-from tacit.errors import InvalidInput, Unprovable, whole
+from tacit.errors import InvalidInput, Unprovable, finite, float_or_nan, whole
 from tacit.learners.averaged import Averaged
 from tacit.learners.igd import IGD
 from tacit.problem.problem import Problem
@@ -63,15 +63,15 @@ def risk_bound(problem: Problem, regret: float, horizon: int, failure: float, co
             f"the bound needs a ridge and a bounded domain; here ridge is {alpha} on {problem.domain}. Give the "
             "problem both, e.g. ridge=0.01 and L2Ball(1.0)."
         )
-    comparator = problem.radius if comparator is None else comparator
-    if not 0.0 <= comparator <= problem.radius * (1.0 + 1e-9):
+    length = problem.radius if comparator is None else float_or_nan(comparator)
+    if not 0.0 <= length <= problem.radius * (1.0 + 1e-9):
         raise InvalidInput(
             f"comparator must be the norm of a point of {problem.domain}, got {comparator}. State a number up to "
             f"{problem.radius:.5g}, or leave it out."
         )
-    regret, s = max(regret, 0.0), math.log(4.0 * math.log(T) / probability(failure))
+    regret, s = max(finite("regret", regret), 0.0), math.log(4.0 * math.log(T) / probability(failure))
     online = regret + 4.0 * math.sqrt(G**2 * regret * s / alpha) + 16.0 * G**2 * s / alpha
-    return alpha / 2.0 * comparator**2 + online / T
+    return alpha / 2.0 * length**2 + online / T
 
 
 def pol_utility_bound(private: Private, failure: float, comparator: float | None = None) -> float:
@@ -101,7 +101,7 @@ def pol_utility_bound(private: Private, failure: float, comparator: float | None
             "the bound is for the mean of all iterates of IGD, released once. Use pol(problem, privacy, horizon), with "
             'how="mean".'
         )
-    problem = learner.problem
-    risk = risk_bound(problem, igd_regret_bound(problem, horizon), horizon, probability(failure) / 2.0, comparator)
+    problem, failure = learner.problem, probability(failure)
+    risk = risk_bound(problem, igd_regret_bound(problem, horizon), horizon, failure / 2.0, comparator)
     noise = private.calibrated.noise_sd(1) * longest(problem.size, failure / 2.0)
-    return risk + problem.lipschitz * (noise + problem.domain.diameter(problem.size) / horizon)
+    return risk + problem.lipschitz * (noise + problem.diameter / horizon)

@@ -24,7 +24,7 @@ def prefix_leaders(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
            [1.5]])
     """
     V, y = problem.bound(X, y)
-    learner = FTL(problem)
+    learner, rounds = FTL(problem), np.asarray(rounds, dtype=np.int64)
     return learner.hand_over_all(learner.start(), 0, V, y, rounds)[1]
 
 

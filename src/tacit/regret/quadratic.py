@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from tacit.accounting.exact import Privacy
-from tacit.errors import InvalidInput, Unprovable, one_of, positive, whole
+from tacit.errors import Unprovable, not_negative, one_of, positive, whole
 from tacit.problem.losses import Squared
 from tacit.problem.problem import Problem
 from tacit.problem.sets import L2Ball, WholeSpace
@@ -45,7 +45,7 @@ def pqftl_regret_bound(bound: float, ridge: float, dimension: int, privacy: Priv
     """
     bound, ridge = positive("bound", bound), positive("ridge", ridge)
     slope, length = bound * (2.0 * bound**2 / ridge + bound + 2.0), 1.0 + 2.0 * bound / ridge
-    log_horizon = math.log(horizon)
+    dimension, log_horizon = whole("dimension", dimension), math.log(positive("horizon", horizon))
     noise = math.sqrt(log_horizon / privacy.epsilon) * 0.5 * math.log(log_horizon / privacy.delta)
     added = 3.0 * math.sqrt(dimension) * slope * length * (1.0 + log_horizon) * noise
     return qftl_regret_bound(bound, ridge, horizon) + added
@@ -106,8 +106,8 @@ def quadratic_regret_bound(
     """
     alpha, R, d, T = problem.ridge, problem.norm_bound, problem.size, whole("horizon", horizon)
     one_of("floor", floor, ("always", "needed"))
-    if min(sd_matrix, sd_vector, shift) < 0.0:
-        raise InvalidInput(f"deviations and shift must be 0 or more, got {sd_matrix}, {sd_vector}, {shift}.")
+    sd_matrix, sd_vector = not_negative("sd_matrix", sd_matrix), not_negative("sd_vector", sd_vector)
+    shift = not_negative("shift", shift)
     X, t, each = _longest_leader(problem), np.arange(1.0, T), probability(failure) / (2.0 * T)
     matrix, vector = sd_matrix * strongest(d, each), sd_vector * longest(d, each)
     distance = np.zeros(T - 1)

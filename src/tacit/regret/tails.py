@@ -6,7 +6,7 @@ import math
 
 from scipy.special import poch
 
-from tacit.errors import InvalidInput
+from tacit.errors import between_0_and_1, whole
 
 _MANY = 1000  # dimensions from which the variance of the length is within 0.03 % of ½
 
@@ -17,11 +17,7 @@ def probability(failure: float) -> float:
     >>> probability(0.05)
     0.05
     """
-    if not 0.0 < failure < 1.0:
-        raise InvalidInput(
-            f"failure must lie strictly between 0 and 1, got {failure!r}. State how often the bound may fail, say 0.05."
-        )
-    return float(failure)
+    return between_0_and_1("failure", failure, "State how often the bound may fail, say 0.05.")
 
 
 def length_moments(dimension: int) -> tuple[float, float]:
@@ -35,6 +31,7 @@ def length_moments(dimension: int) -> tuple[float, float]:
     >>> round(mean, 4), round(variance, 4)
     (0.7979, 0.3634)
     """
+    dimension = whole("dimension", dimension)
     mean = math.sqrt(2.0) * float(poch(dimension / 2.0, 0.5))
     return mean, dimension - mean**2 if dimension < _MANY else 0.5
 
@@ -48,7 +45,7 @@ def longest(dimension: int, failure: float) -> float:
     >>> round(longest(4, math.exp(-2.0)), 12)
     4.0
     """
-    return math.sqrt(dimension) + math.sqrt(2.0 * math.log(1.0 / probability(failure)))
+    return math.sqrt(whole("dimension", dimension)) + math.sqrt(2.0 * math.log(1.0 / probability(failure)))
 
 
 def strongest(dimension: int, failure: float) -> float:
@@ -61,4 +58,4 @@ def strongest(dimension: int, failure: float) -> float:
     >>> round(strongest(4, math.exp(-2.0)), 12)
     6.0
     """
-    return math.sqrt(dimension) + longest(dimension, failure)
+    return math.sqrt(whole("dimension", dimension)) + longest(dimension, failure)

@@ -1,0 +1,887 @@
+"""Numbers of settings: whatever type they come in, what is stored, certified and released is that of Python's own.
+
+Every public class and function that takes a number has an entry in `CASES`, for each number that it takes; the tests
+go through the public names, so that a new name, or a new number of an old one, fails until it has an entry.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import (
+    BLT,
+    EWOO,
+    FTL,
+    FTRL,
+    GIGA,
+    IGD,
+    QFTL,
+    Absolute,
+    Anytime,
+    BinaryTree,
+    Box,
+    Certificate,
+    ConvexSet,
+    Cost,
+    Exponential,
+    FadingIGD,
+    Gaussian,
+    HalfSpace,
+    Hinge,
+    Huber,
+    InvalidInput,
+    L1Ball,
+    L2Ball,
+    Linear,
+    Logistic,
+    MultiHinge,
+    ObjectivePerturbation,
+    OneHot,
+    Privacy,
+    Private,
+    Problem,
+    Quantile,
+    Release,
+    Releases,
+    ScalarLoss,
+    Simplex,
+    Softmax,
+    Squared,
+    TacitError,
+    VectorLoss,
+    WholeSpace,
+    at,
+    averaged,
+    every,
+    ewoo,
+    experts,
+    geometric,
+    grid,
+    output_perturbation,
+    pftrl,
+    pgiga,
+    pigd,
+    pocp,
+    pol,
+    pqftl,
+    private_sum,
+    regret,
+)
+from tacit.accounting import concentrated, cost, errata, exact, paper, perturbed
+from tacit.audit import Pair, audit, race_along, race_apart, tell_apart, tight_private
+from tacit.averages import average, late_average, late_averages, running_average
+from tacit.contract.columns import Categories, Hashed, Range
+from tacit.contract.contract import Contract
+from tacit.contract.target import Number, Positive
+from tacit.estimators.request import Request
+from tacit.perturbation import ridge_for
+from tacit.plan import recommend
+from tacit.problem.scalar import Smoothed
+from tacit.problem.unlabelled import Advice
+from tacit.regret import tails
+from tacit.state import fingerprint
+
+pytestmark = pytest.mark.filterwarnings("ignore::tacit.estimators.stream.PrivacyWarning")
+
+BUDGET, DISC = Privacy(1.0, 1e-6), L2Ball(1.0)
+RIDGED = Problem(Logistic(), DISC, 2, ridge=0.25)
+REAL = Problem(Squared(), DISC, 2, label_bound=1.0, ridge=1.0)
+X = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0], [-0.5, 0.5], [0.3, -0.9], [0.2, 0.1]])
+SIGNS, NUMBERS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0]), np.array([0.5, -0.3, 1.0, 0.1, -1.0, 0.2])
+ROUNDS = np.array([1.0, 2.0, 3.0, 10.0, 1000.0])
+
+
+class Case(NamedTuple):
+    """How a thing is made of its numbers, and what they are."""
+
+    make: Callable[..., Any]
+    numbers: dict[str, Any]
+
+
+def _certificate(magnitude):
+    return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "")
+
+
+def _cost(**parts):
+    spent = Cost(**parts)
+    return spent, spent.epsilon(1e-2), spent.delta(4.0), spent.within(Privacy(20.0, 0.5))
+
+
+def _gaussian(**numbers):
+    return _cost(**dataclasses.asdict(cost.gaussian(**numbers)))
+
+
+def _releases():
+    points = np.arange(1.0, 7.0).reshape(3, 2)
+    return Releases(np.array([2, 5, 9]), 1, points, points, np.ones(3), simulated=True)
+
+
+def _pair(at=0):
+    return Pair([[1.0]] * 3, [1.0, 1.0, 1.0], at=at, other=([1.0], -1.0))
+
+
+def _told_apart(**numbers):
+    private = pigd(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1), BUDGET, horizon=3)
+    return _finding(tell_apart(private, _pair(), **({"secret_trials": 0} | numbers)))
+
+
+def _raced(**numbers):
+    pair = Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 5, None, at=0, other=([1.0, 0.0], 0.0))
+    return _finding(race_apart(ewoo(experts(2), BUDGET, horizon=6), pair, **({"secret_trials": 0} | numbers)))
+
+
+def _raced_along(**numbers):
+    pair = Pair([[0.0, 1.0]] * 4, None, at=0, other=([1.0, 0.0], 0.0))
+    played = race_along(ewoo(experts(2), BUDGET, horizon=4), pair, lambda point, t: (point, 0.0), **numbers)
+    return _finding(played)
+
+
+def _finding(found):
+    return found.claimed, found.mu, found.interval, found.shift, found.trials, found.verdict
+
+
+def _audited(**numbers):
+    found = audit("pigd", BUDGET, **numbers)
+    return found.rounds, found.error, [_finding(game.finding) for game in found.games if not game.adaptive]
+
+
+def _fitted(estimator):
+    model = estimator.fit(X, NUMBERS if hasattr(estimator, "label_bound") else SIGNS)
+    return model.coef_, np.asarray(model.intercept_), model.plan_.private, model.n_releases_
+
+
+def _sklearn(name, **more):
+    def make(**numbers):
+        sklearn = importlib.import_module("tacit.estimators.sklearn")
+        with np.errstate(all="ignore"):
+            return _fitted(getattr(sklearn, name)(**more, **numbers))
+
+    return make
+
+
+def _river(name, **more):
+    def make(**numbers):
+        model = getattr(importlib.import_module("tacit.estimators.river"), name)(**more, **numbers)
+        for x, y in zip(X, NUMBERS if "loss" in more else SIGNS > 0, strict=True):
+            model.learn_one({"a": x[0], "b": x[1]}, y)
+        return model.predict_one({"a": 0.5, "b": -0.5}), model.weights, model.plan.private
+
+    return make
+
+
+def _clipped(module):
+    def make(bound):
+        clip = importlib.import_module(f"tacit.estimators.{module}").NormClip(bound)
+        if module == "river":
+            return clip.transform_one({"a": 30.0, "b": 44.0})
+        return clip.fit_transform([[30.0, 44.0]])
+
+    return make
+
+
+def _scaled(low, high):
+    scaler = importlib.import_module("tacit.estimators.river").PublicScaler({"a": (low, high)})
+    return scaler.transform_one({"a": 1.1})
+
+
+def _contract(**numbers):
+    columns = Range("age", 0.0, 100.0), Categories("town", ("Oslo", "Rome"))
+    contract = Contract(target=Positive("bought", ("yes",)), columns=columns, **numbers)
+    return contract, contract.digest, contract.plan(seed=1).private
+
+
+def _number_contract(**numbers):
+    columns = (Range("age", 0.0, 100.0),)
+    contract = Contract(1.0, Number("price", 0.0, 9.0), columns, **numbers)
+    return contract, contract.digest, contract.plan(seed=1).private
+
+
+def _contract_target(low, high):
+    contract = Contract(1.0, Number("price", low, high), (Range("age", 0.0, 100.0),), loss="huber", horizon=6)
+    return contract, contract.digest, contract.plan(seed=1).private
+
+
+def _contract_column(low, high):
+    contract = Contract(1.0, Positive("bought", ("yes",)), (Range("age", low, high),), horizon=6)
+    return contract, contract.digest
+
+
+def _request(loss="logistic", **numbers):
+    request = Request(loss, **numbers)
+    return request, request.plan(2, 6).private
+
+
+def _stated(**numbers):
+    return {"epsilon": 1.7, "delta": 1e-3, "feature_bound": 1.3} | numbers
+
+
+MODEL = _stated(release=2, horizon=6, radius=2.3, ridge=1.3, seed=5)
+QUANTILE = MODEL | {"label_bound": 1.9, "quantile": 0.3}
+HUBER = MODEL | {"label_bound": 1.9, "huber_width": 1.7}
+NAMED = {"features": ["a", "b"]}
+
+CASES: dict[str, list[Case]] = {
+    "tacit.Anytime": [Case(Anytime, {"buffers": 3, "share": 0.3})],
+    "tacit.BLT": [Case(BLT, {"buffers": 3})],
+    "tacit.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
+    "tacit.Certificate": [Case(_certificate, {"magnitude": 1.3})],
+    "tacit.Cost": [
+        Case(_cost, {"mu_squared": 0.3, "extra_epsilon": 0.1, "extra_delta": 1e-3}),
+        Case(_cost, {"rho": 0.3, "plain_epsilon": 1.7, "plain_delta": 1e-3}),
+    ],
+    "tacit.EWOO": [Case(lambda points: EWOO(RIDGED, [points, [0.0, 0.4]]), {"points": (0.3, 0.6)})],
+    "tacit.FTL": [Case(lambda extra_ridge: FTL(RIDGED, extra_ridge), {"extra_ridge": 1.7})],
+    "tacit.FadingIGD": [Case(lambda strength: FadingIGD(Problem(Hinge(), DISC, 2), strength), {"strength": 1.7})],
+    "tacit.HalfSpace": [Case(HalfSpace, {"normal": (1.3, 1.7), "offset": 1.1})],
+    "tacit.Huber": [Case(Huber, {"width": 0.4}), Case(Huber, {"width": 1.1})],
+    "tacit.L1Ball": [Case(L1Ball, {"radius": 1.3})],
+    "tacit.L2Ball": [Case(L2Ball, {"radius": 0.688147}), Case(L2Ball, {"radius": 1.3})],
+    "tacit.MultiHinge": [Case(MultiHinge, {"classes": 3})],
+    "tacit.ObjectivePerturbation": [
+        Case(
+            lambda **n: ObjectivePerturbation(Problem(Logistic(), WholeSpace(), 2, ridge=1.0), BUDGET, **n),
+            {"horizon": 6, "seed": 7},
+        )
+    ],
+    "tacit.OneHot": [Case(OneHot, {"classes": 3})],
+    "tacit.Privacy": [Case(Privacy, {"epsilon": 1.3, "delta": 1e-3})],
+    "tacit.Private": [
+        Case(lambda **n: Private(IGD(RIDGED), Gaussian(), every(1), BUDGET, **n), {"horizon": 6, "seed": 7})
+    ],
+    "tacit.Problem": [
+        Case(
+            lambda **n: Problem(Huber(0.7), DISC, **n),
+            {"dimension": 2, "feature_bound": 1.3, "label_bound": 1.7, "intercept": 1.1, "ridge": 1.9},
+        )
+    ],
+    "tacit.QFTL": [Case(lambda **n: QFTL(REAL, **n), {"extra_ridge": 1.7, "weight": 1.3})],
+    "tacit.Quantile": [Case(Quantile, {"level": 0.3})],
+    "tacit.Simplex": [Case(Simplex, {"total": 1.3})],
+    "tacit.Softmax": [Case(Softmax, {"classes": 3})],
+    "tacit.at": [Case(at, {"rounds": (2, 5)})],
+    "tacit.averaged": [Case(lambda horizon: averaged(IGD(RIDGED), "suffix", horizon=horizon), {"horizon": 100})],
+    "tacit.every": [Case(every, {"rounds": 2})],
+    "tacit.ewoo": [Case(lambda **n: ewoo(experts(2), BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "tacit.experts": [Case(experts, {"count": 2, "loss_bound": 1.3})],
+    "tacit.geometric": [Case(geometric, {"ratio": 1.7, "start": 2})],
+    "tacit.grid": [Case(lambda **n: grid(DISC, **n), {"size": 2, "per_axis": 3})],
+    "tacit.output_perturbation": [
+        Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
+    ],
+    "tacit.pftrl": [Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "tacit.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
+    "tacit.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
+    "tacit.pocp": [Case(lambda **n: pocp(IGD(RIDGED), BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "tacit.pol": [Case(lambda **n: pol(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "tacit.pqftl": [
+        Case(lambda **n: pqftl(REAL, BUDGET, **n), {"horizon": 6, "extra_ridge": 1.3, "weight": 1.7, "seed": 7})
+    ],
+    "tacit.private_sum": [
+        Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7})
+    ],
+    "tacit.accounting.concentrated.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
+    "tacit.accounting.concentrated.epsilon_of_rho": [
+        Case(concentrated.epsilon_of_rho, {"delta": 1e-3, "rho": 1.3}),
+    ],
+    "tacit.accounting.concentrated.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "tacit.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
+    "tacit.accounting.errata.quadratic_pair": [
+        Case(errata.quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
+    ],
+    "tacit.accounting.errata.table": [
+        Case(
+            errata.table,
+            {"horizons": (100, 120), "epsilons": (1.3, 2.1), "deltas": (1e-3, 1e-2), "alphas": (1.1, 0.3)},
+        )
+    ],
+    "tacit.accounting.exact.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
+    "tacit.accounting.exact.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
+    "tacit.accounting.exact.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "tacit.accounting.exact.noise_multiplier": [
+        Case(lambda releases: exact.noise_multiplier(BUDGET, releases), {"releases": 100})
+    ],
+    "tacit.accounting.paper.delivered": [
+        Case(lambda horizon: paper.delivered(BUDGET, horizon, "proven"), {"horizon": 100})
+    ],
+    "tacit.accounting.paper.noise_multiplier": [
+        Case(lambda horizon: paper.noise_multiplier(BUDGET, horizon, "proven"), {"horizon": 100})
+    ],
+    "tacit.accounting.paper.pocp_noise": [
+        Case(
+            lambda **n: paper.pocp_noise(privacy=BUDGET, rounds=ROUNDS, reading="proven", **n),
+            {"lam": 1.3, "horizon": 100},
+        )
+    ],
+    "tacit.accounting.paper.pol_noise": [
+        Case(lambda **n: paper.pol_noise(privacy=BUDGET, **n), {"lipschitz": 1.3, "horizon": 100})
+    ],
+    "tacit.accounting.paper.pqftl_noise": [
+        Case(lambda **n: paper.pqftl_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
+    ],
+    "tacit.accounting.paper.tree_noise": [
+        Case(lambda **n: paper.tree_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
+    ],
+    "tacit.accounting.perturbed.delta_perturbed": [
+        Case(perturbed.delta_perturbed, {"epsilon": 2.3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
+    ],
+    "tacit.accounting.perturbed.shift_of": [
+        Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
+    ],
+    "tacit.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
+    "tacit.audit.audit": [
+        Case(_audited, {"rounds": 2, "trials": 100, "ridge": 0.3, "error": 0.01}),
+    ],
+    "tacit.audit.race_along": [Case(_raced_along, {"trials": 100, "error": 0.01})],
+    "tacit.audit.race_apart": [Case(_raced, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "tacit.audit.tell_apart": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "tacit.audit.tight_private": [
+        Case(lambda **n: tight_private("pigd", BUDGET, **n), {"rounds": 6, "ridge": 1.3}),
+    ],
+    "tacit.averages.average": [
+        Case(lambda **n: average(_releases(), first=np.zeros(2), **n), {"share": 0.3, "until": 100})
+    ],
+    "tacit.averages.late_average": [Case(lambda **n: late_average(_releases(), **n), {"since": 1, "power": 2.3})],
+    "tacit.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
+    "tacit.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
+    "tacit.contract.columns.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
+    "tacit.contract.columns.Range": [Case(_contract_column, {"low": -1.3, "high": 1.7})],
+    "tacit.contract.contract.Contract": [
+        Case(
+            _contract,
+            {"epsilon": 1.7, "delta": 1e-3, "release": 2, "horizon": 6, "stated_bound": 1.3}
+            | {"radius": 2.3, "ridge": 1.1},
+        ),
+        Case(lambda **n: _number_contract(loss="quantile", **n), {"quantile": 0.3}),
+        Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
+    ],
+    "tacit.contract.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
+    "tacit.estimators.request.Request": [
+        Case(_request, MODEL_REQUEST := {k: v for k, v in MODEL.items() if k != "horizon"} | {"classes": 3}),
+        Case(
+            lambda **n: _request("quantile", **n),
+            {"quantile": 0.3, "label_bound": 1.9} | {k: v for k, v in MODEL_REQUEST.items() if k != "classes"},
+        ),
+        Case(
+            lambda **n: _request("huber", **n),
+            {"huber_width": 1.7, "label_bound": 1.9} | _stated(),
+        ),
+        Case(lambda **n: _request("huber", **n), {"label_bound": 1.9} | _stated()),
+    ],
+    "tacit.estimators.river.NormClip": [Case(_clipped("river"), {"bound": 1.3})],
+    "tacit.estimators.river.PrivateLinearRegression": [
+        Case(_river("PrivateLinearRegression", loss="quantile", **NAMED), QUANTILE),
+        Case(_river("PrivateLinearRegression", loss="huber", **NAMED), HUBER),
+        Case(_river("PrivateLinearRegression", loss="squared", **QUANTILE), {"buckets": 4}),
+    ],
+    "tacit.estimators.river.PrivateLinearSVC": [
+        Case(_river("PrivateLinearSVC"), MODEL | {"buckets": 4}),
+    ],
+    "tacit.estimators.river.PrivateLogisticRegression": [
+        Case(_river("PrivateLogisticRegression"), MODEL | {"buckets": 4}),
+    ],
+    "tacit.estimators.river.PublicScaler": [Case(_scaled, {"low": -1.3, "high": 1.7})],
+    "tacit.estimators.scaling.NormClip": [Case(_clipped("scaling"), {"bound": 1.3})],
+    "tacit.estimators.sklearn.PrivateLinearRegression": [
+        Case(_sklearn("PrivateLinearRegression", loss="quantile"), QUANTILE),
+        Case(_sklearn("PrivateLinearRegression", loss="huber"), HUBER),
+        Case(
+            _sklearn("PrivateLinearRegression", loss="huber"),
+            {name: value for name, value in HUBER.items() if name != "huber_width"},
+        ),
+    ],
+    "tacit.estimators.sklearn.PrivateLinearSVC": [Case(_sklearn("PrivateLinearSVC", classes=[-1, 1]), MODEL)],
+    "tacit.estimators.sklearn.PrivateLogisticRegression": [
+        Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL)
+    ],
+    "tacit.perturbation.ridge_for": [
+        Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3}),
+    ],
+    "tacit.plan.recommend": [
+        Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
+        Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
+    ],
+    "tacit.problem.scalar.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
+    "tacit.problem.unlabelled.Advice": [Case(Advice, {"loss_bound": 1.3})],
+    "tacit.regret.best_in_hindsight": [
+        Case(
+            lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
+            {"tolerance": 1e-3},
+        )
+    ],
+    "tacit.regret.fading_regret_bound": [
+        Case(lambda **n: regret.fading_regret_bound(Problem(Hinge(), DISC, 2), **n), {"strength": 1.3, "horizon": 100})
+    ],
+    "tacit.regret.ftrl_regret_bound": [
+        Case(lambda failure: regret.ftrl_regret_bound(pftrl(REAL, BUDGET, 6), failure), {"failure": 0.3})
+    ],
+    "tacit.regret.giga_regret_bound": [
+        Case(lambda horizon: regret.giga_regret_bound(RIDGED, horizon), {"horizon": 100}),
+    ],
+    "tacit.regret.igd_regret_bound": [
+        Case(lambda horizon: regret.igd_regret_bound(RIDGED, horizon), {"horizon": 100}),
+    ],
+    "tacit.regret.leader_regret_bound": [
+        Case(lambda **n: regret.leader_regret_bound(RIDGED, **n), {"horizon": 100, "extra_ridge": 1.3})
+    ],
+    "tacit.regret.noise_regret_bound": [
+        Case(lambda failure: regret.noise_regret_bound(pigd(RIDGED, BUDGET, 6), failure), {"failure": 0.3})
+    ],
+    "tacit.regret.pgiga_regret_bound": [
+        Case(lambda horizon: regret.pgiga_regret_bound(RIDGED, BUDGET, horizon), {"horizon": 100})
+    ],
+    "tacit.regret.pocp_regret_bound": [
+        Case(
+            lambda **n: regret.pocp_regret_bound(RIDGED, privacy=BUDGET, **n),
+            {"sensitivity": 1.3, "horizon": 100, "failure": 0.3},
+        )
+    ],
+    "tacit.regret.pol_utility_bound": [
+        Case(lambda **n: regret.pol_utility_bound(pol(RIDGED, BUDGET, 6), **n), {"failure": 0.3, "comparator": 0.7})
+    ],
+    "tacit.regret.pqftl_regret_bound": [
+        Case(
+            lambda **n: regret.pqftl_regret_bound(privacy=BUDGET, **n),
+            {"bound": 1.3, "ridge": 1.7, "dimension": 10, "horizon": 100},
+        )
+    ],
+    "tacit.regret.qftl_regret_bound": [
+        Case(regret.qftl_regret_bound, {"bound": 1.3, "ridge": 1.7, "horizon": 100}),
+    ],
+    "tacit.regret.quadratic_regret_bound": [
+        Case(
+            lambda **n: regret.quadratic_regret_bound(REAL, **n),
+            {"horizon": 100, "sd_matrix": 1.3, "sd_vector": 1.7, "failure": 0.3, "shift": 1.1},
+        )
+    ],
+    "tacit.regret.risk_bound": [
+        Case(
+            lambda **n: regret.risk_bound(RIDGED, **n),
+            {"regret": 1.7, "horizon": 100, "failure": 0.3, "comparator": 0.7},
+        )
+    ],
+    "tacit.regret.tails.length_moments": [Case(tails.length_moments, {"dimension": 10})],
+    "tacit.regret.tails.longest": [Case(tails.longest, {"dimension": 10, "failure": 0.3})],
+    "tacit.regret.tails.probability": [Case(tails.probability, {"failure": 0.3})],
+    "tacit.regret.tails.strongest": [Case(tails.strongest, {"dimension": 10, "failure": 0.3})],
+}
+"""By public name: how it is made of numbers, once or several times, and which."""
+
+RESULTS = {
+    "tacit.Release",
+    "tacit.Releases",
+    "tacit.State",
+    "tacit.accounting.errata.Erratum",
+    "tacit.audit.Audit",
+    "tacit.audit.Finding",
+    "tacit.datasets.Stream",
+    "tacit.regret.Optimum",
+}
+"""What the package returns, and nobody states."""
+
+UNCERTIFIED = {
+    "tacit.accounting.exact.doubled",
+    "tacit.accounting.exact.largest_true",
+    "tacit.accounting.exact.last_true",
+    "tacit.checks.check_learner",
+    "tacit.checks.check_loss",
+    "tacit.checks.check_set",
+    "tacit.checks.check_strategy",
+    "tacit.contract.columns.check_range",
+    "tacit.datasets.ad_impressions",
+    "tacit.datasets.covertype",
+    "tacit.datasets.linear_regression",
+}
+"""Tools whose numbers enter no certificate: bisection by a function of yours, sizes of checks and of data."""
+
+MODULES = (
+    "tacit",
+    "tacit.accounting.concentrated",
+    "tacit.accounting.cost",
+    "tacit.accounting.errata",
+    "tacit.accounting.exact",
+    "tacit.accounting.guarantee",
+    "tacit.accounting.ledger",
+    "tacit.accounting.paper",
+    "tacit.accounting.perturbed",
+    "tacit.audit",
+    "tacit.averages",
+    "tacit.checks",
+    "tacit.contract.columns",
+    "tacit.contract.contract",
+    "tacit.contract.target",
+    "tacit.datasets",
+    "tacit.estimators.request",
+    "tacit.estimators.river",
+    "tacit.estimators.scaling",
+    "tacit.estimators.sklearn",
+    "tacit.perturbation",
+    "tacit.plan",
+    "tacit.problem.unlabelled",
+    "tacit.regret",
+    "tacit.regret.tails",
+)
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Public names, as people write them, and what they are."""
+    for module in MODULES:
+        home = importlib.import_module(module)
+        for name in getattr(home, "__all__", None) or [n for n in vars(home) if not n.startswith("_")]:
+            thing = getattr(home, name)
+            if hasattr(home, "__all__") or getattr(thing, "__module__", None) == module:
+                path = (
+                    f"tacit.{name}" if name in tacit.__all__ and getattr(tacit, name) is thing else f"{module}.{name}"
+                )
+                yield path, thing
+
+
+def numbers_of(thing: Any) -> set[str]:
+    """The parameters that are numbers, by their annotations; of a class, those of its constructor."""
+    if not callable(thing) or getattr(thing, "_is_protocol", False):
+        return set()
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return set()
+    return {p.name for p in parameters if re.search(r"(?<![\w\[])(float|int)\b|\[(float|int)\b", str(p.annotation))}
+
+
+@pytest.mark.parametrize(
+    ("name", "thing"), sorted(dict(public()).items()), ids=lambda p: p if isinstance(p, str) else ""
+)
+def test_every_number_has_an_entry(name, thing):
+    """A public name that takes a number is in the list of cases with all of its numbers."""
+    if name in RESULTS | UNCERTIFIED:
+        return
+    stated = {number for case in CASES.get(name, []) for number in case.numbers}
+    assert not (missing := numbers_of(thing) - stated - {"ranges"}), f"{name} takes {missing}: give it a case"
+
+
+def test_cases_are_public():
+    """No case is left of a name that has gone."""
+    names = set(dict(public())) | {"tacit.problem.scalar.Smoothed"}
+    assert set(CASES) | RESULTS | UNCERTIFIED <= names
+
+
+def nudged(value):
+    """A long double that is no float, next to one."""
+    return np.longdouble(value) * (1 + np.finfo(np.longdouble).eps)
+
+
+FLOATS: dict[str, Callable[[float], Any]] = {
+    "half": np.float16,
+    "single": np.float32,
+    "double": np.float64,
+    "long": nudged,
+    "0-d array": lambda value: np.array(value, dtype=np.float32),
+    "fraction": Fraction,
+    "decimal": lambda value: Decimal(repr(value)),
+}
+INTEGERS: dict[str, Callable[[float], Any]] = {
+    "int8": lambda value: np.int8(round(value)),
+    "uint8": lambda value: np.uint8(round(value)),
+    "int64": lambda value: np.int64(round(value)),
+    "uint64": lambda value: np.uint64(round(value)),
+    "0-d integer": lambda value: np.array(round(value), dtype=np.int16),
+}
+FEW = ("half", "long", "0-d array", "int8")
+"""Types that the fast tests are made of, all numbers of a case at once."""
+
+
+def kinds_for(value: Any) -> dict[str, Callable[[float], Any]]:
+    """The types that a number may come in: those of integers if it is large enough for one."""
+    value = min(map(abs, value)) if isinstance(value, tuple) else value
+    if isinstance(value, int):
+        return INTEGERS | {"half": np.float16, "single": np.float32, "long": np.longdouble}
+    return FLOATS | (INTEGERS if abs(value) >= 1.0 else {})
+
+
+def retyped(value: Any, kind: str) -> tuple[Any, Any]:
+    """A number of that type, and the Python number of the same value; the number as it is where it has no such type."""
+    make = kinds_for(value).get(kind, lambda same: same)
+    if isinstance(value, tuple):
+        given, whole = tuple(map(make, value)), isinstance(value[0], int)
+        return given, tuple(int(each) if whole else float(each) for each in given)
+    given = make(value)
+    return given, int(given) if isinstance(value, int) else float(given)
+
+
+def both(case: Case, names: Iterable[str], kind: str) -> tuple[Any, Any]:
+    """The thing made of numbers of that type, and of the Python numbers that equal them."""
+    pairs = {name: retyped(case.numbers[name], kind) for name in names}
+    given, same = ({name: pair[i] for name, pair in pairs.items()} for i in (0, 1))
+    return case.make(**case.numbers | given), case.make(**case.numbers | same)
+
+
+EVERY_CASE = [pytest.param(case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)]
+RUNNING = [
+    case for case in EVERY_CASE if not re.match(r"tacit\.(accounting|audit|averages|estimators|regret)", case.id)
+]
+"""Cases of which streams can be run; estimators have run theirs once they are made."""
+
+
+def seen(thing: Any) -> Any:
+    """What can be seen of a thing, as plain data; a number that is no Python number is refused."""
+    if thing is None or isinstance(thing, bool | str):
+        return thing
+    if isinstance(thing, int | float | np.generic):
+        assert type(thing) in (int, float), f"{thing!r} is a {type(thing).__name__}"
+        return thing
+    if isinstance(thing, np.ndarray):
+        return str(thing.dtype), thing.tolist()
+    if isinstance(thing, tuple | list):
+        return [seen(part) for part in thing]
+    if isinstance(thing, dict):
+        return {key: seen(part) for key, part in thing.items()}
+    fields = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
+    stored = {name: seen(value) for name, value in fields.items() if not callable(value)}
+    return type(thing).__name__, stored, [seen(number) for number in certified(thing)]
+
+
+def certified(thing: Any) -> list[Any]:
+    """The bounds that follow from a setting: the certificate, the noise, the guarantee."""
+    if isinstance(thing, ScalarLoss):
+        return [thing.slope_bound(2.0, 1.0), thing.gradient_diameter(1.0, 2.0, 1.0), thing.variation(2.0, 1.0)]
+    if isinstance(thing, VectorLoss):
+        return [thing.lipschitz(1.0, 2.0, 1.0), thing.gradient_diameter(1.0, 2.0, 1.0)]
+    if isinstance(thing, ConvexSet):
+        return [thing.diameter(2), thing.radius_in(2), thing.project(np.array([3.0, -4.0]))]
+    if isinstance(thing, Problem):
+        names = "norm_bound", "radius", "lipschitz", "lipschitz_with_ridge", "smoothness", "gradient_diameter"
+        return [getattr(thing, name) for name in names]
+    if isinstance(thing, Private):
+        noise = [thing.calibrated.noise_sd(k) for k in range(1, len(thing.timetable.following(0, 6)) + 1)]
+        return [noise, thing.guarantee.claimed, thing.guarantee.delivered, thing.guarantee.epsilon, thing.settings]
+    if isinstance(thing, ObjectivePerturbation):
+        return [thing.tilt_sd, thing.cost, thing.guarantee.epsilon, thing.fit(X, SIGNS).point]
+    if hasattr(thing, "certificate"):
+        return [thing.certificate.at(ROUNDS), thing.certificate.magnitude, thing.certificate.formula]
+    if hasattr(thing, "errors"):
+        return [thing.errors(6)]
+    if hasattr(thing, "round_of"):
+        return [[thing.round_of(k) for k in range(1, 3)]]
+    return [thing.mu] if isinstance(thing, Privacy) else []
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        pytest.param(*case.values, kind, id=f"{case.id}-{kind}")
+        for case, kind in product(EVERY_CASE, FEW)
+        if kind == "half" or not case.id.startswith("tacit.audit")  # which takes its time
+    ],
+)
+def test_any_type_is_as_good_as_pythons(case, kind):
+    """Stored numbers are Python's, and certificates, noise and guarantees those of the Python numbers: to the bit."""
+    given, same = both(case, case.numbers, kind)
+    assert seen(given) == seen(same)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", EVERY_CASE)
+def test_any_type_of_each_number_is_as_good_as_pythons(case):
+    """The same for each number alone, in every type."""
+    for name, value in case.numbers.items():
+        for kind in kinds_for(value):
+            given, same = both(case, [name], kind)
+            assert seen(given) == seen(same), (name, kind)
+
+
+def runs(thing: Any) -> list[Private]:
+    """Seeded streams that a setting has a part in."""
+    seeded: dict[str, Any] = {"horizon": 6, "seed": 3}
+    if isinstance(thing, ScalarLoss | VectorLoss):
+        problems = [Problem(thing, DISC, 2, label_bound=1.0, ridge=ridge) for ridge in (0.0, 0.5)]
+        return [pftrl(problems[0], BUDGET, **seeded), *maybe(lambda: pigd(problems[1], BUDGET, **seeded))]
+    if isinstance(thing, ConvexSet):
+        problem = Problem(Hinge(), thing, 2, ridge=0.5)
+        return [pigd(problem, BUDGET, **seeded), *maybe(lambda: pftrl(problem, BUDGET, **seeded))]
+    if isinstance(thing, Problem):
+        return [pigd(thing, BUDGET, **seeded), pftrl(thing, BUDGET, **seeded)]
+    if isinstance(thing, Privacy):
+        return [pigd(RIDGED, thing, **seeded)]
+    if hasattr(thing, "round_of"):
+        return [pigd(RIDGED, BUDGET, schedule=thing, **seeded), pftrl(RIDGED, BUDGET, schedule=thing, **seeded)]
+    if hasattr(thing, "calibrate"):
+        return [pftrl(RIDGED, BUDGET, strategy=thing, **seeded)]
+    if hasattr(thing, "certificate"):
+        mechanism: Any = {"l2/tail": Gaussian(), "l2/entry": BLT(), "range/tail": Exponential()}[thing.certificate.kind]
+        return [Private(thing, mechanism, every(2), BUDGET, **seeded)]
+    if isinstance(thing, tuple):
+        return [private for part in thing if isinstance(part, Private) for private in runs(part)]
+    return [thing] if isinstance(thing, Private) and thing.seed is not None else []
+
+
+def maybe(make: Callable[[], Private]) -> list[Private]:
+    """One that nothing proves is left out."""
+    try:
+        return [make()]
+    except TacitError:
+        return []
+
+
+def released(private: Private, compiled: bool) -> list[Any]:
+    """What a short run releases."""
+    private, problem = dataclasses.replace(private, compiled=compiled), private.problem
+    y = {"real": NUMBERS, "sign": SIGNS, "class": np.array([0, 1, 1, 0, 1, 0]), "none": None}[problem.loss.labels]
+    rows = X[:, : problem.dimension] if problem.dimension <= 2 else np.hstack([X, X, X])[:, : problem.dimension]
+    _, releases = private.run(private.start(), rows, y)
+    return [releases.rounds.tolist(), releases.noisy.tolist(), releases.points.tolist(), releases.noise_sd.tolist()]
+
+
+@pytest.mark.parametrize("case", RUNNING)
+def test_a_run_is_that_of_the_python_number(case):
+    """Short seeded streams release the same, compiled and by the definition."""
+    for kind in ("half", "int8"):
+        given, same = both(case, case.numbers, kind)
+        for one, other in zip(runs(given), runs(same), strict=True):
+            assert released(one, compiled=True) == released(other, compiled=True)
+            assert released(one, compiled=False) == released(other, compiled=False)
+
+
+TEXT, LIST, IMAGINARY = "1.5", [1.5, 2.5], 1.5 + 1j
+UNUSABLE = [TEXT, LIST, IMAGINARY, np.complex64(IMAGINARY), np.array([1.5, 2.5]), math.nan, np.float16("nan")]
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("case", EVERY_CASE)
+def test_what_is_no_number_is_rejected(case):
+    """Text, lists, complex numbers and NaN are rejected as invalid input, by every name alike."""
+    singles = [name for name, stated in case.numbers.items() if not isinstance(stated, tuple)]
+    for name, value in product([name for name in singles if case.make is not _certificate], UNUSABLE):
+        with pytest.raises(InvalidInput):
+            case.make(**case.numbers | {name: value})
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
+def test_no_bound_at_all_is_not_certified(value):
+    """A certificate whose magnitude is no number, or infinite, is hidden by no mechanism."""
+    from tacit.schedule import Timetable
+
+    with pytest.raises(tacit.Unprovable, match="not a finite bound"):
+        Gaussian().calibrate(_certificate(value), Timetable(every(1), 6), 2, BUDGET, "exact")
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64])
+def test_fingerprints_know_no_types(kind):
+    """The hash of a number is that of the Python number of its value, also in a list or as someone's own setting."""
+    value = kind(1.5 if issubclass(kind, np.floating) else 3)
+    assert fingerprint(value) == fingerprint(float(value))
+    assert fingerprint([value, {"a": value}]) == fingerprint([float(value), {"a": float(value)}])
+
+
+class Narrow(ScalarLoss):
+    """Someone's own loss, whose constants come in half precision."""
+
+    curvature = np.float16(1.0)
+
+    def value(self, u, y):
+        return 0.5 * (u - y) ** 2
+
+    def slope(self, u, y):
+        return u - y
+
+    def slope_bound(self, reach, label_bound):
+        return np.float16(3.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Disc:
+    """Someone's own set, whose size is kept in half precision."""
+
+    length: np.float16
+
+    def project(self, x):
+        return L2Ball(self.length).project(x)
+
+    def contains(self, x):
+        return L2Ball(self.length).contains(x)
+
+    def diameter(self, dimension):
+        return 2 * self.length
+
+    def radius_in(self, dimension):
+        return self.length
+
+    def check_dimension(self, dimension):
+        """Any."""
+
+
+class Wide(Narrow):
+    """The same loss with Python's numbers."""
+
+    curvature = 1.0
+
+    def slope_bound(self, reach, label_bound):
+        return 3.0
+
+
+@pytest.mark.parametrize("learner", [IGD, GIGA, FTL, FTRL])
+def test_losses_and_sets_of_others_are_read_in_double_precision(learner):
+    """What a user's loss or set states in half precision is taken as a Python float before anything is computed."""
+    half, whole = np.float16(0.7), float(np.float16(0.7))
+    one = Problem(Narrow(), Disc(half), 2, feature_bound=1.1, label_bound=1.3, ridge=0.3)
+    other = Problem(Wide(), L2Ball(whole), 2, feature_bound=1.1, label_bound=1.3, ridge=0.3)
+    assert certified(one) == certified(other)
+    assert {type(bound) for bound in certified(one)} == {float}
+    mine, plainly = learner(one).certificate, learner(other).certificate
+    assert (mine.at(ROUNDS) == plainly.at(ROUNDS)).all()
+    assert (mine.magnitude, type(mine.magnitude)) == (plainly.magnitude, float)
+
+
+def test_a_net_of_others_is_wide_in_double_precision():
+    """The same for losses on a net of candidates."""
+    half, points = np.float16(0.7), [[-0.3, 0.0], [0.3, 0.1]]
+    one = EWOO(Problem(Narrow(), Disc(half), 2, label_bound=1.3), points)
+    other = EWOO(Problem(Wide(), L2Ball(float(half)), 2, label_bound=1.3), points)
+    assert one.certificate.at(ROUNDS).tolist() == other.certificate.at(ROUNDS).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.float16])
+def test_sums_of_many_releases(kind):
+    """The number of releases does not overflow, whatever type it comes in."""
+    for strategy in (Anytime(), BLT(), BinaryTree(), tacit.SquareRoot()):
+        assert strategy.errors(kind(127)).tolist() == strategy.errors(127).tolist()
+    assert every(10).round_of(kind(30)) == 300
+    assert type(every(10).round_of(kind(30))) is int
+
+
+@pytest.mark.parametrize("horizon", [200, None])
+@pytest.mark.parametrize(
+    "recipe", [lambda horizon: pigd(RIDGED, BUDGET, horizon), lambda horizon: ewoo(experts(2), BUDGET, horizon)]
+)
+def test_noise_and_cost_of_a_release_of_any_number(recipe, horizon):
+    """The number of a release may come in a short integer, whose logarithm NumPy takes in half precision."""
+    calibrated = recipe(horizon).calibrated
+    for k in (np.int8(3), np.int8(127), np.uint8(200)):
+        assert calibrated.cost(k) == calibrated.cost(int(k))
+        assert calibrated.noise_sd(k) == calibrated.noise_sd(int(k))
+
+
+@pytest.mark.parametrize("module", ["sklearn", "river"])
+def test_estimators_keep_their_parameters_as_they_came(module):
+    """scikit-learn and river clone by what the constructor stored: the very objects, of whatever type."""
+    home = pytest.importorskip(f"tacit.estimators.{module}")
+    given = {"epsilon": np.float16(1.5), "feature_bound": np.float32(1.1), "horizon": np.int8(6), "seed": np.uint8(3)}
+    model = home.PrivateLogisticRegression(**given)
+    assert all(getattr(model, name) is value for name, value in given.items())
+
+
+def test_released_once_more():
+    """A release may be made by hand, to average; its round may be of any type."""
+    made = [Release(np.int8(t), k, np.zeros(1), np.array([float(t)]), 1.0, True) for k, t in ((1, 100), (2, 127))]
+    same = [Release(t, k, np.zeros(1), np.array([float(t)]), 1.0, True) for k, t in ((1, 100), (2, 127))]
+    assert average(made).tolist() == average(same).tolist()
