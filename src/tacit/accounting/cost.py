@@ -50,7 +50,8 @@ class Cost:
     def __post_init__(self) -> None:
         stated = vars(self).copy()
         for name, part in stated.items():
-            object.__setattr__(self, name, float_or_nan(part))
+            if type(part) is not float:  # most are, and every release makes a cost
+                object.__setattr__(self, name, float_or_nan(part))
         if not all(part >= 0.0 for part in self.parts):
             raise InvalidInput(f"nothing costs less than nothing, got {tuple(stated.values())}.")
 
