@@ -67,3 +67,57 @@ def leader_of(learner):
     from tacit import BLT, Privacy, Private, every
 
     return Private(learner, BLT(), every(5), Privacy(1.0, 1e-6), 10)._pass.leader
+
+
+@pytest.mark.parametrize("d", [2, 3, 8, 16, 33])
+@pytest.mark.parametrize("classes", [3, 5])
+def test_classes_that_tie_are_told_apart_alike(classes, d):
+    """Rows of a point that are alike, or alike but for the order of their entries: rounding does not decide."""
+    rng = np.random.default_rng([classes, d])
+    problem = Problem(MultiHinge(classes), L2Ball(9.0), d)
+    learner, none = FTRL(problem), np.zeros(0, dtype=np.int64)
+    numbers = leader_of(learner)
+    for turn in range(60):
+        row = rng.normal(size=d)
+        rows = [row if turn % 2 else rng.permutation(row) for _ in range(classes)]
+        point = problem.domain.project(np.concatenate(rows))
+        X = rng.normal(size=(classes, d)) if turn % 2 else np.outer(rng.uniform(size=classes), np.ones(d))
+        V, y = problem.bound(X, np.arange(classes))
+        defined = learner.absorb(learner.start(), 0, V, y, point)["sum"]
+        starts, columns = np.arange(0, V.size + 1, d), np.tile(np.arange(d), len(V))
+        for form in ((V, none, none, np.zeros(0)), (np.zeros((0, d)), starts, columns, V.ravel())):
+            total = np.zeros(problem.size)
+            leader.gradients(numbers, point, total, form, y)
+            np.testing.assert_array_equal(total, defined)
+        slopes = problem.loss.slopes(problem.loss.scores(point, V), y)
+        assert (np.argmax(slopes, axis=1) == np.where(y == 0, 1, 0)).all()  # of those that tie the first
+
+
+def test_a_margin_that_is_kept_but_for_rounding_is_kept():
+    u = np.array([[0.1 + 0.2 + 1.0, 0.3 - 1e-14, 0.3], [0.1 + 0.2 + 1.0, 0.3 + 1e-9, 0.3]])
+    label = np.zeros(2)
+    np.testing.assert_array_equal(MultiHinge(3).slopes(u, label), [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
+    for row, slopes in zip(u, MultiHinge(3).slopes(u, label), strict=True):
+        found = row.copy()
+        leader._slopes(CODE, 1.0, 0.0, found)
+        np.testing.assert_array_equal(found, slopes)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_the_certificate_holds_at_ties(neighbours):
+    """Whichever class is taken, two gradients at one point are no further apart than certified."""
+    rng = np.random.default_rng(3)
+    problem = Problem(MultiHinge(4), L2Ball(9.0), 8, neighbours=neighbours)
+    learner = FTRL(problem)
+    bound, numbers, none = float(learner.certificate.at(1)), leader_of(learner), np.zeros(0, dtype=np.int64)
+    for _ in range(50):
+        point = problem.domain.project(np.tile(rng.normal(size=8), 4))
+        V, y = problem.bound(rng.normal(size=(8, 8)), rng.integers(4, size=8))
+        rows = []
+        for i in range(8):
+            rows.append(learner.absorb(learner.start(), 0, V[i : i + 1], y[i : i + 1], point)["sum"])
+            rows.append(np.zeros(problem.size))
+            leader.gradients(numbers, point, rows[-1], (V[i : i + 1], none, none, np.zeros(0)), y[i : i + 1])
+        others = rows if neighbours == "replace" else [np.zeros(problem.size)]
+        assert max(np.linalg.norm(a - b) for a in rows for b in others) <= bound

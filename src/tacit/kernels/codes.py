@@ -29,5 +29,8 @@ IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
 TINY = 1e-280
 """With `pull·‖v‖²` below this a step on scores moves W by less than `sqrt(2·pull)·1e-140`: 1e-109, as ridges go."""
 
+TIE = 2.0**-40
+"""Scores of MultiHinge tie that are closer than this share of 1 and the largest one: more than rounding moves them."""
+
 Leader = tuple[Code, Code, float, float, float]
 """A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.kernels.codes import BOX, SOFTMAX, Code
+from tacit.kernels.codes import BOX, SOFTMAX, TIE, Code
 from tacit.kernels.compiling import compiled
 from tacit.kernels.dots import after_step_in_box, dot, steepness_in_box
 
@@ -61,12 +61,18 @@ def target(loss: int, k: int, y: float, count: int) -> float:
 
 @compiled
 def multi_hinge(u: Any, y: float) -> None:
-    """Slopes of MultiHinge in place of scores."""
+    """Slopes of MultiHinge in place of scores; of those that tie the first."""
     own, k = int(y), rival(u, y)
-    short = 1.0 + u[k] - u[own]
+    top = u[k]
+    close = TIE * (1.0 + abs(top))
+    short = 1.0 + top - u[own]
+    for j in range(k):
+        if u[j] >= top - close and j != own:
+            k = j
+            break
     for j in range(len(u)):
         u[j] = 0.0
-    if short > 0.0:
+    if short > close:
         u[k], u[own] = 1.0, -1.0
 
 

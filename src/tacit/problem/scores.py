@@ -12,6 +12,7 @@ from scipy.special import logsumexp, softmax
 
 from tacit.arrays import Array
 from tacit.errors import whole
+from tacit.kernels.codes import TIE
 from tacit.problem.losses import Squared
 from tacit.problem.scalar import ROUNDED_UP
 
@@ -160,8 +161,12 @@ class MultiHinge(ScoresLoss):
 
     By Crammer and Singer (*On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines*, 2001, Section
     3). It is 0 once the true class leads by a margin of 1. The largest of linear functions is convex, and has the slope
-    of any one that is largest: `e_k - e_y`, k the wrong class with the largest score, of several the first; and 0 where
-    the margin is kept, if only just.
+    of any one that is largest: `e_k - e_y`, k the wrong class with the largest score; and 0 where the margin is kept.
+
+    **Ties.** Scores are rounded, by each way of adding up differently, so which of two equal ones comes out larger says
+    nothing. Scores within `2⁻⁴⁰(1 + |u|)` of the largest wrong one, u, tie with it, and the first of them is taken; a
+    margin is kept that lacks no more than that. The slope is then that of the loss or of a linear function which is as
+    close below it. Certificates rest on the slope's length alone, which is the same for any rule.
 
     **Gradient diameter.** A slope is 0 or `sqrt(2)` long, so gradients are at most `sqrt(2)·R` long and `2·sqrt(2)·R`
     apart, at any point. No set makes either less: at `W = 0`, or where all rows of W are alike, an example v of length
@@ -180,11 +185,15 @@ class MultiHinge(ScoresLoss):
     """
 
     def losses(self, U: Array, y: Array) -> Array:
-        return np.maximum(0.0, self._rivals(U, y)[1])
+        others, own = self._parted(U, y)
+        return np.asarray(np.maximum(0.0, 1.0 + others.max(axis=1) - own))
 
     def slopes(self, U: Array, y: Array) -> Array:
-        rivals, short = self._rivals(U, y)
-        return np.where(short[:, None] > 0.0, self.targets(rivals) - self.targets(y), 0.0)
+        others, own = self._parted(U, y)
+        top = others.max(axis=1)
+        close = TIE * (1.0 + np.abs(top))
+        rivals = np.argmax(others >= (top - close)[:, None], axis=1)
+        return np.where((1.0 + top - own > close)[:, None], self.targets(rivals) - self.targets(y), 0.0)
 
     def steepest(self, reach: float) -> float:
         return math.sqrt(2.0)
@@ -194,9 +203,8 @@ class MultiHinge(ScoresLoss):
         longest = float(np.max(np.linalg.norm(points, axis=1)))
         return (1.0 + math.sqrt(2.0) * longest * feature_bound) * ROUNDED_UP
 
-    def _rivals(self, U: Array, y: Array) -> tuple[Array, Array]:
-        """The wrong class with the largest score, of several the first; and what the true one lacks of its margin."""
+    def _parted(self, U: Array, y: Array) -> tuple[Array, Array]:
+        """The scores of wrong classes, that of the true one no number can be below; and the latter."""
         rows, own, others = np.arange(len(U)), np.asarray(y, dtype=np.int64), np.array(U, dtype=np.float64)
         others[rows, own] = -math.inf
-        rivals = np.argmax(others, axis=1)
-        return rivals, np.asarray(1.0 + U[rows, rivals] - U[rows, own])
+        return others, np.asarray(U[rows, own])
