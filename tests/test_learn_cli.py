@@ -381,3 +381,11 @@ def test_a_disk_that_is_full_from_the_start_needs_no_resume(tacit, tmp_path, mon
     assert "the disk is full" in done.complaints
     assert "--resume" not in done.complaints
     assert tacit("learn", toml, data, "--out", tmp_path / "run").status == 0
+
+
+def test_a_first_release_may_be_far_away(tacit, tmp_path):
+    """Beyond the rounds that a plan looks ahead."""
+    toml, data = write_case(tmp_path, 50, horizon=-1, release="200_000")
+    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    assert (done.status, done.complaints) == (0, "")
+    assert "0 models released" in done.out

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from tacit import (
     BLT,
+    EWOO,
     Absolute,
     Anytime,
+    Exponential,
     Gaussian,
     Hinge,
     InvalidInput,
@@ -21,14 +23,17 @@ from tacit import (
     MultiHinge,
     OneHot,
     Privacy,
+    Private,
     Problem,
     Simplex,
     Softmax,
     Squared,
     Unprovable,
     WholeSpace,
+    at,
     every,
     geometric,
+    grid,
 )
 from tacit.cli import app
 from tacit.plan import recommend
@@ -260,3 +265,41 @@ def test_a_strategy_that_cannot_be_calibrated_is_named_with_its_reason():
     assert repr(plan.private.mechanism) in plan.noise
     assert plan.not_compared
     assert all("Take a smaller epsilon" in why for why in plan.not_compared.values())
+
+
+@pytest.mark.parametrize("method", ["pftrl", "pqftl", "pgiga"])
+@pytest.mark.parametrize("release", [100_001, 200_000, 2**23])
+def test_a_first_release_that_is_far_away_is_looked_at(method, release):
+    """Without a horizon a plan looks at rounds that come soon, and at the first in any case."""
+    problem = Problem(Squared(), L2Ball(1.0), 5, label_bound=1.0, ridge=0.1)
+    plan = recommend(problem, BUDGET, method=method, schedule=every(release))
+    assert (plan.releases, plan.hopeless, plan.burn_in, plan.warning) == (1, False, release, None)
+    assert plan.as_data()["releases"] == 1
+
+
+def test_a_first_release_that_never_comes_is_rejected():
+    with pytest.raises(InvalidInput, match="ends at round 8,388,608"):
+        recommend(Problem(Logistic(), L2Ball(1.0), 5), BUDGET, schedule=every(2**23 + 1))
+
+
+def test_many_releases_are_counted_without_a_list_of_them():
+    plan = recommend(Problem(Logistic(), L2Ball(1.0), 5), BUDGET, horizon=2**26, schedule=every(1))
+    assert plan.releases == 2**26
+
+
+@pytest.mark.parametrize("method", ["pftrl", "pqftl", None])
+@pytest.mark.parametrize("schedule", [None, every(1), every(2**20), at([10, 2**26 + 1])])
+def test_a_horizon_beyond_exact_sums_is_rejected_with_the_limit(method, schedule):
+    """The sentence says how long it may be, why, and what to do; and IGD and GIGA take it."""
+    problem = Problem(Squared(), L2Ball(1.0), 5, label_bound=1.0, ridge=0.1)
+    horizon = 2**26 + 1 if not isinstance(schedule, type(at([1]))) else None
+    with pytest.raises(Unprovable, match=r"at most 67,108,864, up to which its sums are exact .* 67,108,865\. State a"):
+        recommend(problem, BUDGET, horizon, method=method, schedule=schedule)
+    for other in ("pigd", "pgiga"):
+        assert recommend(problem, BUDGET, 2**26 + 1, method=other, schedule=geometric(1.1)).private.horizon == 2**26 + 1
+
+
+def test_a_horizon_beyond_exact_losses_is_rejected_with_the_limit():
+    net = EWOO(Problem(Logistic(), L2Ball(1.0), 1), grid(L2Ball(1.0), 1, per_axis=3))
+    with pytest.raises(Unprovable, match="EWOO must be at most 268,435,456"):
+        Private(net, Exponential(), every(2**27), BUDGET, horizon=2**28 + 1)

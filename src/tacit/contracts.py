@@ -53,6 +53,8 @@ class Certificate:
         What proves it, and where.
     paper : callable, optional
         The noise that the paper would add, from its parameters, the horizon, the published rounds and the reading.
+    most : int, optional
+        Examples up to which it is proven, for learners whose sums are exact up to there; None for any number.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Certificate:
     moved_by: str
     lemma: str
     paper: PaperNoise | None = field(default=None, compare=False)
+    most: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism refuses what is not finite

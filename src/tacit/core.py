@@ -120,6 +120,13 @@ class Private:
         certificate, accepts = self.learner.certificate, self.mechanism.accepts
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
+        horizon, most = self.timetable.horizon, certificate.most
+        if horizon is not None and most is not None and horizon > most:
+            raise Unprovable(
+                f"a horizon for {type(self.learner).__name__} must be at most {most:,}, up to which its sums are exact "
+                f"and its certificate is proven, got {horizon:,}. State a shorter one, and begin another stream after "
+                "it; or use IGD or GIGA (method='igd' or 'giga'), which have no such limit."
+            )
         if not self.guarantee.proven and not self.allow_broken:
             raise Unprovable(f"{self.guarantee} Use calibration='exact', or say allow_broken=True to study it.")
 

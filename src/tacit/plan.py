@@ -82,8 +82,9 @@ class Plan:
 
     @property
     def releases(self) -> int:
-        """How many models are published, within the horizon or the rounds looked at."""
-        return len(self._rounds)
+        """How many models are published, within the horizon or the rounds looked at; the first in any case."""
+        horizon = self.private.timetable.horizon
+        return len(self._rounds) if horizon is None else self.private.timetable.count
 
     @cached_property
     def burn_in(self) -> int | None:
@@ -91,7 +92,7 @@ class Plan:
         k = self._certain
         while k > 1 and self._learns(k - 1):
             k -= 1
-        return int(self._rounds[k - 1]) if k <= self.releases else None
+        return self._round(k) if k <= self.releases else None
 
     @property
     def _certain(self) -> int:
@@ -101,7 +102,8 @@ class Plan:
         """
         if not isinstance(self.private.mechanism, BLT | SquareRoot):
             return self.releases + 1
-        return bisect_left(self._rounds, True, key=lambda t: self._outweighs(self.releases, t)) + 1
+        releases = range(1, self.releases + 1)
+        return bisect_left(releases, True, key=lambda k: self._outweighs(self.releases, self._round(k))) + 1
 
     @property
     def hopeless(self) -> bool:
@@ -111,13 +113,13 @@ class Plan:
     @property
     def warning(self) -> str | None:
         """A sentence if little or nothing can be learnt."""
-        last = int(self._rounds[-1])
+        last = self._round(self.releases)
         if self.hopeless:
             return (
                 f"Nothing useful can be learnt at this budget in {last:,} rounds: the noise outweighs the data in all "
                 "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
             )
-        if self.burn_in is not None and self.burn_in > last / 2:
+        if self.burn_in is not None and self.burn_in > max(last / 2, self._round(1)):
             return (
                 f"Little can be learnt: only after {self.burn_in:,} of {last:,} rounds does the noise stop to dominate."
             )
@@ -173,19 +175,22 @@ class Plan:
             "warning": self.warning,
         }
 
+    def _round(self, k: int) -> int:
+        """The round of release k, one of those looked at."""
+        return self.private.timetable.due(k) or 0
+
     @cached_property
     def _rounds(self) -> list[int]:
+        """The rounds looked at where there is no horizon: the first release, and all that come soon."""
         private = self.private
-        if private.timetable.horizon is not None:
-            return [int(t) for t in private.timetable.rounds]
         rounds: list[int] = []
-        while (due := private.timetable.due(len(rounds) + 1)) is not None and due <= _PLANNED:
+        while (due := private.timetable.due(len(rounds) + 1)) is not None and (due <= _PLANNED or not rounds):
             rounds.append(due)
         return rounds
 
     def _learns(self, k: int) -> bool:
         """Whether release k is more than noise."""
-        return self._outweighs(k, self._rounds[k - 1])
+        return self._outweighs(k, self._round(k))
 
     def _outweighs(self, k: int, t: int) -> bool:
         """Whether data of t rounds outweighs the noise of release k."""

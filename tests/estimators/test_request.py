@@ -110,3 +110,10 @@ def test_refusals(settings, refusal, why):
 def test_statistics_of_squared_loss_learn_no_quantile():
     with pytest.raises(Unprovable, match="Use method='ftrl'"):
         changed(NUMBERS, loss="quantile", method="pqftl").plan(dimension=3, horizon=100)
+
+
+@pytest.mark.parametrize("stated", [{"loss": "logistic", "classes": 2}, {"loss": "squared", "label_bound": 1.0}])
+@pytest.mark.parametrize("method", ["auto", "ftrl", "pqftl"])
+def test_a_horizon_that_is_too_long_is_rejected_in_the_words_of_the_front(stated, method):
+    with pytest.raises(Unprovable, match=r"at most 67,108,864.*got 134,217,728\..*method='igd' or 'giga'"):
+        Request(epsilon=1.0, feature_bound=1.0, method=method, **stated).plan(3, 2**27)

@@ -13,7 +13,7 @@ from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Calibrated, Certificate
 from tacit.errors import Unprovable
 from tacit.kernels.codes import Leader
-from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, lattice_of, rounded
+from tacit.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, lattice_of, rounded
 from tacit.passes import Block, LeadsInside, Pass
 from tacit.problem.codes import set_code, slope_code
 from tacit.problem.compressed import Rows, by_number
@@ -66,7 +66,8 @@ class FTRL:
         """Gd, and rounding."""
         moved, longest = self.problem.gradient_diameter, self.problem.lipschitz
         bound = partial(entry_bound, moved, longest, self.row_size)
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, "proof in tacit.FTRL")
+        lemma = "proof in tacit.FTRL"
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, lemma, most=MOST)
 
     def start(self) -> Arrays:
         """Nothing yet."""

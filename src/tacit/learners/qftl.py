@@ -16,7 +16,7 @@ from tacit.arrays import Array, Arrays, Integers, fixed
 from tacit.contracts import Certificate
 from tacit.errors import InvalidInput, Unprovable, not_negative, positive
 from tacit.kernels import codes
-from tacit.learners.exact_sums import MOVES_ITS_OWN, in_units, product_bound, unit_of
+from tacit.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, product_bound, unit_of
 from tacit.learners.together import project_all
 from tacit.problem.codes import set_code
 from tacit.problem.losses import Squared
@@ -111,7 +111,7 @@ class QFTL:
         bound = partial(product_bound, moved, self._magnitude, self.row_size)
         papers = self._paper_noise if self.problem.outputs == 1 else None
         lemma = "proof in tacit.accounting.errata.quadratic_pair"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers)
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers, MOST)
 
     def start(self) -> Arrays:
         """Nothing yet."""

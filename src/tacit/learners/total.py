@@ -11,7 +11,7 @@ from tacit.accounting import paper
 from tacit.accounting.exact import Privacy
 from tacit.arrays import Array, Arrays, Integers
 from tacit.contracts import Certificate
-from tacit.learners.exact_sums import MOVES_ITS_OWN, entry_bound, rounded
+from tacit.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, rounded
 from tacit.problem.problem import Problem
 
 
@@ -42,7 +42,7 @@ class Total:
         moved = 2.0 * R if self.problem.neighbours == "replace" else R
         bound = partial(entry_bound, moved, R, self.row_size)
         lemma = "the triangle inequality"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, self._paper_noise)
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, self._paper_noise, MOST)
 
     def start(self) -> Arrays:
         """Nothing yet."""

@@ -143,7 +143,7 @@ class EWOO:
         formula = f"{min(W, self._smooth_range):.5g}"
         magnitude = MOST * (self._most_steps + float(np.max(self._ridge))) * self._step
         moved_by, lemma = "one example moves every later row of losses", "proof in tacit.EWOO"
-        return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma)
+        return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma, most=MOST)
 
     def _moved(self, t: Array) -> Array:
         """The certified range, which is the same for every t as long as sums are exact."""
