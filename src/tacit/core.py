@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -63,6 +63,17 @@ from tacit.state import (
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 _SAME_BOUND = 2.0**-30  # up to which two machines compute the same bound
 _VALUES = 2**19  # entries of examples, or of noisy rows and points, that go through a pass at once
+
+
+class Prepared(NamedTuple):
+    """The state that some rows were learnt from, the next one, and its releases: secret until `Private.commit`."""
+
+    used: State
+    state: State
+    releases: Releases
+
+    def __repr__(self) -> str:
+        return f"Prepared({len(self.releases)} releases after round {self.used.t}, hidden)"
 
 
 @dataclass(frozen=True)
@@ -144,14 +155,45 @@ class Private:
     def run(self, state: State, X: Any, y: Any = None) -> tuple[State, Releases]:
         """Learn from any number of rows, as many releases as the schedule makes of them; uses up `state`.
 
-        An interruption, or a refused row, leaves `state` as it was: nothing is spent before there are releases to show.
-        Only an interruption in the moment between the commit and the return uses `state` up, and shows nothing.
+        A rejected row, or an interruption before the commit, leaves `state` as it was: nothing is spent before there
+        are releases to show. An interruption after the commit loses both, for `state` is used up by then; a caller who
+        must survive one calls `prepare`, keeps what it returns, and then `commit`.
+        """
+        prepared = self.prepare(state, X, y)
+        self.commit(prepared)
+        return prepared.state, prepared.releases
+
+    def prepare(self, state: State, X: Any, y: Any = None) -> Prepared:
+        """What `run` would return, before anything is spent: secret, and to be shown by nobody before `commit`.
+
+        >>> from tacit import L2Ball, Logistic, Privacy, Problem, pigd
+        >>> private = pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), Privacy(1.0, 1e-6), horizon=3)
+        >>> prepared = private.prepare(private.start(), [[0.6, 0.8]], [1])
+        >>> private.is_live(prepared.state), private.commit(prepared), private.is_live(prepared.state)
+        (False, None, True)
         """
         _must_be_state(state)
         rows, labels = self.problem.read(X, y)
         one = self._resumed(state, len(labels))
         at, releases = one._learn(state, rows, labels)
-        return one._commit(state, at), releases
+        return Prepared(state, one._next_state(state, at), releases)
+
+    def commit(self, prepared: Prepared) -> None:
+        """Use up the state that `prepared` was made from, in one step: then its releases may be shown."""
+        used, new = prepared.used, prepared.state
+        if self.seed is None and new is not used:
+            books.guard_of(used.lineage).commit(used.lineage, used.position, new.position, new.spent)
+
+    def is_live(self, state: State) -> bool:
+        """Whether a ledger of this process has `state` as the newest of its stream; it knows none of a simulation."""
+        if self.seed is not None:
+            return False
+        whole_cost, neighbours = self._resumed(state, 0).calibrated.cost(None), self.problem.neighbours
+        try:  # to open a stream that is known checks where it stands, and changes nothing
+            books.guard_of(state.lineage).open(state.lineage, whole_cost, neighbours, state.spent, state.position)
+        except StateConflict:
+            return False
+        return True
 
     def _learn(self, state: State, X: Source, y: Array) -> tuple[Standing, Releases]:
         """Where a stream of these numbers stands after these rows, and its releases; nothing is spent yet."""
@@ -380,16 +422,10 @@ class Private:
             ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
         return state
 
-    def _commit(self, state: State, at: Standing) -> State:
-        """The next state, and what it cost spent, before anything is shown."""
+    def _next_state(self, state: State, at: Standing) -> State:
+        """The next state, with what it will have cost; the same one, if there were no rows."""
         if at.t == state.t:
             return state
-        new = self._next_state(state, at)
-        if self.seed is None:
-            books.guard_of(state.lineage).commit(state.lineage, state.position, new.position, new.spent)
-        return new
-
-    def _next_state(self, state: State, at: Standing) -> State:
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
         return following(state, **at._asdict(), spent=spent, numbers=self._numbers(at.k))
 

@@ -327,3 +327,10 @@ def test_without_river_the_extra_is_named():
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 1
     assert "ImportError: tacit.estimators.river needs river: install tacit[river]." in shown.stderr
+
+
+def test_a_first_release_may_be_far_away():
+    """Beyond the rounds that a plan looks ahead."""
+    model = PrivateLogisticRegression(features=["a"], epsilon=1.0, feature_bound=1.0, release=200_000)
+    model.learn_one({"a": 1.0}, True)
+    assert (model.n_examples, model.n_releases) == (1, 0)

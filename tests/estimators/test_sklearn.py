@@ -185,7 +185,7 @@ def test_too_small_a_budget_is_said_before_anything_is_spent():
         classifier(epsilon=0.001).fit(X, LABELS)
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
 def test_a_copy_predicts_and_does_not_learn_on(duplicate):
     model = classifier(horizon=N).partial_fit(X[:3000], LABELS[:3000])
     other = duplicate(model)
@@ -254,4 +254,19 @@ def test_nothing_private_is_shown():
     assert repr(model) == repr(clone(model))
     public = pickle.dumps(model)
     assert X[17].tobytes() not in public
-    assert "secrets hidden" in repr(model._stream._state)
+    assert repr(X[17, 0]) not in repr(vars(model))
+
+
+@pytest.mark.parametrize("estimator", [classifier, regression])
+def test_a_first_release_may_be_far_away(estimator):
+    """Beyond the rounds that a plan looks ahead."""
+    model = estimator(release=200_000).partial_fit(X, LABELS if estimator is classifier else X[:, 0])
+    assert (model.n_examples_, model.n_releases_, len(model.releases_)) == (N, 0, 0)
+
+
+def test_a_rejected_fit_leaves_the_features_as_they_were():
+    model = classifier().fit(X, LABELS)
+    with pytest.raises(InvalidInput, match="not declared"), pytest.warns(PrivacyWarning):
+        model.fit(X[:, :2], np.full(N, "never"))
+    assert model.n_features_in_ == 4
+    assert model.predict(X[:3]).shape == (3,)

@@ -66,9 +66,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         The first call needs the labels that there can be: here, or in the constructor.
         """
         classes = self.classes if classes is None else classes
-        if classes is None and not hasattr(self, "_stream"):
+        if classes is None and self._opened is None:
             raise InvalidInput("the first partial_fit needs classes, all labels that there can be. They are public.")
         return self._learn_more(X, y, classes)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels that there can be, in their order."""
+        return self._fitted.classes
 
     def decision_function(self, X: Any) -> Array:
         """Scores: positive for the second of two classes, or one for each class."""
@@ -90,7 +95,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 "the set of labels was read off y, and is published. State it, as in classes=[0, 1], if y could show "
                 "a label that only private data has.",
                 PrivacyWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         found = np.unique(y if classes is None else classes)
         if len(found) < 2:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,15 @@ from tacit.estimators.stream import Stream
 _ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, that are held
 
 
+class _Held(NamedTuple):
+    """Rows that came after the first `since`; when there is room for no more, and when there are enough to release."""
+
+    rows: list[tuple[Row, float]]
+    since: int
+    room: int
+    due: float
+
+
 class Feed:
     """Holds rows until there are enough of them, or until someone looks at a model that they have changed.
 
@@ -28,7 +37,11 @@ class Feed:
     example next to nothing. What can be refused is refused when it comes, not when its block is handed over. Rows that
     are held are secret: copies and pickles have none, can predict, and leave learning to the original. Threads that
     share it take turns, for a block that two of them hand over would be learnt twice. A signal handler, or a finalizer,
-    that comes in the middle of a thread's own turn predicts with the last model, and learns nothing: it is rejected.
+    that comes in the middle of a thread's own turn predicts with the last model, and learns nothing: it is rejected. In
+    a forked process it is a copy: it predicts by the last model that its parent had released.
+
+    A call that is interrupted has taken its row, which `examples` then counts, or has not; no row is learnt twice, and
+    the next call goes on (`Stream` has the proof).
 
     Parameters
     ----------
@@ -56,9 +69,9 @@ class Feed:
         self.stream, self.features, self.labels = stream, features, labels
         self.problem = stream.plan.private.problem
         self._scores = RowScores(self.problem, stream.model, features)
-        self._held: list[tuple[Row, float]] = []
+        self._most, self._process = max(1, min(_ROWS, _VALUES // features.dimension)), os.getpid()
         self._turn, self._learning = threading.RLock(), False
-        self._since, self._most = stream.t, max(1, min(_ROWS, _VALUES // features.dimension))
+        self._held = _Held([], stream.t, 0, math.inf)
         self._settle()
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
@@ -66,17 +79,20 @@ class Feed:
         row, label = self.features.row(x), self.labels(y)
         if not math.isfinite(sum(row) + label):
             self._refuse_bad(row, label)
+        if os.getpid() != self._process:
+            self.stream.must_learn()
         with self._turn:
             if self._learning:
                 self._reject_reentry()
             try:
                 self._learning = True
-                if len(self._held) >= self._room:  # past the horizon, or in a copy: the stream says so
+                held = self._held
+                if len(held.rows) >= held.room:  # past the horizon, in a copy, or after an interruption
                     self._hand_over()
                     self._hand(self.features.block([row]), [label])
                 else:
-                    self._held.append((row, label))
-                    if len(self._held) == self._room:
+                    held.rows.append((row, label))
+                    if len(held.rows) == held.room:
                         self._hand_over()
             finally:
                 self._learning = False
@@ -87,6 +103,7 @@ class Feed:
         if self.problem.on_bad == "raise" and np.isnan(labels).any():
             raise InvalidInput(self._bad_label(f"the label of row {int(np.argmax(np.isnan(labels)))}"))
         block = self.features.table(X)
+        self.stream.must_learn()
         self._alone(self._hand_over, lambda: self._hand(block, labels))
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
@@ -106,16 +123,18 @@ class Feed:
     @property
     def examples(self) -> int:
         """How many have come."""
-        return self._since + len(self._held)
+        held = self._held
+        return max(self.stream.t, held.since + len(held.rows))  # an interrupted block may have passed those held
 
     @property
     def learns(self) -> bool:
-        """Whether this is the original, and no copy."""
-        return self._most > 0
+        """Whether this is the original, and no copy, nor in a forked process."""
+        return self.stream.learns
 
     def look(self) -> Stream:
-        """The stream, with every release made that is due."""
-        if len(self._held) >= self._due:
+        """The stream, with every release made that is due; a forked process's has those of its parent."""
+        held = self._held
+        if len(held.rows) >= held.due and self.learns:
             with self._turn:
                 if not self._learning:
                     self.hand_over()
@@ -123,6 +142,7 @@ class Feed:
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Hand over what is held, and write where the stream stands."""
+        self.stream.must_learn()
         self._alone(self._hand_over, lambda: self.stream.dump(path))
 
     def hand_over(self) -> None:
@@ -150,11 +170,12 @@ class Feed:
 
     def _hand_over(self) -> None:
         self._settle()
-        if self._held:
-            rows, labels = zip(*self._held, strict=True)
+        if self._held.rows:
+            rows, labels = zip(*self._held.rows, strict=True)
             self._hand(self.features.block(rows), labels)
 
     def _hand(self, block: Any, labels: Any) -> None:
+        self._held = self._held._replace(room=0)  # until settled: whoever comes after an interruption does that first
         try:
             self.stream.learn(block, labels)
         finally:
@@ -162,11 +183,11 @@ class Feed:
 
     def _settle(self) -> None:
         """Drop what the stream has learnt, which an interruption cannot make it learn twice, and look ahead."""
-        t, timetable = self.stream.t, self.stream.plan.private.timetable
-        horizon, due = timetable.horizon, timetable.due(self.stream.k + 1)
-        room = self._most if horizon is None else min(self._most, horizon - t)
+        stream, timetable, held = self.stream, self.stream.plan.private.timetable, self._held
+        t, due = stream.t, timetable.due(stream.k + 1)
+        most = self._most if timetable.horizon is None else min(self._most, timetable.horizon - t)
         wait = math.inf if due is None else due - t
-        self._held, self._since, self._room, self._due = self._held[t - self._since :], t, room, wait
+        self._held = _Held(held.rows[t - held.since :], t, most, wait)
 
     def _refuse_bad(self, row: Row, label: float) -> None:
         """Unless all is finite, and only their sum is not; or bad rows are to pass."""
@@ -187,9 +208,8 @@ class Feed:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._turn:
-            self.look()
-            return {**vars(self), "stream": copy(self.stream), "_held": [], "_most": 0, "_room": 0, "_turn": None}
+        stream = copy(self.look())
+        return {**vars(self), "stream": stream, "_held": _Held([], stream.t, 0, math.inf), "_most": 0, "_turn": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _turn=threading.RLock(), _learning=False)

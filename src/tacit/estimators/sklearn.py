@@ -13,7 +13,6 @@ import numpy as np
 
 try:
     from sklearn.base import RegressorMixin
-    from sklearn.utils.validation import check_is_fitted
 except ImportError:  # pragma: no cover
     raise ImportError("tacit.estimators.sklearn needs scikit-learn: install tacit[sklearn].") from None
 
@@ -128,10 +127,15 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         """Predictions of the latest model; rows are bounded as in learning."""
         return self._scores(X)
 
-    def _show(self) -> Any:
-        super()._show()
-        self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
-        return self
+    @property
+    def coef_(self) -> Array:
+        """The weights of the latest model; before the first release one that knows no data."""
+        return np.asarray(super().coef_[0])
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept of the latest model."""
+        return super().intercept_[0]
 
     def _request(self, classes: Any) -> Request:
         return Request(**{name: value for name, value in self.get_params().items() if name != "horizon"})
@@ -180,16 +184,11 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def predict_proba(self, X: Any) -> Array:
         """A probability for each class."""
-        return probabilities(self._checked_problem, self._scores(X))
+        return probabilities(self._problem, self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Their logarithms."""
         return np.log(self.predict_proba(X))
-
-    @property
-    def _checked_problem(self) -> Any:
-        check_is_fitted(self, "_stream")
-        return self._problem
 
 
 class PrivateLinearSVC(PrivateClassifier):
