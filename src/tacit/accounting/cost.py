@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tacit.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
 from tacit.accounting.exact import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
-from tacit.errors import InvalidInput, finite, float_or_nan, number, whole
+from tacit.errors import InvalidInput, finite, float_or_nan, number
 
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
 
@@ -139,4 +139,4 @@ def gaussian(mu_squared: float, count: int = 1) -> Cost:
     >>> gaussian(mu_squared=0.01, count=100).mu
     1.0
     """
-    return Cost(mu_squared=float_or_nan(mu_squared) * whole("count", count, least=0))
+    return Cost(mu_squared=float_or_nan(mu_squared) * float_or_nan(count))
