@@ -9,7 +9,7 @@ BENCHMARKS := logistic regression noise running_noise running_sums accounting gr
 PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # A folder of data files beside the repository is used if there is one; an empty value is the same as none.
-export TACIT_DATA ?= $(abspath $(wildcard ../shared/data))
+export TACITURN_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -69,7 +69,7 @@ clean: ## remove what the targets leave behind, the virtual environment excepted
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "tacit needs Python 3.11 or newer, and '$(PYTHON)' is not: name one, as in make PYTHON=python3.12."; exit 1; }
+		echo "taciturn needs Python 3.11 or newer, and '$(PYTHON)' is not: name one, as in make PYTHON=python3.12."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg

@@ -1,10 +1,10 @@
-"""From a budget to noise, and from noise to a budget: tacit beside dp-accounting, time and answers.
+"""From a budget to noise, and from noise to a budget: taciturn beside dp-accounting, time and answers.
 
 All releases are Gaussian, and delta is 1e-6. *Calibrating* finds the noise multiplier (deviation over sensitivity) of
 one release, or of 1,000 equal ones, for an epsilon; *reading* finds the epsilon of a composition: one release, 1,000
 equal ones, and 20 different ones. Contenders:
 
-* tacit: `noise_multiplier` and `Cost.epsilon`, in closed form, rounded to the safe side.
+* taciturn: `noise_multiplier` and `Cost.epsilon`, in closed form, rounded to the safe side.
 * PLD: `calibrate_dp_mechanism` with `PLDAccountant` as it comes: losses in steps of 1e-4, noise to 1e-6. *Own start*
   searches from 0 to 1 and upwards, which at 1,000 releases takes half a minute, so that it is left out there.
   *Bracketed* is its fastest form: RDP's answer, found first, and half of it, are where it looks, as RDP is never below
@@ -31,14 +31,14 @@ from rich.console import Console
 from rich.table import Table
 
 import turns as harness
-from tacit import Privacy
-from tacit.accounting.cost import gaussian, total
-from tacit.accounting.exact import noise_multiplier
+from taciturn import Privacy
+from taciturn.accounting.cost import gaussian, total
+from taciturn.accounting.exact import noise_multiplier
 from turns import Contender, Ratio, Turns
 
 DELTA, EPSILONS, RELEASES = 1e-6, (0.1, 1.0, 10.0), (1, 1000)
 MANY = 100
-"""Calculations in a turn of closed forms, tacit's and dp-accounting's; a turn of the others is one."""
+"""Calculations in a turn of closed forms, taciturn's and dp-accounting's; a turn of the others is one."""
 TOLERANCE = 2e-6
 """PLD's noise is within 1e-6 of its root, on the safe side; the other 1e-6 is for its steps."""
 Accountant = Callable[[], peer.PrivacyAccountant]
@@ -70,7 +70,7 @@ def bracketed(epsilon: float, releases: int) -> float:
 def calibrations(epsilon: float, releases: int) -> dict[str, Contender]:
     """Everyone who finds noise for that budget."""
     ways: dict[str, Callable[[float], float]] = {
-        "tacit": lambda e: noise_multiplier(Privacy(e, DELTA), releases),
+        "taciturn": lambda e: noise_multiplier(Privacy(e, DELTA), releases),
         "PLD, own start": lambda e: calibrated(peer.pld.PLDAccountant, e, releases),
         "PLD, bracketed": lambda e: bracketed(e, releases),
         "RDP": lambda e: calibrated(peer.rdp.RdpAccountant, e, releases),
@@ -83,7 +83,7 @@ def calibrations(epsilon: float, releases: int) -> dict[str, Contender]:
 
 def contender(name: str, way: Callable[[float], float], start: float) -> Contender:
     """One who calculates from numbers that are new each time, and is scored by the first answer."""
-    numbers, times = fresh(start), MANY if name in ("tacit", "closed form") else 1
+    numbers, times = fresh(start), MANY if name in ("taciturn", "closed form") else 1
     return Contender(lambda: [way(next(numbers)) for _ in range(times)], times, score=lambda found: float(found[0]))
 
 
@@ -107,7 +107,7 @@ def readings() -> dict[str, Contender]:
     }
 
 
-def by_tacit(noises: list[tuple[float, int]], more: float) -> float:
+def by_taciturn(noises: list[tuple[float, int]], more: float) -> float:
     return total(gaussian((more * noise) ** -2, times) for noise, times in noises).epsilon(DELTA)
 
 
@@ -124,7 +124,7 @@ def by_closed_form(noises: list[tuple[float, int]], more: float) -> float:
 
 
 READERS: dict[str, Callable[[list[tuple[float, int]], float], float]] = {
-    "tacit": by_tacit,
+    "taciturn": by_taciturn,
     "PLD": lambda noises, more: by_peer(peer.pld.PLDAccountant, noises, more),
     "RDP": lambda noises, more: by_peer(peer.rdp.RdpAccountant, noises, more),
     "closed form": by_closed_form,
@@ -147,13 +147,13 @@ def true_epsilon(noise: float, releases: int) -> float:
 
 
 def answers(scores: dict[str, float]) -> list[dict[str, Any]]:
-    """For each calibration: the noise, beside tacit's, and what it costs in truth."""
+    """For each calibration: the noise, beside taciturn's, and what it costs in truth."""
     rows = []
     for epsilon in EPSILONS:
         for releases in RELEASES:
             title = titled(epsilon, releases)
             for name in (each for each in scores if each.startswith(f"{title}: ")):
-                noise, ours = scores[name], scores[f"{title}: tacit"]
+                noise, ours = scores[name], scores[f"{title}: taciturn"]
                 rows.append(
                     {
                         "contender": name,
@@ -167,13 +167,15 @@ def answers(scores: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def wanted() -> dict[str, Ratio]:
-    """Who is compared with tacit, and that PLD takes a thousand times as long."""
+    """Who is compared with taciturn, and that PLD takes a thousand times as long."""
     titles = [titled(epsilon, releases) for epsilon in EPSILONS for releases in RELEASES]
-    ratios = {f"PLD / tacit, {title}": Ratio(f"{title}: PLD*", f"{title}: tacit", at_least=1000.0) for title in titles}
+    ratios = {
+        f"PLD / taciturn, {title}": Ratio(f"{title}: PLD*", f"{title}: taciturn", at_least=1000.0) for title in titles
+    }
     for title in (*titles, "reading 1 release", "reading 1,000 releases", "reading 20 different releases"):
         for name in ("PLD", "RDP", "closed form"):
-            plain = Ratio(f"{title}: {name}", f"{title}: tacit")
-            ratios |= {} if f"{name} / tacit, {title}" in ratios else {f"{name} / tacit, {title}": plain}
+            plain = Ratio(f"{title}: {name}", f"{title}: taciturn")
+            ratios |= {} if f"{name} / taciturn, {title}" in ratios else {f"{name} / taciturn, {title}": plain}
     return ratios
 
 
@@ -190,7 +192,7 @@ def judged(turns: Turns, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]
 
 def table(rows: list[dict[str, Any]]) -> Table:
     """Answers for people."""
-    made = Table("calibrated", "noise", "more than tacit's", "true epsilon", "same")
+    made = Table("calibrated", "noise", "more than taciturn's", "true epsilon", "same")
     for row in rows:
         numbers = f"{row['noise']:.9g}", f"{100.0 * row['more']:.2g} %", f"{row['true epsilon']:.9g}"
         made.add_row(row["contender"], *numbers, "yes" if row["same"] else "no")
@@ -205,7 +207,7 @@ def main() -> None:
     turns = harness.take_turns(contenders, 1 if chosen.quick else 7, console)
     rows = answers(turns.scores)
     ratios = judged(turns, rows)
-    record = harness.surroundings("tacit", "dp-accounting", "numpy", "scipy") | {
+    record = harness.surroundings("taciturn", "dp-accounting", "numpy", "scipy") | {
         "unit": "seconds of the processor: a calculation",
         "seconds": turns.seconds,
         "found": turns.scores,

@@ -1,4 +1,4 @@
-"""One buffered linear Toeplitz strategy, fitted by tacit and by jax-privacy, each with its own defaults.
+"""One buffered linear Toeplitz strategy, fitted by taciturn and by jax-privacy, each with its own defaults.
 
 Either fit is reduced to the decays and weights of C, `c_0 = 1`, `c_k = Σ_i weight_i·decay_i^(k-1)`, and both are judged
 by `deviation`, which knows the closed forms of neither.
@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from tacit import BLT
-from tacit.mechanisms.blt import Aim, fitted
+from taciturn import BLT
+from taciturn.mechanisms.blt import Aim, fitted
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # what jax reports after each compilation
 CLOSE = 1e-4  # a fit is settled once its error is within this share of its last
@@ -35,7 +35,7 @@ class Fit:
     settled: float
 
 
-def by_tacit(n: int, buffers: int, aim: Aim) -> Fit:
+def by_taciturn(n: int, buffers: int, aim: Aim) -> Fit:
     """Nothing is kept from earlier fits; those with fewer buffers, which it compares with, are part of the whole."""
     fitted.cache_clear()
     start = time.process_time()

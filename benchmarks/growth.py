@@ -72,7 +72,7 @@ def axes(quick: bool) -> dict[str, list[Stream]]:
 
 def opened(stream: Stream) -> Any:
     """The learner."""
-    from tacit import BLT, L2Ball, Logistic, Privacy, Problem, Squared, every, pftrl, pgiga, pigd, pqftl
+    from taciturn import BLT, L2Ball, Logistic, Privacy, Problem, Squared, every, pftrl, pgiga, pigd, pqftl
 
     name, n, d, buffers = stream
     budget = Privacy(1.0, 1e-6)
@@ -210,14 +210,14 @@ def main() -> None:
         print(json.dumps(measured(Stream(name, *map(int, numbers)))))
         return
     if chosen.plot:
-        from tacit.report.plots import check_file
+        from taciturn.report.plots import check_file
 
         check_file(chosen.plot)
     console, due = Console(stderr=chosen.json), axes(chosen.quick)
     every = [stream for axis in chosen.axes for stream in due[axis]]
     found = take_turns(every, 1 if chosen.quick else 5, console)
     made = {axis: summary(axis, {stream: found[stream] for stream in due[axis]}) for axis in chosen.axes}
-    record = turns.surroundings("tacit", "numpy", "numba") | {"unit": "seconds of the processor, MB", "axes": made}
+    record = turns.surroundings("taciturn", "numpy", "numba") | {"unit": "seconds of the processor, MB", "axes": made}
     shown = [each for axis, one in made.items() for each in (*tables(axis, one), *lines(one))]
     turns.save("growth", record, chosen, console, *shown)
     if chosen.plot:

@@ -1,7 +1,7 @@
-"""`tacit learn` from a file to a model: rows a second on Covertype, where the time goes, and others on the same rows.
+"""`taciturn learn` from a file to a model: rows a second on Covertype, where the time goes, and peers on the same rows.
 
 Nine tenths of the 581,012 rows are learnt (class 2 against the rest, ten numbers, an area and a soil), a tenth is held
-out for the accuracy. The contract is drafted by `tacit init`. Everyone in turns, on one core, so reading ahead in a
+out for the accuracy. The contract is drafted by `taciturn init`. Everyone in turns, on one core, so reading ahead in a
 thread gains nothing here. A command is a process from its beginning to its end. Its parts are measured apart:
 
 - *start-up*: the same command on a file of a hundred rows, its plan and report included;
@@ -32,21 +32,21 @@ from rich.table import Table
 
 import turns
 import vowpal
-from tacit.contract.contract import Contract, read_contract
-from tacit.contract.model_file import read_model
-from tacit.contract.rows import open_rows
-from tacit.datasets.files import find
-from tacit.datasets.forest import AREAS, RANGES, SOILS, URL, cells, features
-from tacit.estimators.stream import Stream
-from tacit.learning import run as runs
-from tacit.learning.folder import Folder
-from tacit.learning.loop import learn_from
+from taciturn.contract.contract import Contract, read_contract
+from taciturn.contract.model_file import read_model
+from taciturn.contract.rows import open_rows
+from taciturn.datasets.files import find
+from taciturn.datasets.forest import AREAS, RANGES, SOILS, URL, cells, features
+from taciturn.estimators.stream import Stream
+from taciturn.learning import run as runs
+from taciturn.learning.folder import Folder
+from taciturn.learning.loop import learn_from
 
 COLUMNS = (*(name.replace(" ", "_") for name in RANGES), "area", "soil")
 KINDS = ("csv", "parquet")
 FEW = 100
 RATIOS = {
-    "Vowpal Wabbit / tacit learn, csv": turns.Ratio("Vowpal Wabbit*", "tacit learn, csv"),
+    "Vowpal Wabbit / taciturn learn, csv": turns.Ratio("Vowpal Wabbit*", "taciturn learn, csv"),
     "Vowpal Wabbit / (parsing, learning and commits), csv": turns.Ratio(
         "Vowpal Wabbit*", ("parsing, csv", "learning and commits")
     ),
@@ -83,17 +83,17 @@ def drafted(folder: Path, horizon: int) -> Path:
     listed = {"area": range(len(AREAS)), "soil": range(SOILS)}
     categories = [f"--categories={name}={','.join(map(str, values))}" for name, values in listed.items()]
     stated = ["--target=cover", "--positive=2", "--epsilon=1", f"--horizon={horizon}", "--yes"]
-    path = folder / "tacit.toml"
-    tacit("init", str(folder / "train.csv"), f"--out={path}", *stated, *ranges, *categories)
+    path = folder / "taciturn.toml"
+    taciturn("init", str(folder / "train.csv"), f"--out={path}", *stated, *ranges, *categories)
     return path
 
 
 # ---- who takes part --------------------------------------------------------------------------------------------
 
 
-def tacit(*arguments: str) -> None:
+def taciturn(*arguments: str) -> None:
     """The command, in a process of its own."""
-    subprocess.run([sys.executable, "-m", "tacit", *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "taciturn", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def timed(name: str, work: Callable[[], Any], walls: dict[str, list[float]]) -> Callable[[], Any]:
@@ -109,15 +109,15 @@ def timed(name: str, work: Callable[[], Any], walls: dict[str, list[float]]) -> 
 
 
 def commands(folder: Path, contract: Path, rows: int, right: Callable[[Path], float]) -> dict[str, turns.Contender]:
-    """`tacit learn` on each kind of file, and on one of few rows."""
+    """`taciturn learn` on each kind of file, and on one of few rows."""
     fresh = count()
 
     def learn(data: str) -> Path:
         out = folder / f"run{next(fresh)}"
-        tacit("learn", str(contract), str(folder / data), f"--out={out}", "--quiet")
+        taciturn("learn", str(contract), str(folder / data), f"--out={out}", "--quiet")
         return out
 
-    work = {f"tacit learn, {kind}": lambda kind=kind: learn(f"train.{kind}") for kind in KINDS}
+    work = {f"taciturn learn, {kind}": lambda kind=kind: learn(f"train.{kind}") for kind in KINDS}
     made = {name: turns.Contender(do, rows, right, turns.children_clock) for name, do in work.items()}
     few = {f"start-up, {kind}": lambda kind=kind: learn(f"few.{kind}") for kind in KINDS}
     return made | {name: turns.Contender(do, rows, clock=turns.children_clock) for name, do in few.items()}
@@ -199,7 +199,7 @@ def shares(seconds: Mapping[str, list[float]]) -> dict[str, dict[str, float]]:
     middle = {name: float(np.median(each)) for name, each in seconds.items()}
     made = {}
     for kind in KINDS:
-        whole = middle[f"tacit learn, {kind}"]
+        whole = middle[f"taciturn learn, {kind}"]
         spent = {name: middle[f"{name}, {kind}"] for name in ("start-up", "parsing")}
         spent |= {"learning": middle["learning"], "commits": middle["learning and commits"] - middle["learning"]}
         made[kind] = {name: each / whole for name, each in (spent | {"rest": whole - sum(spent.values())}).items()}
@@ -214,7 +214,7 @@ def table(
         spent = [f"{rows * x:.3f}" for x in (np.median(each), min(each), max(each))]
         score = f"{found.scores[name]:.2%}" if name in found.scores else ""
         times.add_row(name, *spent, f"{np.median(walls[name]):.3f}", f"{1 / np.median(each):,.0f}", score)
-    split = Table("share of tacit learn", *next(iter(parts.values())))
+    split = Table("share of taciturn learn", *next(iter(parts.values())))
     for kind, each in parts.items():
         split.add_row(kind, *(f"{share:.0%}" for share in each.values()))
     return [times, split]
@@ -237,7 +237,7 @@ def main() -> None:
         found = turns.take_turns(noting, 2 if chosen.quick else 7, console)
     walls = {name: each[1:] for name, each in walls.items()}  # nor is the first turn counted here
     ratios, split = found.ratios(RATIOS), shares(found.seconds)
-    record = turns.surroundings("tacit", "numpy", "numba", "pandas", "pyarrow", "vowpalwabbit") | {
+    record = turns.surroundings("taciturn", "numpy", "numba", "pandas", "pyarrow", "vowpalwabbit") | {
         "rows": rows,
         "unit": "seconds of the processor a row; by the clock, seconds in all",
         "seconds": found.seconds,

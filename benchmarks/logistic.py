@@ -1,22 +1,24 @@
-"""Logistic loss, 54 features, a release after every example: tacit beside learners that are not private.
+"""Logistic loss, 54 features, a release after every example: taciturn beside learners that are not private.
 
 Processor time an example, everyone in turns on one core, and beside it the accuracy of the final model on rows that
 nobody saw; 0.888 is the best there is. A stream comes in chunks of 4,096 rows, and no releases are kept beyond a chunk,
-as no peer keeps its models. tacit's noise is secret, on a lattice, from AES (`tacit.mechanisms.sampling`).
+as no peer keeps its models. taciturn's noise is secret, on a lattice, from AES (`taciturn.mechanisms.sampling`).
 
 - *PIGD* and *PGIGA* hide each model by itself, so that the last one is mostly noise when there are 200,000; their late
   average costs no privacy, and is a contender of its own. *FTRL* is by BLT.
-- *The fronts* are tacit's for river, `learn_one`, and for scikit-learn, `partial_fit` by 1,000 rows: private FTRL with
+- *The fronts* are taciturn's for river, `learn_one`, and for scikit-learn, `partial_fit` by 1,000 rows: private FTRL
+with
   a release after every example, and its late average, as their plan says. The one for river hands over blocks of up to
   1,024 rows, and at once when somebody looks at a model that they change: so both are also measured as river is used,
-  predicting before they learn, tacit's with the releases of its plan, and, a look at every release, with all of them.
+  predicting before they learn, taciturn's with the releases of its plan, and, a look at every release, with all of
+  them.
 - *Vowpal Wabbit*'s command reads a binary cache, which is counted, plain (`--sgd`) and adaptive; or it learns from
-  examples that were parsed before the clock starts, called from Python. tacit's rows are arrays in memory.
+  examples that were parsed before the clock starts, called from Python. taciturn's rows are arrays in memory.
 - *river* learns from dicts that were made before. *scikit-learn* has a model after every example, or after every 1,000
   or 4,096.
 - *The limit* is a compiled loop of steps, not private, that checks nothing and hands over nothing but its end.
 
-river, tacit's front for it, and examples parsed before, have a tenth of the rows; scikit-learn by example, and the
+river, taciturn's front for it, and examples parsed before, have a tenth of the rows; scikit-learn by example, and the
 front with a look at every release, a hundredth.
 
 For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_),
@@ -37,25 +39,27 @@ from numba import njit
 
 import vowpal
 from streams import BUDGET, CHUNK, PLAIN_MEMORY, Task, learns, noise_alone
-from tacit import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
-from tacit.averages import late_average
-from tacit.estimators.stream import PrivacyWarning
+from taciturn import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
+from taciturn.averages import late_average
+from taciturn.estimators.stream import PrivacyWarning
 from turns import Contender, Ratio, options, run, settle
 
 D, RADIUS, RIDGE, ROWS = 54, 5.0, 0.01, 200_000
 PACKAGES = ("numpy", "scipy", "numba", "cryptography", "vowpalwabbit", "river", "scikit-learn")
 RATIOS = {
-    "PIGD / (its noise + its steps)": Ratio("tacit PIGD", ("tacit, PIGD's noise", "tacit, PIGD's steps"), at_most=2.0),
-    "fastest Vowpal Wabbit / PIGD": Ratio("Vowpal Wabbit*", "tacit PIGD", at_least=2.5),
-    "river / PIGD": Ratio("river", "tacit PIGD", at_least=15.0),
-    "fastest Vowpal Wabbit / FTRL": Ratio("Vowpal Wabbit*", "tacit FTRL", at_least=1.2),
-    "fastest Vowpal Wabbit / PIGD and its late average": Ratio("Vowpal Wabbit*", "tacit PIGD, late average"),
-    "river / tacit's river front": Ratio("river", "tacit's river front", at_least=0.4),
-    "the same, predicting first": Ratio("river, predicting first", "tacit's river front, predicting first"),
-    "the same, a release each": Ratio("river, predicting first", "tacit's river front, a look at every release"),
-    "fastest scikit-learn / PIGD": Ratio("scikit-learn*", "tacit PIGD"),
-    "scikit-learn / tacit's scikit-learn front": Ratio("scikit-learn, by 1,000", "tacit's scikit-learn front"),
-    "limit / PIGD": Ratio("limit", "tacit PIGD"),
+    "PIGD / (its noise + its steps)": Ratio(
+        "taciturn PIGD", ("taciturn, PIGD's noise", "taciturn, PIGD's steps"), at_most=2.0
+    ),
+    "fastest Vowpal Wabbit / PIGD": Ratio("Vowpal Wabbit*", "taciturn PIGD", at_least=2.5),
+    "river / PIGD": Ratio("river", "taciturn PIGD", at_least=15.0),
+    "fastest Vowpal Wabbit / FTRL": Ratio("Vowpal Wabbit*", "taciturn FTRL", at_least=1.2),
+    "fastest Vowpal Wabbit / PIGD and its late average": Ratio("Vowpal Wabbit*", "taciturn PIGD, late average"),
+    "river / taciturn's river front": Ratio("river", "taciturn's river front", at_least=0.4),
+    "the same, predicting first": Ratio("river, predicting first", "taciturn's river front, predicting first"),
+    "the same, a release each": Ratio("river, predicting first", "taciturn's river front, a look at every release"),
+    "fastest scikit-learn / PIGD": Ratio("scikit-learn*", "taciturn PIGD"),
+    "scikit-learn / taciturn's scikit-learn front": Ratio("scikit-learn, by 1,000", "taciturn's scikit-learn front"),
+    "limit / PIGD": Ratio("limit", "taciturn PIGD"),
 }
 
 
@@ -67,20 +71,20 @@ def clicks(n: int) -> Task:
     return Task(X[:n], y[:n], X[n:], y[n:])
 
 
-# ---- tacit -----------------------------------------------------------------------------------------------------
+# ---- taciturn -----------------------------------------------------------------------------------------------------
 
 
 def streams(task: Task) -> dict[str, Contender]:
     """Its learners, and PIGD in parts."""
     n, problem = len(task), Problem(Logistic(), L2Ball(RADIUS), dimension=D, ridge=RIDGE)
     recipes = {"PIGD": pigd, "PGIGA": pgiga, "FTRL": pftrl}
-    made = {f"tacit {name}": recipe(problem, BUDGET, n) for name, recipe in recipes.items()}
+    made = {f"taciturn {name}": recipe(problem, BUDGET, n) for name, recipe in recipes.items()}
     whole = {name: Contender(learns(private, task), n, task.accuracy) for name, private in made.items()}
-    stream = made["tacit PIGD"]
+    stream = made["taciturn PIGD"]
     return whole | {
-        "tacit PIGD, late average": Contender(learns_and_averages(stream, task), n, task.accuracy),
-        "tacit, PIGD's noise": Contender(noise_alone(stream, n), n),
-        "tacit, PIGD's steps": Contender(steps_alone(stream, task), n),
+        "taciturn PIGD, late average": Contender(learns_and_averages(stream, task), n, task.accuracy),
+        "taciturn, PIGD's noise": Contender(noise_alone(stream, n), n),
+        "taciturn, PIGD's steps": Contender(steps_alone(stream, task), n),
     }
 
 
@@ -113,7 +117,7 @@ def steps_alone(private: Private, task: Task) -> Callable[[], object]:
 
 def fronts(task: Task, few: Task) -> dict[str, Contender]:
     """river's gets fewer rows, as river does."""
-    from tacit.estimators import river, sklearn
+    from taciturn.estimators import river, sklearn
 
     stated = {"epsilon": 1.0, "feature_bound": 1.0, "radius": RADIUS, "fit_intercept": False}
     stated |= {"method": "ftrl", "release": "every"}
@@ -138,10 +142,10 @@ def fronts(task: Task, few: Task) -> dict[str, Contender]:
         return np.array(model.coef_[0])
 
     return {
-        "tacit's river front": one_by_one(len(few), predicting=False, release="every"),
-        "tacit's river front, predicting first": one_by_one(len(few), predicting=True, release="auto"),
-        "tacit's river front, a look at every release": one_by_one(len(few) // 10, predicting=True, release="every"),
-        "tacit's scikit-learn front": Contender(by_thousands, len(task), task.accuracy),
+        "taciturn's river front": one_by_one(len(few), predicting=False, release="every"),
+        "taciturn's river front, predicting first": one_by_one(len(few), predicting=True, release="auto"),
+        "taciturn's river front, a look at every release": one_by_one(len(few) // 10, predicting=True, release="every"),
+        "taciturn's scikit-learn front": Contender(by_thousands, len(task), task.accuracy),
     }
 
 

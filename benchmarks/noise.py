@@ -1,6 +1,6 @@
-"""Gaussian noise side by side: values a second on one core, of tacit, NumPy, jax-privacy, OpenDP and diffprivlib.
+"""Gaussian noise side by side: values a second on one core, of taciturn, NumPy, jax-privacy, OpenDP and diffprivlib.
 
-tacit draws integers of deviation 2^30 on their lattice, the operating system's key and AES included. NumPy draws
+taciturn draws integers of deviation 2^30 on their lattice, the operating system's key and AES included. NumPy draws
 doubles from its fastest generator (SFC64), and floats, and jax-privacy what its privatizers add, `jax.random.normal` of
 a key that is split before each draw, compiled, in single and in double precision. Both protect nobody: generator or key
 (one of 2^31, if nobody names it) can be guessed, and the low bits of floats tell what they were added to. (Its keys are
@@ -17,17 +17,17 @@ from collections.abc import Callable
 import numpy as np
 
 from apart import Apart
-from tacit.mechanisms.sampling import lattice_normal
+from taciturn.mechanisms.sampling import lattice_normal
 from turns import Contender, Ratio, options, run, settle
 
 AT_ONCE, SCALE = 2**17, 2.0**30
 PACKAGES = ("numpy", "numba", "cryptography", "jax-privacy", "jax", "jaxlib", "opendp")
 WANTED = {
-    "NumPy's time / tacit's": Ratio("NumPy, SFC64", "tacit*", at_least=1.5),
-    "NumPy's time, single / tacit's": Ratio("NumPy in single precision", "tacit*"),
-    "OpenDP's time / tacit's": Ratio("OpenDP*", "tacit*", at_least=500.0),
-    "jax-privacy's time / tacit's": Ratio("jax-privacy*", "tacit*"),
-    "diffprivlib's time / tacit's": Ratio("diffprivlib*", "tacit*"),
+    "NumPy's time / taciturn's": Ratio("NumPy, SFC64", "taciturn*", at_least=1.5),
+    "NumPy's time, single / taciturn's": Ratio("NumPy in single precision", "taciturn*"),
+    "OpenDP's time / taciturn's": Ratio("OpenDP*", "taciturn*", at_least=500.0),
+    "jax-privacy's time / taciturn's": Ratio("jax-privacy*", "taciturn*"),
+    "diffprivlib's time / taciturn's": Ratio("diffprivlib*", "taciturn*"),
 }
 Work = Callable[[], object]
 
@@ -87,7 +87,7 @@ def contenders(portions: int, apart: Apart) -> dict[str, Contender]:
         return Contender(work, portions * AT_ONCE)
 
     many = {
-        "tacit, secret integers": lambda: lattice_normal(SCALE, (AT_ONCE,)),
+        "taciturn, secret integers": lambda: lattice_normal(SCALE, (AT_ONCE,)),
         "NumPy, SFC64": lambda: generator.standard_normal(AT_ONCE),
         "NumPy in single precision": lambda: generator.standard_normal(AT_ONCE, dtype=np.float32),
         **jax_privacy(),

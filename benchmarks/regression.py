@@ -31,7 +31,7 @@ import numpy as np
 from scipy.linalg import blas, cho_factor, cho_solve, lapack
 
 from streams import BUDGET, PLAIN_MEMORY, Task, learns
-from tacit import L2Ball, Problem, Squared, geometric, pqftl
+from taciturn import L2Ball, Problem, Squared, geometric, pqftl
 from turns import Contender, Ratio, options, run, settle
 
 PACKAGES = ("numpy", "scipy", "numba", "cryptography", "river", "scikit-learn")
@@ -47,7 +47,7 @@ def wanted() -> dict[str, Ratio]:
     settings += [(name, f"d={d}, geometric") for d in (10, 90) for name in rare]
     return {
         f"{name} / PQFTL, {setting}": Ratio(
-            f"{name}, {setting}", f"tacit PQFTL, {setting}", at_least=least.get(f"{name}, {setting}")
+            f"{name}, {setting}", f"taciturn PQFTL, {setting}", at_least=least.get(f"{name}, {setting}")
         )
         for name, setting in settings
     }
@@ -163,7 +163,7 @@ def after_every_example(task: Task) -> dict[str, Contender]:
         "scikit-learn SGD": (descent, task.first(len(task) // 50)),
     }
     made = {name: Contender(peer(rows), len(rows), rows.squared_error) for name, (peer, rows) in peers.items()}
-    return {f"{name}, d={task.d}": one for name, one in ({"tacit PQFTL": private(task)} | made).items()}
+    return {f"{name}, d={task.d}": one for name, one in ({"taciturn PQFTL": private(task)} | made).items()}
 
 
 # ---- a model at rounds that grow by a tenth ----------------------------------------------------------------------
@@ -201,7 +201,7 @@ def refits(task: Task) -> Work:
 
 
 def at_rare_rounds(task: Task) -> dict[str, Contender]:
-    made = {"tacit PQFTL": private(task, rare=True)}
+    made = {"taciturn PQFTL": private(task, rare=True)}
     for name, peer in (("NumPy sums", sums), ("scikit-learn Ridge", refits)):
         made[name] = Contender(peer(task), len(task), task.squared_error)
     return {f"{name}, d={task.d}, geometric": one for name, one in made.items()}

@@ -3,10 +3,10 @@
 Both hide rows by a buffered linear Toeplitz strategy of five buffers, each fitted by its own library to as many steps,
 and make a noisy sum after every one. The rows are zeros, which neither knows, so that the sums are noise alone.
 
-tacit does what a compiled pass does: for a run of rounds it draws integers, from AES and a key of the system's, encodes
-and rounds the rows, adds the two and decodes the sums, in doubles. jax-privacy works in single precision, as is usual
-with it, on `jax.random.normal`: it correlates its noise by `multiply_next`, adds it to the row and the row to the sum.
-All is compiled, in three forms of which the fastest counts:
+taciturn does what a compiled pass does: for a run of rounds it draws integers, from AES and a key of the system's,
+encodes and rounds the rows, adds the two and decodes the sums, in doubles. jax-privacy works in single precision, as is
+usual with it, on `jax.random.normal`: it correlates its noise by `multiply_next`, adds it to the row and the row to the
+sum. All is compiled, in three forms of which the fastest counts:
 
 - *by steps*: `update` of its `matrix_factorization_privatizer` is called for every step, as in training;
 - *scanned*: the same in a `lax.scan` over a run of steps, which saves calls but needs all rows beforehand;
@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from fits import Fit, by_jax_privacy, by_tacit, column, deviation
-from tacit import BLT, Privacy, private_sum
+from fits import Fit, by_jax_privacy, by_taciturn, column, deviation
+from taciturn import BLT, Privacy, private_sum
 from turns import Contender, Ratio, options, run, settle
 
 BUFFERS, BUDGET = 5, Privacy(1.0, 1e-6)
@@ -46,13 +46,13 @@ class Setting:
 
     @property
     def ratio(self) -> Ratio:
-        return Ratio(f"jax-privacy, d={self.d}, *", f"tacit, d={self.d}", at_least=self.at_least)
+        return Ratio(f"jax-privacy, d={self.d}, *", f"taciturn, d={self.d}", at_least=self.at_least)
 
     def contenders(self, theirs: Fit) -> dict[str, Contender]:
-        """tacit, and every form of jax-privacy."""
+        """taciturn, and every form of jax-privacy."""
         sd = deviation(theirs, self.steps, "max")
         forms = jax_privacy(self, theirs)
-        return {f"tacit, d={self.d}": tacit(self)} | {
+        return {f"taciturn, d={self.d}": taciturn(self)} | {
             f"jax-privacy, d={self.d}, {name}": Contender(work, self.steps, lambda last: shown(last, sd))
             for name, work in forms.items()
         }
@@ -67,7 +67,7 @@ def shown(last: Any, sd: float) -> float:
     return math.sqrt(float(np.mean(np.square(np.asarray(last, dtype=np.float64))))) / sd
 
 
-def tacit(setting: Setting) -> Contender:
+def taciturn(setting: Setting) -> Contender:
     """In the portions of a pass; a row of length 1/2 at most is moved by 1, if it is replaced."""
     private = private_sum(setting.d, 0.5, BUDGET, setting.steps, strategy=BLT(BUFFERS))
     hidden, most = private.calibrated, private._most_releases
@@ -142,18 +142,18 @@ def main() -> None:
     chosen = options(__doc__)
     settle()
     contenders: dict[str, Contender] = {}
-    errors, table = {}, Table("values a row", "steps", f"tacit, {ERROR}", "jax-privacy")
+    errors, table = {}, Table("values a row", "steps", f"taciturn, {ERROR}", "jax-privacy")
     settings = QUICK if chosen.quick else FULL
     for each in settings:
-        fits = [fit(each.steps, BUFFERS, "max") for fit in (by_tacit, by_jax_privacy)]
+        fits = [fit(each.steps, BUFFERS, "max") for fit in (by_taciturn, by_jax_privacy)]
         found = [deviation(fit, each.steps, "max") for fit in fits]
         contenders |= each.contenders(fits[1])
-        errors[f"d={each.d}, {each.steps} steps"] = dict(zip(("tacit", "jax-privacy"), found, strict=True))
+        errors[f"d={each.d}, {each.steps} steps"] = dict(zip(("taciturn", "jax-privacy"), found, strict=True))
         table.add_row(f"{each.d:,}", f"{each.steps:,}", *(f"{error:.4f}" for error in found))
     run(
         "running_noise",
         contenders,
-        {f"jax-privacy's time / tacit's, d={each.d}": each.ratio for each in settings},
+        {f"jax-privacy's time / taciturn's, d={each.d}": each.ratio for each in settings},
         chosen,
         unit="µs a step",
         packages=PACKAGES,

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from fits import Fit, by_jax_privacy, by_tacit, deviation
-from tacit.mechanisms.blt import Aim
+from fits import Fit, by_jax_privacy, by_taciturn, deviation
+from taciturn.mechanisms.blt import Aim
 from turns import options, save, settle, surroundings
 
 PACKAGES = ("numpy", "scipy", "jax-privacy", "jax", "jaxlib", "optax")
@@ -27,7 +27,8 @@ ALIKE = 1e-3  # errors that differ by no more than this share are called equal
 PLAIN: dict[str, Any] = {"box": None, "pad_edge": False, "collapse_padding": True}  # nine columns in eighty characters
 NOTE = (
     "Times are of the processor, on one core. Steps, settled (a part of steps) and compiling are jax-privacy's. "
-    "Ratios are tacit/jax-privacy: tacit's whole fit to A their steps, B their steps until settled, C their whole fit, "
+    "Ratios are taciturn/jax-privacy: taciturn's whole fit to A their steps, B their steps until settled, "
+    "C their whole fit, "
     "which compiles."
 )
 
@@ -57,7 +58,7 @@ class Row:
             "aim": self.aim,
             "n": self.n,
             "buffers": self.buffers,
-            "tacit": {"error": error, "whole": whole},
+            "taciturn": {"error": error, "whole": whole},
             "jax-privacy": {"error": other, **their},
             "ratios": {"error": error / other, **ratios},
         }
@@ -65,7 +66,7 @@ class Row:
 
 def measure(aim: Aim, n: int, buffers: int, repetitions: int) -> Row:
     """In turns, after a fit each that is not counted."""
-    turns = [(by_tacit(n, buffers, aim), by_jax_privacy(n, buffers, aim)) for _ in range(repetitions + 1)]
+    turns = [(by_taciturn(n, buffers, aim), by_jax_privacy(n, buffers, aim)) for _ in range(repetitions + 1)]
     ours, theirs = zip(*turns[1:], strict=True)
     return Row(aim, n, buffers, list(ours), list(theirs))
 
@@ -88,21 +89,21 @@ def shown(report: dict[str, Any]) -> Iterator[Any]:
 
 def errors(rows: list[dict[str, Any]], title: str) -> Table:
     """One row for each setting."""
-    table = Table("sums", "buffers", "tacit", "jax-privacy", "ratio", title=title, **PLAIN)
+    table = Table("sums", "buffers", "taciturn", "jax-privacy", "ratio", title=title, **PLAIN)
     for row in rows:
-        found = row["tacit"]["error"], row["jax-privacy"]["error"]
+        found = row["taciturn"]["error"], row["jax-privacy"]["error"]
         table.add_row(*setting(row), *(f"{error:.4f}" for error in found), f"{row['ratios']['error']:.5f}")
     return table
 
 
 def times(rows: list[dict[str, Any]], title: str) -> Table:
     """One row for each setting."""
-    columns = "sums", "buffers", "tacit", "steps", "settled", "compiling", "A", "B", "C"
+    columns = "sums", "buffers", "taciturn", "steps", "settled", "compiling", "A", "B", "C"
     table = Table(*columns, title=title, **PLAIN)
     for row in rows:
         theirs = [spread(row["jax-privacy"][name]) for name in ("steps", "settled", "compiling")]
         ratios = [f"{row['ratios'][name]:.2g}" for name in ("steps", "settled", "whole")]
-        table.add_row(*setting(row), spread(row["tacit"]["whole"]), *theirs, *ratios)
+        table.add_row(*setting(row), spread(row["taciturn"]["whole"]), *theirs, *ratios)
     return table
 
 
@@ -115,7 +116,7 @@ def differences(rows: list[dict[str, Any]]) -> list[str]:
     """A sentence for each setting in which one error is lower by more than 0.1 %, or one for all."""
     found = [
         f"{row['aim']} error, {row['n']:,} sums, {row['buffers']} buffers: "
-        f"{'tacit' if (ratio := row['ratios']['error']) < 1 else 'jax-privacy'}'s is lower, by {abs(ratio - 1):.2%}."
+        f"{'taciturn' if (ratio := row['ratios']['error']) < 1 else 'jax-privacy'}'s is lower, by {abs(ratio - 1):.2%}."
         for row in rows
         if abs(row["ratios"]["error"] - 1.0) > ALIKE
     ]
@@ -139,7 +140,7 @@ def main() -> None:
     aims += [("mean", n) for n in chosen.mean_lengths]
     settings = [(*each, buffers) for each, buffers in product(aims, chosen.buffers)]
     rows = [measure(*setting, chosen.repetitions) for setting in track(settings, "fitting", console=console)]
-    report = surroundings("tacit", *PACKAGES) | {
+    report = surroundings("taciturn", *PACKAGES) | {
         "repetitions": chosen.repetitions,
         "units": "errors at mu = 1; seconds of the processor, on one core",
         "rows": [row.record() for row in rows],

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from streams import BUDGET, CHUNK, Task, learns, noise_alone, portions
-from tacit import L2Ball, Logistic, Private, Problem, Squared, every, geometric, pftrl, pgiga, pigd, pqftl
-from tacit.mechanisms.sampling import secret_bits
+from taciturn import L2Ball, Logistic, Private, Problem, Squared, every, geometric, pftrl, pgiga, pigd, pqftl
+from taciturn.mechanisms.sampling import secret_bits
 from turns import Contender, Turns, options, save, settle, surroundings, take_turns
 
 STAGES = ("bits", "sampling", "examples", "learning")
@@ -140,7 +140,7 @@ def main() -> None:
     console = Console(stderr=chosen.json)
     turns = take_turns(everyone, 3 if chosen.quick else 7, console)
     found = profile(turns, list(made))
-    record = surroundings("tacit", "numpy", "numba", "cryptography")
+    record = surroundings("taciturn", "numpy", "numba", "cryptography")
     record |= {"unit": "seconds of the processor: an example", "seconds": turns.seconds, "µs an example": found}
     save("stages", record, chosen, console, shown(found))
 

@@ -1,6 +1,6 @@
 """How long one waits for the first answer: wall clock of fresh processes, in turns; those that compile come last.
 
-`import tacit` alone loads little, so importing what a recipe needs stands beside it. A recipe is what a first user
+`import taciturn` alone loads little, so importing what a recipe needs stands beside it. A recipe is what a first user
 runs: a problem, a budget, a thousand examples, a release after each. *With an empty cache* its loops are compiled, as
 they are once after installing; *later* they are loaded. Python's own bytecode is on disk either way, as an installer
 leaves it: the first turn, which is not counted, writes what is missing. Others' imports are a measure of what is usual:
@@ -26,7 +26,7 @@ from rich.table import Table
 
 import turns
 
-IMPORTS = "from tacit import L2Ball, Logistic, Privacy, Problem, pftrl, pigd\n"
+IMPORTS = "from taciturn import L2Ball, Logistic, Privacy, Problem, pftrl, pigd\n"
 RECIPE = (
     IMPORTS
     + """
@@ -43,8 +43,8 @@ assert len(releases) == 1000
 RECIPES = ("pigd", "pftrl")
 EMPTY = "{}, with an empty cache"
 LIMITS = {
-    "import tacit": 0.5,
-    "tacit --help": 0.3,
+    "import taciturn": 0.5,
+    "taciturn --help": 0.3,
     **{EMPTY.format(recipe): 10.0 for recipe in RECIPES},
     **{f"{recipe}, later": 1.0 for recipe in RECIPES},
 }
@@ -76,9 +76,9 @@ def processes() -> dict[str, tuple[str, ...]]:
     usual = ("numpy", "numba", *(name for name in peers if find_spec(name.partition(".")[0])))
     return {
         "python": ("-c", "pass"),
-        "import tacit": ("-c", "import tacit"),
+        "import taciturn": ("-c", "import taciturn"),
         "import what a recipe needs": ("-c", IMPORTS),
-        "tacit --help": ("-m", "tacit", "--help"),
+        "taciturn --help": ("-m", "taciturn", "--help"),
         **{f"{recipe}, later": ("-c", RECIPE.format(recipe=recipe)) for recipe in RECIPES},
         **{f"import {name}": ("-c", f"import {name}") for name in usual},
     }
@@ -130,7 +130,7 @@ def main() -> None:
     found = with_a_cache(2 if chosen.quick else 9, console)
     found |= with_an_empty_cache(RECIPES[:1] if chosen.quick else RECIPES * 3, console)
     limits = judged(found)
-    packages = ("tacit", "numpy", "numba", "scikit-learn", "river", "jax")
+    packages = ("taciturn", "numpy", "numba", "scikit-learn", "river", "jax")
     record = turns.surroundings(*packages) | {
         "unit": "seconds from a process's beginning to its end",
         "seconds": {name: [spent.wall for spent in each] for name, each in found.items()},

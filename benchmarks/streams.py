@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit import Privacy, Private
+from taciturn import Privacy, Private
 
 CHUNK, BUDGET = 4_096, Privacy(1.0, 1e-6)
 PLAIN_MEMORY = {"action": "store_true", "help": "let freed memory go, as processes usually do"}

@@ -2,8 +2,8 @@
 
 A script says who takes part (`Contender`) and what is compared (`Ratio`), and hands both to `run`:
 
-    contenders = {"tacit": Contender(ours, 1000), "peer, plain": Contender(theirs, 1000)}
-    ratios = {"peer / tacit": Ratio("peer*", "tacit", at_least=1.0)}
+    contenders = {"taciturn": Contender(ours, 1000), "peer, plain": Contender(theirs, 1000)}
+    ratios = {"peer / taciturn": Ratio("peer*", "taciturn", at_least=1.0)}
 
 Times are of the processor, divided by how many things a turn does. A name that ends in `*` is the fastest of those
 that begin so, by the median.
@@ -250,7 +250,7 @@ def run(
     console = Console(stderr=chosen.json)
     turns = take_turns(contenders, 3 if chosen.quick else repetitions, console)
     ratios = turns.ratios(wanted)
-    record = surroundings("tacit", *packages) | {
+    record = surroundings("taciturn", *packages) | {
         "unit": f"seconds of the processor: {unit.removeprefix('µs ')}",
         "seconds": turns.seconds,
         **({score: turns.scores} if turns.scores else {}),

@@ -1,19 +1,20 @@
-"""Accuracy at an equal epsilon: tacit's fits of a whole data set beside diffprivlib's `LogisticRegression`.
+"""Accuracy at an equal epsilon: taciturn's fits of a whole data set beside diffprivlib's `LogisticRegression`.
 
 Adult and Covertype (class 2), features scaled by public numbers to rows of norm at most 1; a seed settles which tenth
 is held out, the same for everyone, and the noise. Accuracies are of held-out rows, means over the seeds; differences
 are of the same seed. NOT PRIVATE: seeded, and scored on exact rows.
 
-**Not the same promise.** diffprivlib's is pure, delta = 0; tacit's is (epsilon, 1e-6), and it has no pure variant.
+**Not the same promise.** diffprivlib's is pure, delta = 0; taciturn's is (epsilon, 1e-6), and it has no pure variant.
 Part of any difference is what that delta buys. And diffprivlib 0.6.6 is taken at its word: its bound on the curvature
 has the norm of a row where the square belongs, and its proof a ridge on the intercept that there is not, so with an
-intercept its noise is less than its epsilon needs. tacit's also pays for rounding errors and for a minimiser that is
+intercept its noise is less than its epsilon needs. taciturn's also pays for rounding errors and for a minimiser that is
 not exact.
 
-* tacit: `ObjectivePerturbation`, which the documentation recommends for one model and a smooth loss, with the ridge of
+* taciturn: `ObjectivePerturbation`, which the documentation recommends for one model and a smooth loss, with the ridge
+of
   `ridge_for`, whose factor was tried out on these two sets, and multiples of it; `fit` of `PrivateLogisticRegression`
   and `PrivateLinearSVC` (hinge loss) as they come, streams that publish many models, of which the last one is scored;
-  and POL's last iterate, with the settings of `tacit reproduce offline`.
+  and POL's last iterate, with the settings of `taciturn reproduce offline`.
 * diffprivlib: with and without an intercept and with several C, around the best that was seen on fewer seeds, up to
   1,000 steps to a tenth of its usual tolerance.
 * *Judged*: for each data set and epsilon the one of either side with the best mean on the held-out rows; nobody is
@@ -41,22 +42,22 @@ from rich.table import Table
 
 import turns as harness
 from apart import Apart
-from tacit import Logistic, ObjectivePerturbation, Privacy, Problem, WholeSpace
-from tacit.datasets import Stream, adult, covertype
-from tacit.datasets.splitting import split
-from tacit.estimators.stream import PrivacyWarning
-from tacit.experiments.offline_table import METHODS
-from tacit.perturbation import ridge_for
+from taciturn import Logistic, ObjectivePerturbation, Privacy, Problem, WholeSpace
+from taciturn.datasets import Stream, adult, covertype
+from taciturn.datasets.splitting import split
+from taciturn.estimators.stream import PrivacyWarning
+from taciturn.experiments.offline_table import METHODS
+from taciturn.perturbation import ridge_for
 
 EPSILONS, DELTA = (0.1, 1.0, 10.0), 1e-6
 DATA: Mapping[str, Callable[[], Stream]] = {"adult": adult, "covertype": covertype}
 SETTINGS = {"adult": (0.03, 0.1, 0.2, 0.5, 1.0), "covertype": (0.1, 0.5)}
 """Values of diffprivlib's C, over epsilon, around its best; on Covertype the two best, as a fit takes ten seconds."""
 RIDGES = {"adult": (0.5, 1.0, 2.0, 4.0), "covertype": (0.5, 1.0)}
-"""Ridges of tacit's, as multiples of the recommended one; no more than diffprivlib has settings."""
+"""Ridges of taciturn's, as multiples of the recommended one; no more than diffprivlib has settings."""
 SEEDS = {"adult": 20, "covertype": 5}
 """Of Adult more are held out in turn, as a tenth of it is few rows."""
-US, PEER = "tacit", "diffprivlib"
+US, PEER = "taciturn", "diffprivlib"
 PERTURBED = f"{US}, objective perturbation"
 RECOMMENDED = f"{PERTURBED}, recommended ridge"
 Score = dict[str, float]
@@ -79,7 +80,7 @@ def last_iterate(train: Stream, privacy: Privacy, seed: int) -> Any:
 
 def front(name: str, train: Stream, privacy: Privacy, seed: int) -> Any:
     """A classifier of the scikit-learn front as it comes."""
-    from tacit.estimators import sklearn
+    from taciturn.estimators import sklearn
 
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta}
     model = getattr(sklearn, name)(feature_bound=1.0, classes=[-1.0, 1.0], seed=seed, **budget)
@@ -89,8 +90,8 @@ def front(name: str, train: Stream, privacy: Privacy, seed: int) -> Any:
 FRONTS = ("PrivateLogisticRegression", "PrivateLinearSVC")
 OURS: dict[str, Callable[..., Any]] = {
     RECOMMENDED: perturbed,
-    **{f"tacit, {name}": partial(front, name) for name in FRONTS},
-    "tacit, POL, last iterate": last_iterate,
+    **{f"taciturn, {name}": partial(front, name) for name in FRONTS},
+    "taciturn, POL, last iterate": last_iterate,
 }
 
 
@@ -180,10 +181,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Apart() as apart:
         seeds, rows = ({"adult": 2, "covertype": 2}, 5_000) if chosen.quick else (SEEDS, None)
         found = compared(seeds, rows, Path(folder), apart, console)
-        surroundings = harness.surroundings("tacit", "numpy", "scikit-learn") | {"apart": apart.order("versions")}
+        surroundings = harness.surroundings("taciturn", "numpy", "scikit-learn") | {"apart": apart.order("versions")}
     each = [{"data": d, "epsilon": e, "fit": name, "seeds": scores} for (d, e, name), scores in found.items()]
     record = surroundings | {"unit": "seconds of the processor: a fit", "rows": judged(found), "fits": each}
-    words = "Accuracy on held-out rows, mean ± standard error over seeds. tacit's delta is 1e-6, diffprivlib's 0."
+    words = "Accuracy on held-out rows, mean ± standard error over seeds. taciturn's delta is 1e-6, diffprivlib's 0."
     harness.save("utility", record, chosen, console, table(judged(found)), words)
 
 

@@ -13,7 +13,7 @@ MARK = "<!-- commands -->"
 KINDS = {int: "N", float: "NUMBER", Path: "PATH"}
 
 
-def commands(command: Any, name: str = "tacit") -> Iterator[tuple[str, Any]]:
+def commands(command: Any, name: str = "taciturn") -> Iterator[tuple[str, Any]]:
     """Every command with its full name, those of groups included; groups themselves are left out."""
     children: dict[str, Any] = getattr(command, "commands", {})
     if not children:

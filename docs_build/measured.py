@@ -55,10 +55,10 @@ def _tables(file: Path, which: str | None) -> str:
 def markdown_table(table: dict[str, Any]) -> str:
     """One table as Markdown; a wish that was missed is set in bold.
 
-    >>> print(markdown_table({"columns": ["who", "µs"], "rows": [["tacit", "0.5"]]}))
+    >>> print(markdown_table({"columns": ["who", "µs"], "rows": [["taciturn", "0.5"]]}))
     | who | µs |
     |---|---:|
-    | tacit | 0.5 |
+    | taciturn | 0.5 |
     """
     columns, rows = table["columns"], table["rows"]
     numbers = [all(_is_number(row[j]) for row in rows) for j in range(len(columns))]

@@ -12,11 +12,11 @@ COLOURS = {
     "ink": "var(--md-default-fg-color, #222)",
     "faint": "var(--md-default-fg-color--lighter, #8888)",
     "paper": "var(--md-default-bg-color, #fff)",
-    "a": "var(--tacit-a, #00796b)",
-    "b": "var(--tacit-b, #c2410c)",
-    "c": "var(--tacit-c, #5b4bc4)",
-    "d": "var(--tacit-d, #8a6d00)",
-    "e": "var(--tacit-e, #a3256c)",
+    "a": "var(--taciturn-a, #00796b)",
+    "b": "var(--taciturn-b, #c2410c)",
+    "c": "var(--taciturn-c, #5b4bc4)",
+    "d": "var(--taciturn-d, #8a6d00)",
+    "e": "var(--taciturn-e, #a3256c)",
 }
 
 

@@ -5,8 +5,8 @@ Run it: python examples/click_prediction.py
 
 import numpy as np
 
-from tacit.datasets import ad_impressions
-from tacit.estimators.sklearn import PrivateLogisticRegression
+from taciturn.datasets import ad_impressions
+from taciturn.estimators.sklearn import PrivateLogisticRegression
 
 DAYS, IMPRESSIONS = 10, 5_000
 

@@ -5,8 +5,8 @@ Run it: python examples/from_river.py
 
 from river import evaluate, linear_model, metrics, preprocessing
 
-from tacit.datasets import ad_impressions
-from tacit.estimators import river as private
+from taciturn.datasets import ad_impressions
+from taciturn.estimators import river as private
 
 impressions = ad_impressions(30_000, seed=1)
 stream = [
@@ -30,7 +30,7 @@ after = scaler | private.PrivateLogisticRegression(
     horizon=len(stream),
 )
 
-for name, pipeline in (("river", before), ("tacit", after)):
+for name, pipeline in (("river", before), ("taciturn", after)):
     accuracy = evaluate.progressive_val_score(stream, pipeline, metrics.Accuracy())
     print(f"{name}: {accuracy} (progressive; a measure of this example, not private)")
 

@@ -8,8 +8,8 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tacit.estimators.scaling import PublicScaler
-from tacit.estimators.sklearn import PrivateLogisticRegression
+from taciturn.estimators.scaling import PublicScaler
+from taciturn.estimators.sklearn import PrivateLogisticRegression
 
 rng = np.random.default_rng(0)
 age, hours, income = rng.uniform(18, 90, 60_000), rng.uniform(0, 80, 60_000), rng.gamma(3.0, 15_000.0, 60_000)

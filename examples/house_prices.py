@@ -5,8 +5,8 @@ Run it: python examples/house_prices.py  (California housing, 20,640 districts; 
 
 import numpy as np
 
-from tacit.datasets import california_housing
-from tacit.estimators.sklearn import PrivateLinearRegression
+from taciturn.datasets import california_housing
+from taciturn.estimators.sklearn import PrivateLinearRegression
 
 # The loader scales columns by public ranges and states the bounds that follow: none is read off the districts.
 # Prices lie between 0 and its label_bound, so about the middle of that they need half the bound.

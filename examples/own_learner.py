@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit import BLT, Certificate, L2Ball, Linear, Privacy, Private, Problem, every
-from tacit.checks import check_learner
-from tacit.datasets import ad_impressions
+from taciturn import BLT, Certificate, L2Ball, Linear, Privacy, Private, Problem, every
+from taciturn.checks import check_learner
+from taciturn.datasets import ad_impressions
 
 GRID = 2.0**-20  # entries are rounded to multiples of it, so that sums of them are exact
 

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tacit import GIGA, L2Ball, Logistic, Privacy, Private, Problem, geometric, pgiga
-from tacit.datasets import Stream, ad_impressions
-from tacit.regret import Optimum, Record, best_in_hindsight, replay, replay_exact
-from tacit.report.plots import learning_curves
+from taciturn import GIGA, L2Ball, Logistic, Privacy, Private, Problem, geometric, pgiga
+from taciturn.datasets import Stream, ad_impressions
+from taciturn.regret import Optimum, Record, best_in_hindsight, replay, replay_exact
+from taciturn.report.plots import learning_curves
 
 EPSILONS, DELTA, CHUNK = (0.1, 1.0, 10.0), 1e-6, 2_000
 SCHEDULE = geometric(1.5, start=1000)

@@ -2,7 +2,7 @@
 
 The paper's synthetic regression in ten dimensions, squared loss with ridge 1 over a ball of radius ½, a release after
 every example, sums by BLT. Regret over ln² T stays bounded if growth is polylogarithmic, and regret over √T then falls;
-beside it stands what `tacit.regret.ftrl_regret_bound` proves for every stream, of which this is far from the worst.
+beside it stands what `taciturn.regret.ftrl_regret_bound` proves for every stream, of which this is far from the worst.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tacit import L2Ball, Privacy, Problem, Squared, pftrl
-from tacit.datasets import linear_regression
-from tacit.regret import best_in_hindsight, ftrl_regret_bound, replay
-from tacit.report.plots import NOT_PRIVATE
+from taciturn import L2Ball, Privacy, Problem, Squared, pftrl
+from taciturn.datasets import linear_regression
+from taciturn.regret import best_in_hindsight, ftrl_regret_bound, replay
+from taciturn.report.plots import NOT_PRIVATE
 
 PROBLEM = Problem(Squared(), L2Ball(0.5), dimension=10, label_bound=1.0, ridge=1.0)
 

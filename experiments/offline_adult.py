@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tacit import (
+from taciturn import (
     Hinge,
     L2Ball,
     Logistic,
@@ -27,7 +27,7 @@ from tacit import (
     output_perturbation,
     pol,
 )
-from tacit.datasets import Stream, adult
+from taciturn.datasets import Stream, adult
 
 RADIUS = 6.0
 Method = Private | ObjectivePerturbation

@@ -13,10 +13,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tacit import L2Ball, Privacy, Problem, Squared, pigd
-from tacit.accounting.paper import parameters_claiming
-from tacit.datasets import linear_regression
-from tacit.regret import best_in_hindsight, igd_regret_bound, noise_regret_bound, pocp_regret_bound, replay
+from taciturn import L2Ball, Privacy, Problem, Squared, pigd
+from taciturn.accounting.paper import parameters_claiming
+from taciturn.datasets import linear_regression
+from taciturn.regret import best_in_hindsight, igd_regret_bound, noise_regret_bound, pocp_regret_bound, replay
 
 
 def average_regret(problem: Problem, privacy: Privacy, horizon: int, seed: int) -> float:

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tacit import (
+from taciturn import (
     EWOO,
     FTL,
     Absolute,
@@ -39,9 +39,9 @@ from tacit import (
     pigd,
     pocp,
 )
-from tacit.datasets import Stream, linear_regression
-from tacit.regret import best_in_hindsight, replay
-from tacit.report.plots import power_laws
+from taciturn.datasets import Stream, linear_regression
+from taciturn.regret import best_in_hindsight, replay
+from taciturn.report.plots import power_laws
 
 STRONG = Problem(Squared(), L2Ball(0.5), dimension=5, label_bound=1.0, ridge=1.0)
 WEAK = Problem(Absolute(), L2Ball(0.5), dimension=5, label_bound=1.0)

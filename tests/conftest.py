@@ -11,11 +11,11 @@ HERE, ROOT = str(Path(__file__).parent), str(Path(__file__).parents[1])
 sys.path += [folder for folder in (HERE, ROOT) if folder not in sys.path]
 
 DATA = Path(__file__).parents[2] / "shared" / "data"  # a folder beside the repository, if there is one
-if DATA.is_dir() and not os.environ.get("TACIT_DATA"):
-    os.environ["TACIT_DATA"] = str(DATA)
+if DATA.is_dir() and not os.environ.get("TACITURN_DATA"):
+    os.environ["TACITURN_DATA"] = str(DATA)
 
-settings.register_profile("tacit", deadline=None, derandomize=True, database=None)
-settings.load_profile("tacit")
+settings.register_profile("taciturn", deadline=None, derandomize=True, database=None)
+settings.load_profile("taciturn")
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +23,13 @@ def data_file():
     """Where a data file lies, by any of its names, as a loader finds it; where there is none, the test is skipped."""
 
     def locate(*names):
-        from tacit.datasets.files import folders
+        from taciturn.datasets.files import folders
 
         for path in (folder / name for folder in folders() for name in names):
             if path.is_file():
                 return path
         return pytest.skip(
-            f"neither TACIT_DATA nor the cache holds {' or '.join(names)}; docs/datasets.md says where it is"
+            f"neither TACITURN_DATA nor the cache holds {' or '.join(names)}; docs/datasets.md says where it is"
         )
 
     return locate

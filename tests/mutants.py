@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "tacit"
+PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "accounting/test_ledger.py",
@@ -30,7 +30,7 @@ SELECTED = (
 )
 """Where privacy is tested within a minute, what needs no compiled code first: of these, the tests marked `privacy`."""
 
-PYTEST = "import sys, pytest, tacit; print(tacit.__file__, flush=True); sys.exit(pytest.main(sys.argv[1:]))"
+PYTEST = "import sys, pytest, taciturn; print(taciturn.__file__, flush=True); sys.exit(pytest.main(sys.argv[1:]))"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Outcome:
 
 def copied(to: Path, mutant: Mutant | None = None) -> Path:
     """A copy of the package, without anything compiled, and with a fault in it."""
-    package = Path(shutil.copytree(PACKAGE, to / "tacit", ignore=shutil.ignore_patterns("__pycache__")))
+    package = Path(shutil.copytree(PACKAGE, to / "taciturn", ignore=shutil.ignore_patterns("__pycache__")))
     if mutant is not None:
         file = package / mutant.file
         file.write_text(mutant.planted(file.read_text(encoding="utf-8")), encoding="utf-8")

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.accounting import ledger as books
-from tacit.contract.contract import Contract, contract_of
-from tacit.contract.model_file import read_model, write_model
-from tacit.contract.rows import Batch, open_rows
-from tacit.learning.durable import locked
-from tacit.learning.folder import Folder
-from tacit.learning.loop import Ending, learn_from
-from tacit.learning.run import Run, begin, resume
-from tacit.plan import Plan
-from tacit.state import read_state
+from taciturn.accounting import ledger as books
+from taciturn.contract.contract import Contract, contract_of
+from taciturn.contract.model_file import read_model, write_model
+from taciturn.contract.rows import Batch, open_rows
+from taciturn.learning.durable import locked
+from taciturn.learning.folder import Folder
+from taciturn.learning.loop import Ending, learn_from
+from taciturn.learning.run import Run, begin, resume
+from taciturn.plan import Plan
+from taciturn.state import read_state
 
 DECLARED = """\
 [privacy]
@@ -49,9 +49,9 @@ def rows_of(count: int, seed: int = 1) -> list[str]:
 def write_case(folder: Path, rows: int, horizon: int | None = None, release: str = "2") -> tuple[Path, Path]:
     """A contract and a CSV file of so many rows."""
     declared = DECLARED.format(horizon=horizon or rows, release=release)
-    (folder / "tacit.toml").write_text(declared.replace("horizon = -1\n", ""))
+    (folder / "taciturn.toml").write_text(declared.replace("horizon = -1\n", ""))
     (folder / "data.csv").write_text("\n".join(["age,town,bought", *rows_of(rows)]) + "\n")
-    return folder / "tacit.toml", folder / "data.csv"
+    return folder / "taciturn.toml", folder / "data.csv"
 
 
 def contract(horizon: int | None, release: int | str = 2) -> Contract:
@@ -69,7 +69,7 @@ def contract(horizon: int | None, release: int | str = 2) -> Contract:
 
 @lru_cache
 def planned(declared: Contract, seed: int | None) -> Plan:
-    """Its plan, as `tacit learn` makes it."""
+    """Its plan, as `taciturn learn` makes it."""
     return declared.plan(on_bad="zero", seed=seed)
 
 
@@ -84,7 +84,7 @@ def batches(declared: Contract, count: int, size: int, seed: int = 1) -> Iterato
 def go(
     place: Path, declared: Contract, rows: Iterator[Batch], *, again: bool = False, seed: int | None = None
 ) -> tuple[Run, Ending]:
-    """What `tacit learn --commit-every 0` does, in this process as in a new one."""
+    """What `taciturn learn --commit-every 0` does, in this process as in a new one."""
     books._BOOKS.clear()
     place.mkdir(exist_ok=True)
     plan = planned(declared, seed)

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tacit import (
+from taciturn import (
     FTL,
     GIGA,
     IGD,
@@ -35,7 +35,7 @@ from tacit import (
     pocp,
     pol,
 )
-from tacit.accounting import paper
+from taciturn.accounting import paper
 
 BUDGET = Privacy(1.0, 1e-6)
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)

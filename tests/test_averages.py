@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import (
+from taciturn import (
     IGD,
     Absolute,
     Box,
@@ -27,9 +27,9 @@ from tacit import (
     geometric,
     pftrl,
 )
-from tacit.averages import average, late_average, late_averages, running_average
-from tacit.datasets import linear_regression
-from tacit.regret import best_in_hindsight, ftrl_regret_bound
+from taciturn.averages import average, late_average, late_averages, running_average
+from taciturn.datasets import linear_regression
+from taciturn.regret import best_in_hindsight, ftrl_regret_bound
 
 BUDGET = Privacy(10.0, 1e-6)
 RNG = np.random.default_rng(3)

@@ -18,7 +18,7 @@ def test_shares_add_up_to_the_command(learn):
     """Commits are what a run takes beyond learning; what is left is said."""
     seconds = {"learning": [1.0], "learning and commits": [3.0]}
     for kind, parsing in (("csv", 4.0), ("parquet", 2.0)):
-        seconds |= {f"tacit learn, {kind}": [10.0], f"start-up, {kind}": [2.0], f"parsing, {kind}": [parsing]}
+        seconds |= {f"taciturn learn, {kind}": [10.0], f"start-up, {kind}": [2.0], f"parsing, {kind}": [parsing]}
     found = learn.shares(seconds)
     assert found["csv"] == pytest.approx(
         {"start-up": 0.2, "parsing": 0.4, "learning": 0.1, "commits": 0.2, "rest": 0.1}
@@ -33,9 +33,9 @@ def test_the_text_form_has_the_same_features(learn):
 
 
 def test_the_peer_is_the_faster_one_and_stands_above(learn):
-    seconds = {"Vowpal Wabbit, plain": [2.0], "Vowpal Wabbit, adaptive": [9.0], "tacit learn, csv": [4.0]}
+    seconds = {"Vowpal Wabbit, plain": [2.0], "Vowpal Wabbit, adaptive": [9.0], "taciturn learn, csv": [4.0]}
     seconds |= {"raw csv, pandas": [1.0], "raw csv, Arrow": [0.5], "parsing, csv": [3.0], "learning and commits": [1.0]}
-    assert learn.RATIOS["Vowpal Wabbit / tacit learn, csv"].of(seconds) == [0.5]
+    assert learn.RATIOS["Vowpal Wabbit / taciturn learn, csv"].of(seconds) == [0.5]
     assert learn.RATIOS["Vowpal Wabbit / (parsing, learning and commits), csv"].of(seconds) == [0.5]
     assert learn.RATIOS["parsing / raw reader, csv"].of(seconds) == [6.0]
 
@@ -51,10 +51,10 @@ def test_time_by_the_clock_is_noted_for_every_turn(learn):
 def test_learn_runs_beside_its_peers(tmp_path):
     """The private model is within 5 points of Vowpal Wabbit's on 54,000 rows; both beat always saying no, 51 %."""
     pytest.importorskip("vowpalwabbit", reason="the extra peers is not installed")
-    if not (Path(os.environ.get("TACIT_DATA") or "nowhere") / "covtype.npz").exists():
-        pytest.skip("the data is not here: set TACIT_DATA")
+    if not (Path(os.environ.get("TACITURN_DATA") or "nowhere") / "covtype.npz").exists():
+        pytest.skip("the data is not here: set TACITURN_DATA")
     report = quick("learn", tmp_path, timeout=900)
     assert report["rows"] == 54_000
     assert min(report["accuracy"].values()) > 0.68
     middle = {name: np.median(each) for name, each in report["seconds"].items()}
-    assert middle["learning"] < middle["learning and commits"] < middle["tacit learn, csv"]
+    assert middle["learning"] < middle["learning and commits"] < middle["taciturn learn, csv"]

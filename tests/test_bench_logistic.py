@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benching import loaded, quick
-from tacit import L2Ball, Logistic, Problem, pigd
-from tacit.averages import late_average
+from taciturn import L2Ball, Logistic, Problem, pigd
+from taciturn.averages import late_average
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +79,13 @@ def test_the_limit_takes_gradient_steps(logistic, task):
     assert np.allclose(found, x, rtol=1e-9)
 
 
-def test_ratios_rise_when_tacit_gets_faster(logistic):
+def test_ratios_rise_when_taciturn_gets_faster(logistic):
     """And the peer is the faster Vowpal Wabbit, of the same turn."""
-    seconds = {"tacit PIGD": [1.0, 2.0], "tacit, PIGD's noise": [0.25, 1.0], "tacit, PIGD's steps": [0.25, 1.0]}
+    seconds = {
+        "taciturn PIGD": [1.0, 2.0],
+        "taciturn, PIGD's noise": [0.25, 1.0],
+        "taciturn, PIGD's steps": [0.25, 1.0],
+    }
     seconds |= {"Vowpal Wabbit, plain": [3.0, 4.0], "Vowpal Wabbit, adaptive": [9.0, 1.0], "limit": [0.5, 0.5]}
     found = {name: logistic.RATIOS[name] for name in logistic.RATIOS if name.endswith(("PIGD", "steps)"))}
     assert found["fastest Vowpal Wabbit / PIGD"].of(seconds) == [3.0, 2.0]
@@ -98,10 +102,13 @@ def test_ratios_name_contenders_and_counts_are_their_rows(logistic, tmp_path):
     assert all(ratio.of(seconds) for ratio in logistic.RATIOS.values())
     counts = {name: one.count for name, one in found.items() if one.count != 400}
     assert counts.pop("scikit-learn, by example") == 4
-    assert counts.pop("tacit's river front, a look at every release") == 4
-    rivers = "tacit's river front", "river", "tacit's river front, predicting first", "river, predicting first"
+    assert counts.pop("taciturn's river front, a look at every release") == 4
+    rivers = "taciturn's river front", "river", "taciturn's river front, predicting first", "river, predicting first"
     assert counts == dict.fromkeys((*rivers, "Vowpal Wabbit, parsed before"), 40)
-    assert {name for name, one in found.items() if one.score is None} == {"tacit, PIGD's noise", "tacit, PIGD's steps"}
+    assert {name for name, one in found.items() if one.score is None} == {
+        "taciturn, PIGD's noise",
+        "taciturn, PIGD's steps",
+    }
 
 
 @pytest.mark.slow
@@ -112,10 +119,10 @@ def test_logistic_runs_beside_its_peers(tmp_path):
     for peer in ("vowpalwabbit", "river", "sklearn"):
         pytest.importorskip(peer, reason="the extra peers is not installed")
     report = quick("logistic", tmp_path)
-    assert {"tacit", "vowpalwabbit", "river", "scikit-learn", "numba"} <= set(report["versions"])
+    assert {"taciturn", "vowpalwabbit", "river", "scikit-learn", "numba"} <= set(report["versions"])
     accuracy = report["accuracy"]
-    good = ("tacit FTRL", "tacit's scikit-learn front", "Vowpal Wabbit, plain", "river", "limit")
+    good = ("taciturn FTRL", "taciturn's scikit-learn front", "Vowpal Wabbit, plain", "river", "limit")
     assert all(accuracy[name] > 0.8 for name in good)
-    assert accuracy["tacit PIGD, late average"] > 0.7
+    assert accuracy["taciturn PIGD, late average"] > 0.7
     assert report["ratios"]["river / PIGD"]["median"] > 3.0
     assert report["ratios"]["PIGD / (its noise + its steps)"]["median"] < 10.0

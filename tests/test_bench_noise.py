@@ -1,4 +1,4 @@
-"""`benchmarks/noise.py` counts what it draws, and compares tacit with the fastest form of each peer."""
+"""`benchmarks/noise.py` counts what it draws, and compares taciturn with the fastest form of each peer."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def turns(noise):
 
 
 SECONDS = {
-    "tacit, secret integers": [1.0, 2.0],
+    "taciturn, secret integers": [1.0, 2.0],
     "NumPy, SFC64": [2.0, 3.0],
     "NumPy in single precision": [1.0, 2.0],
     "OpenDP, integers": [500.0, 800.0],
@@ -30,14 +30,14 @@ SECONDS = {
 
 
 def test_noise_is_compared_turn_by_turn_with_the_fastest_form_of_a_peer(noise, turns):
-    """A peer's time over tacit's: the larger, the faster is tacit; of one form, whichever has the least median."""
+    """A peer's time over taciturn's: the larger, the faster is taciturn; of several forms, the least median."""
     found = turns.Turns(SECONDS).ratios(noise.WANTED)
     assert {name: ratio["each"] for name, ratio in found.items()} == {
-        "NumPy's time / tacit's": [2.0, 1.5],
-        "NumPy's time, single / tacit's": [1.0, 1.0],
-        "OpenDP's time / tacit's": [500.0, 400.0],
-        "jax-privacy's time / tacit's": [3.0, 1.5],
-        "diffprivlib's time / tacit's": [60.0, 30.0],
+        "NumPy's time / taciturn's": [2.0, 1.5],
+        "NumPy's time, single / taciturn's": [1.0, 1.0],
+        "OpenDP's time / taciturn's": [500.0, 400.0],
+        "jax-privacy's time / taciturn's": [3.0, 1.5],
+        "diffprivlib's time / taciturn's": [60.0, 30.0],
     }
     assert [ratio["met"] for ratio in found.values()] == [True, None, False, None, None]
 
@@ -56,7 +56,7 @@ class Silent:
 
 
 def test_contenders_count_the_values_they_draw(noise, monkeypatch):
-    """tacit's and NumPy's portions, OpenDP's vectors, and what is ordered of diffprivlib."""
+    """taciturn's and NumPy's portions, OpenDP's vectors, and what is ordered of diffprivlib."""
     drawn, vectors, apart = [], [], Silent()
     monkeypatch.setattr(noise, "AT_ONCE", 1000)
     monkeypatch.setattr(noise, "lattice_normal", lambda scale, shape: drawn.append(shape))
@@ -66,7 +66,7 @@ def test_contenders_count_the_values_they_draw(noise, monkeypatch):
     for one in everyone.values():
         one.work()
     assert drawn == [(1000,)] * 6
-    assert (everyone["tacit, secret integers"].count, everyone["NumPy, SFC64"].count) == (3000, 3000)
+    assert (everyone["taciturn, secret integers"].count, everyone["NumPy, SFC64"].count) == (3000, 3000)
     assert [everyone["jax-privacy, single"].count, everyone["OpenDP, integers"].count] == [3000, *vectors]
     counts = [everyone[f"diffprivlib, {kind}"].count for kind in ("doubles", "integers")]
     assert apart.ordered == list(zip(["gaussian", "discrete_gaussian"], counts, strict=True))
@@ -92,6 +92,6 @@ def test_noise_runs_beside_its_peers(tmp_path):
     if not (FOLDER.parent / ".venv-diffprivlib").exists():
         pytest.skip("`make bench` installs diffprivlib")
     ratios = quick("noise", tmp_path)["ratios"]
-    assert ratios["OpenDP's time / tacit's"]["median"] > 100.0
-    assert ratios["diffprivlib's time / tacit's"]["median"] > 100.0
-    assert ratios["NumPy's time / tacit's"]["median"] > 0.5
+    assert ratios["OpenDP's time / taciturn's"]["median"] > 100.0
+    assert ratios["diffprivlib's time / taciturn's"]["median"] > 100.0
+    assert ratios["NumPy's time / taciturn's"]["median"] > 0.5

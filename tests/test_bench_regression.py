@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benching import loaded, quick
-from tacit import L2Ball, Problem, Squared, geometric, pqftl
+from taciturn import L2Ball, Problem, Squared, geometric, pqftl
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_peers_solve_where_pqftl_releases(regression, n):
 
 def test_ratios_rise_when_pqftl_gets_faster(regression):
     ratio = regression.wanted()["NumPy leader / PQFTL, d=90"]
-    assert ratio.of({"NumPy leader, d=90": [1.0, 3.0], "tacit PQFTL, d=90": [2.0, 1.0]}) == [0.5, 3.0]
+    assert ratio.of({"NumPy leader, d=90": [1.0, 3.0], "taciturn PQFTL, d=90": [2.0, 1.0]}) == [0.5, 3.0]
     assert ratio.met([0.46])
     assert not ratio.met([0.44])
 
@@ -60,7 +60,7 @@ def test_ratios_name_contenders_and_counts_are_their_rows(regression):
     counts = {name: one.count for name, one in found.items() if one.count != 200}
     assert {counts.pop(f"river, d={d}") for d in (10, 90)} == {40}
     assert {counts.pop(f"scikit-learn SGD, d={d}") for d in (10, 90)} == {4}
-    assert set(counts) == {f"{who}, d=90, geometric" for who in ("tacit PQFTL", "NumPy sums", "scikit-learn Ridge")}
+    assert set(counts) == {f"{who}, d=90, geometric" for who in ("taciturn PQFTL", "NumPy sums", "scikit-learn Ridge")}
     assert set(counts.values()) == {1_030}
     assert all(one.score is not None for one in found.values())
 
@@ -73,7 +73,7 @@ def test_regression_runs_beside_its_peers(tmp_path):
     report = quick("regression", tmp_path)
     errors = report["squared error"]
     assert all(errors[f"NumPy leader, d={d}"] < 0.012 for d in (10, 90))
-    assert errors["tacit PQFTL, d=10"] < 0.06
-    assert errors["tacit PQFTL, d=90, geometric"] < 0.12
+    assert errors["taciturn PQFTL, d=10"] < 0.06
+    assert errors["taciturn PQFTL, d=90, geometric"] < 0.12
     assert report["ratios"]["NumPy leader / PQFTL, d=10"]["median"] > 1.0
     assert report["ratios"]["NumPy leader / PQFTL, d=90"]["median"] > 0.1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benching import loaded, quick
-from tacit import BLT
+from taciturn import BLT
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ WITHIN = 5.5 / math.sqrt(2.0 * 400)  # a correct sum of 400 entries leaves it on
 def test_ratios_are_to_the_fastest_form_at_the_same_size(noise):
     """Values a row that begin alike are not mixed up."""
     seconds = {
-        "tacit, d=54": [1.0],
+        "taciturn, d=54": [1.0],
         "jax-privacy, d=54, scanned": [4.0],
         "jax-privacy, d=54, by steps": [9.0],
         "jax-privacy, d=540, scanned": [2.0],
@@ -40,19 +40,19 @@ def test_runs_fill_the_steps(noise):
     assert all(each.steps % each.run == 0 for each in (*noise.FULL, *noise.QUICK))
 
 
-def test_tacit_makes_the_noise_that_it_promises(noise, small):
+def test_taciturn_makes_the_noise_that_it_promises(noise, small):
     """All of it, in portions; a sum of deviations twice as large, or of a step too few, would be seen."""
-    one = noise.tacit(small)
+    one = noise.taciturn(small)
     last = one.work()
     assert (one.count, last.shape) == (48, (400,))
     assert abs(one.score(last) - 1.0) < WITHIN
     assert abs(one.score(2.0 * last) - 1.0) > WITHIN
 
 
-def test_tacit_is_charged_for_the_strategy_that_is_compared(noise, small):
+def test_taciturn_is_charged_for_the_strategy_that_is_compared(noise, small):
     """The promise is what `fits` adds up at mu = 1, over the budget's mu, and a little for the lattice."""
-    fit = noise.by_tacit(small.steps, noise.BUFFERS, "max")
-    promised = 1.0 / noise.tacit(small).score(np.ones(400))
+    fit = noise.by_taciturn(small.steps, noise.BUFFERS, "max")
+    promised = 1.0 / noise.taciturn(small).score(np.ones(400))
     expected = noise.deviation(fit, small.steps, "max") / noise.BUDGET.mu
     assert promised == pytest.approx(expected, rel=1e-4)
     assert promised >= expected * (1.0 - 1e-9)
@@ -61,7 +61,7 @@ def test_tacit_is_charged_for_the_strategy_that_is_compared(noise, small):
 
 def test_a_column_is_the_noise_at_mu_one(noise):
     """`deviation` is the column's length times the last row's, which `errors` knows."""
-    fit = noise.by_tacit(60, 3, "max")
+    fit = noise.by_taciturn(60, 3, "max")
     coder = BLT(3).coder(60)
     assert noise.column(fit, 60) == pytest.approx(coder.column, rel=1e-9)
     assert noise.column(fit, 60) * float(coder.error(60)) == pytest.approx(noise.deviation(fit, 60, "max"), rel=1e-9)
@@ -71,7 +71,7 @@ def test_a_column_is_the_noise_at_mu_one(noise):
 def test_jax_privacy_makes_the_noise_that_it_promises(noise, small):
     """In each of its forms, from any strategy."""
     pytest.importorskip("jax_privacy", reason="the extra peers is not installed")
-    fit = noise.by_tacit(small.steps, noise.BUFFERS, "max")
+    fit = noise.by_taciturn(small.steps, noise.BUFFERS, "max")
     everyone = small.contenders(fit)
     assert list(everyone)[1:] == [f"jax-privacy, d=400, {form}" for form in ("by steps", "scanned", "drawn at once")]
     for name, one in everyone.items():
@@ -87,5 +87,5 @@ def test_running_noise_runs_beside_jax_privacy(tmp_path):
     for name, ratio in report["shown / promised"].items():
         assert abs(ratio - 1.0) < 6.0 / math.sqrt(2.0 * (54 if "d=54" in name else 4185)), name
     for errors in report["deviation of the last sum at mu = 1"].values():
-        assert errors["tacit"] < 1.001 * errors["jax-privacy"]
+        assert errors["taciturn"] < 1.001 * errors["jax-privacy"]
     assert all(ratio["median"] > 0.5 for ratio in report["ratios"].values())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benching import loaded, quick
-from tacit import BLT
+from taciturn import BLT
 
 
 @pytest.fixture(scope="module")
@@ -16,13 +16,13 @@ def fits():
 def test_deviation_is_what_the_library_prints(fits, n):
     """The sum term by term, against the closed forms behind `errors`."""
     for aim in ("max", "mean"):
-        found, errors = fits.deviation(fits.by_tacit(n, 3, aim), n, aim), BLT(3, aim).errors(n)
+        found, errors = fits.deviation(fits.by_taciturn(n, 3, aim), n, aim), BLT(3, aim).errors(n)
         assert found == pytest.approx(errors[-1] if aim == "max" else np.sqrt(np.mean(errors**2)), rel=1e-9)
 
 
 def test_deviation_is_that_of_the_matrices(fits):
     """Against `max_j ‖C e_j‖·‖row of B‖` of dense matrices."""
-    fit = fits.by_tacit(60, 3, "mean")
+    fit = fits.by_taciturn(60, 3, "mean")
     c = np.append(1.0, (fit.weights * fit.decays ** np.arange(59)[:, None]).sum(axis=1))
     C = np.array([[c[i - j] if i >= j else 0.0 for j in range(60)] for i in range(60)])
     rows = np.square(np.tri(60) @ np.linalg.inv(C)).sum(axis=1)

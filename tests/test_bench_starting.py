@@ -14,9 +14,9 @@ def starting():
 
 def test_limits_are_by_the_clock_and_of_the_median(starting):
     slow, fast = starting.Spent(0.6, 0.1), starting.Spent(0.4, 0.9)
-    limits = starting.judged({"import tacit": [slow, fast, fast], "tacit --help": [slow, slow, fast]})
-    assert limits["import tacit"] == {"median": 0.4, "wanted": "< 0.5", "met": True}
-    assert not limits["tacit --help"]["met"]
+    limits = starting.judged({"import taciturn": [slow, fast, fast], "taciturn --help": [slow, slow, fast]})
+    assert limits["import taciturn"] == {"median": 0.4, "wanted": "< 0.5", "met": True}
+    assert not limits["taciturn --help"]["met"]
     assert "pigd, later" not in limits  # not measured, not judged
 
 
@@ -66,4 +66,4 @@ def test_a_process_may_keep_its_bytecode(starting, tmp_path, monkeypatch):
 def test_starting_runs(tmp_path):
     report = quick("starting", tmp_path, timeout=900)
     used = {name: min(each) for name, each in report["seconds of the processor"].items()}
-    assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import tacit"] > 0.0
+    assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import taciturn"] > 0.0

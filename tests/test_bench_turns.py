@@ -67,12 +67,12 @@ def test_a_rate_is_one_over_the_time_of_a_value(turns):
 
 def test_records_keep_the_tables_that_are_shown(turns, tmp_path, capsys):
     table = Table("who", "µs", title="times")
-    table.add_row("tacit", "0.5")
+    table.add_row("taciturn", "0.5")
     chosen = Namespace(json=True, quick=True, out=tmp_path)
     turns.save("some", {"unit": "s"}, chosen, QUIET, table, "words")
     record = json.loads(capsys.readouterr().out)
     assert record == json.loads((tmp_path / "some.json").read_text())
-    assert record["tables"] == [{"title": "times", "columns": ["who", "µs"], "rows": [["tacit", "0.5"]]}]
+    assert record["tables"] == [{"title": "times", "columns": ["who", "µs"], "rows": [["taciturn", "0.5"]]}]
 
 
 def test_benchmarks_that_make_runs_are_those_there_are():

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("sklearn", reason="the extra sklearn is not installed")
 
 from benching import loaded, quick
-from tacit.datasets import ad_impressions
-from tacit.datasets.splitting import split
+from taciturn.datasets import ad_impressions
+from taciturn.datasets.splitting import split
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,8 @@ def test_it_runs_beside_diffprivlib(tmp_path, utility):
     """
     if not utility.Apart.__init__.__defaults__[0].exists():
         pytest.skip("diffprivlib's environment is not there")
-    if "TACIT_DATA" not in os.environ:
-        pytest.skip("Adult and Covertype are looked for in the folder TACIT_DATA")
+    if "TACITURN_DATA" not in os.environ:
+        pytest.skip("Adult and Covertype are looked for in the folder TACITURN_DATA")
     report = quick("utility", tmp_path)
     assert 30 <= len(report["rows"]) <= 36  # five or six fits each: one of ours may be the best itself
     judged = {(row["data"], row["epsilon"]): row for row in report["rows"] if row["met"] is not None}

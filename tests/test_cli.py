@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tacit import Privacy, __version__
-from tacit.accounting import errata, paper
-from tacit.cli import app
-from tacit.experiments import REGISTRY, experiment, regret_table, runs
-from tacit.report.tables import errata_table
+from taciturn import Privacy, __version__
+from taciturn.accounting import errata, paper
+from taciturn.cli import app
+from taciturn.experiments import REGISTRY, experiment, regret_table, runs
+from taciturn.report.tables import errata_table
 
 
 def run(*arguments):
@@ -42,7 +42,7 @@ def test_privacy_sets_the_paper_beside_the_exact_noise():
 def test_privacy_for_people_names_both():
     """The table has our row and the paper's two."""
     text = run("privacy", "--epsilon", "1", "--delta", "1e-6", "--releases", "1000").stdout
-    assert "tacit, exactly" in text
+    assert "taciturn, exactly" in text
     assert "0.236704" in text
     assert "the paper" in text
 
@@ -57,7 +57,7 @@ def test_privacy_for_people_names_both():
 )
 def test_bad_budgets_are_one_sentence_and_exit_2(arguments, words):
     """Through the real entry point: no traceback, exit status 2."""
-    code = "from tacit.cli import main; main()"
+    code = "from taciturn.cli import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "privacy", *arguments], capture_output=True, text=True, check=False
     )
@@ -68,7 +68,7 @@ def test_bad_budgets_are_one_sentence_and_exit_2(arguments, words):
 
 def test_version_and_help():
     """--version prints it; --help names the commands."""
-    assert run("--version").stdout.strip() == f"tacit {__version__}"
+    assert run("--version").stdout.strip() == f"taciturn {__version__}"
     assert "privacy" in run("--help").stdout
     assert "errata" in run("--help").stdout
 
@@ -153,13 +153,13 @@ def test_reproduce_names_its_experiments_and_refuses_no_seeds(tmp_path):
 
 def test_help_needs_nothing_heavy():
     """Neither NumPy nor SciPy nor Numba is loaded to print it."""
-    code = "import sys, tacit.cli; print(sorted({'numpy', 'scipy', 'numba', 'matplotlib'} & set(sys.modules)))"
+    code = "import sys, taciturn.cli; print(sorted({'numpy', 'scipy', 'numba', 'matplotlib'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 CRASHES = """
 import sys
-from tacit import audit, cli
+from taciturn import audit, cli
 def crash(*_, **__):
     raise ZeroDivisionError("no such\\nthing")
 audit.audit = crash
@@ -175,10 +175,10 @@ def test_a_crash_is_one_sentence_and_exit_3():
             capture_output=True,
             text=True,
             check=False,
-            env=os.environ | {"TACIT_DEBUG": debug},
+            env=os.environ | {"TACITURN_DEBUG": debug},
         )
         assert (done.returncode, done.stdout) == (3, "")
-        assert done.stderr.splitlines()[-1].startswith("tacit: this went wrong: ZeroDivisionError no such thing.")
+        assert done.stderr.splitlines()[-1].startswith("taciturn: this went wrong: ZeroDivisionError no such thing.")
         assert ("Traceback" in done.stderr) == bool(debug)
 
 
@@ -189,7 +189,7 @@ def test_a_broken_pipe_is_no_verdict(arguments):
     """Nobody reads: exit status 3, whether that is noticed by typer, by rich, or at the end."""
     read, write = os.pipe()
     os.close(read)
-    code = "from tacit.cli import main; main()"
+    code = "from taciturn.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (3, b"")

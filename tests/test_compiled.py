@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernels.streams import ALL, BUDGET, PAIRS, ROWS, private, problem, stream
-from tacit import (
+from taciturn import (
     EWOO,
     FTL,
     Box,
@@ -31,7 +31,7 @@ from tacit import (
     pol,
     pqftl,
 )
-from tacit.passes import Definition
+from taciturn.passes import Definition
 
 VERBS = ("absorb", "hand_over", "decide", "encode", "decode")
 BY_THE_DEFINITION = [name for name in ALL if "simplex" in name and "qftl" not in name]

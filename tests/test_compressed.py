@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernels.agree import assert_agree, assert_passes_agree
 from kernels.streams import BUDGET, ENTRY, ROWS, SCHEDULES, STRATEGIES, TAIL, private, problem, stream
 from kernels.untidy import holed, untidy
-from tacit import (
+from taciturn import (
     BLT,
     FTRL,
     GIGA,
@@ -34,7 +34,7 @@ from tacit import (
     core,
     every,
 )
-from tacit.problem.sources import SparseRows
+from taciturn.problem.sources import SparseRows
 
 OTHERS = ("simplex", " of ", "ftl", "on whole losses", "softmax", "one hot", "far")
 """In the names of iterates without a loop over compressed rows: sets without number or 0, means, leaders, classes."""

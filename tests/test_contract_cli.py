@@ -1,4 +1,4 @@
-"""`tacit init`, `check` and `predict`, from a header to predictions; each in one sentence where it refuses."""
+"""`taciturn init`, `check` and `predict`, from a header to predictions; each in one sentence where it refuses."""
 
 import json
 import os
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tacit.cli import app
-from tacit.contract.contract import read_contract
-from tacit.contract.model_file import write_model
-from tacit.contract.rows import open_rows
-from tacit.errors import InvalidInput
-from tacit.estimators.stream import Stream
+from taciturn.cli import app
+from taciturn.contract.contract import read_contract
+from taciturn.contract.model_file import write_model
+from taciturn.contract.rows import open_rows
+from taciturn.errors import InvalidInput
+from taciturn.estimators.stream import Stream
 
 STATED = [
     *["--target", "bought", "--classes", "no,yes", "--epsilon", "2", "--horizon", "40"],
@@ -28,9 +28,9 @@ def run(*arguments, **options):
     return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "120"}, **options)
 
 
-def tacit(*arguments, **options):
+def taciturn(*arguments, **options):
     """Through the real entry point."""
-    code = "from tacit.cli import main; main()"
+    code = "from taciturn.cli import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, **options
     )
@@ -42,7 +42,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sales.csv").write_text("\n".join(["age,town,ip,note,bought", *ROWS, ""]))
     assert run("init", "sales.csv", *STATED).exit_code == 0
-    made = read_contract("tacit.toml")
+    made = read_contract("taciturn.toml")
     stream = Stream(made.plan(seed=1))
     for batch in open_rows(made, "sales.csv"):
         stream.learn(batch.X, batch.y)
@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_what_is_stated_makes_a_whole_contract(folder):
-    made = read_contract("tacit.toml")
+    made = read_contract("taciturn.toml")
     assert (made.epsilon, made.horizon, made.target.names) == (2.0, 40, ("no", "yes"))
     assert made.feature_names == ("age", "town=Oslo", "town=Rome", "ip#0", "ip#1", "ip#2", "ip#3")
 
@@ -60,14 +60,14 @@ def test_init_reads_no_row(tmp_path, monkeypatch):
     """Only the header is ever written to the pipe, and the command ends."""
     monkeypatch.chdir(tmp_path)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tacit", "init", "-", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "taciturn", "init", "-", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with process:
         process.stdin.write(b"age,bought\n")
         process.stdin.flush()
         answer = json.loads(process.stdout.read())
     assert answer == {
-        "written": "tacit.toml",
+        "written": "taciturn.toml",
         "open": ["privacy.epsilon", "target.column", "target.classes", "columns.age", "columns.bought"],
     }
 
@@ -76,21 +76,21 @@ def test_an_open_contract_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sales.csv").write_text("Elevation,bought\n")
     done = run("init", "sales.csv", "--target", "bought", "--positive", "yes", "--epsilon", "1")
-    assert 'Fill in what is "?" (columns.Elevation), then: tacit check tacit.toml' in done.stdout
-    done = tacit("check", "tacit.toml")
+    assert 'Fill in what is "?" (columns.Elevation), then: taciturn check taciturn.toml' in done.stdout
+    done = taciturn("check", "taciturn.toml")
     assert (done.returncode, done.stdout) == (2, "")
     assert "state the range of Elevation" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_init_overwrites_nothing_unless_it_is_told_to(folder):
-    before = (folder / "tacit.toml").read_text()
+    before = (folder / "taciturn.toml").read_text()
     done = run("init", "sales.csv")
     assert isinstance(done.exception, InvalidInput)
     assert "say --force" in str(done.exception)
-    assert (folder / "tacit.toml").read_text() == before
+    assert (folder / "taciturn.toml").read_text() == before
     assert run("init", "sales.csv", "--force").exit_code == 0
-    assert (folder / "tacit.toml").read_text() != before
+    assert (folder / "taciturn.toml").read_text() != before
 
 
 def test_init_takes_names_where_there_is_no_header(folder):
@@ -108,7 +108,7 @@ def test_init_asks_at_a_terminal(tmp_path):
         ours, theirs = pty.openpty()
         os.write(ours, answers)
         done = subprocess.run(
-            [sys.executable, "-m", "tacit", "init", "sales.csv", *arguments],
+            [sys.executable, "-m", "taciturn", "init", "sales.csv", *arguments],
             stdin=theirs,
             capture_output=True,
             text=True,
@@ -119,11 +119,11 @@ def test_init_asks_at_a_terminal(tmp_path):
         os.close(ours)
         os.close(theirs)
         assert ("epsilon, the total budget" in done.stderr) == bool(answers)
-    assert read_contract(tmp_path / "tacit.toml").feature_names == ("age",)
+    assert read_contract(tmp_path / "taciturn.toml").feature_names == ("age",)
 
 
 def test_check_explains_the_guarantee_for_people(folder):
-    text = " ".join(run("check", "tacit.toml").stdout.split())
+    text = " ".join(run("check", "taciturn.toml").stdout.split())
     for words in (
         "(2, 1e-06)-differentially private",
         "Whoever sees every model that is published, knows all rows but one, and must say of that one",
@@ -146,8 +146,8 @@ def test_check_warns_where_nothing_can_be_learnt(folder):
 
 
 def test_check_for_machines(folder):
-    answer = json.loads(run("check", "tacit.toml", "--json").stdout)
-    made = read_contract("tacit.toml")
+    answer = json.loads(run("check", "taciturn.toml", "--json").stdout)
+    made = read_contract("taciturn.toml")
     assert answer["digest"] == made.digest
     assert answer["plan"] == json.loads(json.dumps(made.plan().as_data()))
     assert [c["features"] for c in answer["columns"]] == [1, 2, 4, 0]
@@ -155,7 +155,7 @@ def test_check_for_machines(folder):
 
 
 def test_names_that_look_like_markup_are_shown(folder):
-    text = (folder / "tacit.toml").read_text().replace("age =", '"[red]age" =')
+    text = (folder / "taciturn.toml").read_text().replace("age =", '"[red]age" =')
     (folder / "markup.toml").write_text(text)
     assert "[red]age" in run("check", "markup.toml").stdout
 
@@ -166,7 +166,7 @@ def test_predictions_of_a_file_a_pipe_and_for_machines_agree(folder):
     assert (done.exit_code, done.stdout) == (0, "")
     head, *lines = (folder / "p.csv").read_text().splitlines()
     assert (head, len(lines), set(lines) <= {"no", "yes"}) == ("prediction", 40, True)
-    made = read_contract("tacit.toml")
+    made = read_contract("taciturn.toml")
     [batch] = open_rows(made, "sales.csv", labelled=False)
     stream = Stream(made.plan(seed=1))
     [labelled] = open_rows(made, "sales.csv")
@@ -174,7 +174,7 @@ def test_predictions_of_a_file_a_pipe_and_for_machines_agree(folder):
     scores = stream.plan.private.problem.predict(stream.model, batch.X)
     assert lines == made.decode_predictions(scores).tolist()
     unlabelled = "\n".join(["age,town,ip", *(",".join(row.split(",")[:3]) for row in ROWS)])
-    piped = tacit("predict", "model.json", "-", input=unlabelled)
+    piped = taciturn("predict", "model.json", "-", input=unlabelled)
     assert piped.stdout.splitlines() == [head, *lines]
     machines = run("predict", "model.json", "sales.csv", "--json", "--proba").stdout.splitlines()
     assert [json.loads(line)["prediction"] for line in machines] == lines
@@ -186,7 +186,7 @@ def test_predictions_of_a_file_a_pipe_and_for_machines_agree(folder):
 
 def test_a_bad_row_stops_and_leaves_no_half_file_or_is_left_blank(folder):
     (folder / "bad.csv").write_text("age,town,ip\n1,Oslo,a\nold,Rome,b\n2,Oslo,a\n")
-    done = tacit("predict", "model.json", "bad.csv", "--out", "p.csv")
+    done = taciturn("predict", "model.json", "bad.csv", "--out", "p.csv")
     assert done.returncode == 2
     assert "line 3: age is 'old', which is not a number" in done.stderr
     assert "--bad-rows blank" in done.stderr
@@ -209,14 +209,14 @@ def test_the_draft_is_toml_that_explains_itself(folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["init", "sales.csv", "--out", "nowhere/tacit.toml"], "nowhere/tacit.toml: No such file or directory."),
-        (["learn", "tacit.toml", "sales.csv", "--out", "sales.csv"], "sales.csv: File exists."),
-        (["lern", "tacit.toml"], "Did you mean 'learn'? Try tacit --help."),
+        (["init", "sales.csv", "--out", "nowhere/taciturn.toml"], "nowhere/taciturn.toml: No such file or directory."),
+        (["learn", "taciturn.toml", "sales.csv", "--out", "sales.csv"], "sales.csv: File exists."),
+        (["lern", "taciturn.toml"], "Did you mean 'learn'? Try taciturn --help."),
         (["init", "-", "--columns", "age,age", "--force"], "two columns have the name 'age'. Give each its own."),
     ],
 )
 def test_places_and_names_that_cannot_be_are_refused_in_one_line(folder, arguments, words):
-    done = tacit(*arguments, stdin=subprocess.DEVNULL)
+    done = taciturn(*arguments, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert words in done.stderr
 
@@ -239,9 +239,9 @@ def test_a_first_row_is_not_taken_for_names_into_a_public_file(folder):
     ],
 )
 def test_a_contract_says_how_often_a_guess_is_right(folder, epsilon, neighbours, words):
-    text = (folder / "tacit.toml").read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}")
-    (folder / "tacit.toml").write_text(text.replace('"replace"', f'"{neighbours}"'))
-    assert words in json.loads(run("check", "tacit.toml", "--json").stdout)["in_plain_words"]
+    text = (folder / "taciturn.toml").read_text().replace("epsilon = 2.0", f"epsilon = {epsilon}")
+    (folder / "taciturn.toml").write_text(text.replace('"replace"', f'"{neighbours}"'))
+    assert words in json.loads(run("check", "taciturn.toml", "--json").stdout)["in_plain_words"]
 
 
 @pytest.mark.parametrize("positive", ["rest", "rest,sun"])
@@ -253,7 +253,7 @@ def test_a_label_may_have_the_name_of_the_other_values(tmp_path, monkeypatch, po
     (tmp_path / "days.csv").write_text("\n".join(["age,day", *rows, ""]))
     aim = ["--target", "day", "--positive", positive, "--range", "age=0:100"]
     assert run("init", "days.csv", *aim, "--epsilon", "4", "--horizon", "3000").exit_code == 0
-    assert run("learn", "tacit.toml", "days.csv", "--out", "run", "--seed", "1").exit_code == 0
+    assert run("learn", "taciturn.toml", "days.csv", "--out", "run", "--seed", "1").exit_code == 0
     (tmp_path / "new.csv").write_text("age\n0\n100\n")
     other, one = {"rest": ("not rest", "rest"), "rest,sun": ("neither rest nor sun", "rest or sun")}[positive]
     done = run("predict", "run/model.json", "new.csv", "--proba")
@@ -273,7 +273,7 @@ def test_a_file_name_stays_in_its_comment(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text("age,bought\n")
     assert run("init", name, "--json").exit_code == 0
-    data = tomllib.loads((tmp_path / "tacit.toml").read_text(encoding="utf-8"))
+    data = tomllib.loads((tmp_path / "taciturn.toml").read_text(encoding="utf-8"))
     assert data == {
         "privacy": {"epsilon": "?", "delta": 1e-6, "neighbours": "replace"},
         "target": {"column": "?", "classes": "?"},
@@ -288,4 +288,4 @@ def test_a_name_that_is_no_unicode_is_rejected(tmp_path, monkeypatch):
     done = run("init", "rows.jsonl", "--columns", "age,\udcff")
     assert isinstance(done.exception, InvalidInput)
     assert "is no valid Unicode" in str(done.exception)
-    assert not (tmp_path / "tacit.toml").exists()
+    assert not (tmp_path / "taciturn.toml").exists()

@@ -8,12 +8,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit import Anytime, Certificate, Exponential, Gaussian
-from tacit.checks.hiding import Hiding
-from tacit.checks.mechanisms import costs_only_rise_to_the_budget, encode_and_decode_keep_the_protocol
-from tacit.checks.noise import releases_share_no_noise, secret_noise_is_fresh, seeded_noise_does_not_depend_on_the_cut
-from tacit.checks.trial import MECHANISMS
-from tacit.contracts import misfit
+from taciturn import Anytime, Certificate, Exponential, Gaussian
+from taciturn.checks.hiding import Hiding
+from taciturn.checks.mechanisms import costs_only_rise_to_the_budget, encode_and_decode_keep_the_protocol
+from taciturn.checks.noise import (
+    releases_share_no_noise,
+    secret_noise_is_fresh,
+    seeded_noise_does_not_depend_on_the_cut,
+)
+from taciturn.checks.trial import MECHANISMS
+from taciturn.contracts import misfit
 from zoo import LEARNERS
 
 ENDLESS = {"l2/tail": Gaussian(), "range/tail": Exponential(), "l2/entry": Anytime()}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interrupting import At, every_step, on_alarm
-from tacit import (
+from taciturn import (
     IGD,
     BudgetExhausted,
     Certificate,
@@ -35,9 +35,9 @@ from tacit import (
     pgiga,
     pigd,
 )
-from tacit.accounting import ledger as books
-from tacit.learners.together import InOneLoop
-from tacit.passes import Definition
+from taciturn.accounting import ledger as books
+from taciturn.learners.together import InOneLoop
+from taciturn.passes import Definition
 
 HORIZON = 40
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, intercept=0.5, ridge=0.1)

@@ -77,15 +77,15 @@ def test_readme_is_short():
 
 
 def test_every_public_name_has_an_example():
-    import tacit
+    import taciturn
 
-    public = [name for name in tacit.__all__ if not name.startswith("__")]
-    bare = [name for name in public if ">>> " not in (getattr(tacit, name).__doc__ or "")]
+    public = [name for name in taciturn.__all__ if not name.startswith("__")]
+    bare = [name for name in public if ">>> " not in (getattr(taciturn, name).__doc__ or "")]
     assert public
     assert bare == []
 
 
-@pytest.mark.parametrize("name", ["tacit.audit", "tacit.checks", "tacit.regret", "tacit.datasets"])
+@pytest.mark.parametrize("name", ["taciturn.audit", "taciturn.checks", "taciturn.regret", "taciturn.datasets"])
 def test_every_function_of_a_public_module_has_an_example(name):
     """The functions that are reached by their module's name."""
     module = importlib.import_module(name)
@@ -96,23 +96,23 @@ def test_every_function_of_a_public_module_has_an_example(name):
 
 def test_every_public_name_can_be_read_without_running_anything():
     """Type checkers and the reference see what is imported and listed, not what is lazy."""
-    import tacit
+    import taciturn
 
-    package = ROOT / "src" / "tacit"
+    package = ROOT / "src" / "taciturn"
     stub = package / "__init__.pyi"
     source = (stub if stub.exists() else package / "__init__.py").read_text(encoding="utf-8")
-    public = {name for name in tacit.__all__ if not name.startswith("__")}
+    public = {name for name in taciturn.__all__ if not name.startswith("__")}
     assert public - readable(source) == set()
 
 
 def test_every_public_name_has_one_place_in_the_reference():
-    """Those of `tacit`, and its public modules."""
-    import tacit
+    """Those of `taciturn`, and its public modules."""
+    import taciturn
 
     pages = [*(ROOT / "docs" / "reference").glob("*.md")]
     listed = sorted(name for page in pages for name in REFERRED.findall(page.read_text(encoding="utf-8")))
     assert sorted(set(listed)) == listed
-    public = {f"tacit.{name}" for name in (*tacit.__all__, *tacit._MODULES) if not name.startswith("__")}
+    public = {f"taciturn.{name}" for name in (*taciturn.__all__, *taciturn._MODULES) if not name.startswith("__")}
     assert public - set(listed) == set()
 
 
@@ -155,8 +155,8 @@ def test_what_a_block_prints_must_be_what_stands_under_it():
 
 
 def test_a_missing_file_is_named_unless_open():
-    page = "see src/tacit/nowhere.py\n| x | `src/tacit/later.py` | open |\n"
-    assert missing(page) == ["src/tacit/nowhere.py"]
+    page = "see src/taciturn/nowhere.py\n| x | `src/taciturn/later.py` | open |\n"
+    assert missing(page) == ["src/taciturn/nowhere.py"]
 
 
 def test_a_lazy_name_is_not_readable():
@@ -167,8 +167,8 @@ def test_a_lazy_name_is_not_readable():
 
 def test_every_experiment_is_on_the_page_of_the_evidence():
     """With what it shows; and the map of the paper says where it is."""
-    from tacit.experiments import REGISTRY
+    from taciturn.experiments import REGISTRY
 
     page, paper_map = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("evidence.md", "paper_map.md"))
     assert [name for name in REGISTRY if f"\n| `{name}` |" not in page] == []
-    assert [name for name in REGISTRY if f"`tacit reproduce {name}`" not in paper_map] == []
+    assert [name for name in REGISTRY if f"`taciturn reproduce {name}`" not in paper_map] == []

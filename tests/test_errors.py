@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit import errors
-from tacit.errors import (
+from taciturn import errors
+from taciturn.errors import (
     BudgetExhausted,
     ContractBroken,
     InvalidInput,
     StateConflict,
-    TacitError,
+    TaciturnError,
     Unprovable,
     one_of,
     positive,
@@ -22,10 +22,10 @@ from tacit.errors import (
 
 
 def test_one_tree():
-    """Every error of the package is a TacitError, and one `except` catches them all."""
+    """Every error of the package is a TaciturnError, and one `except` catches them all."""
     defined = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BaseException)]
-    assert set(defined) == {TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken}
-    assert all(issubclass(kind, TacitError) for kind in defined)
+    assert set(defined) == {TaciturnError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken}
+    assert all(issubclass(kind, TaciturnError) for kind in defined)
 
 
 def test_families_are_distinct():
@@ -39,7 +39,7 @@ def test_families_are_distinct():
 
 def test_the_drawing_names_every_error():
     """The tree drawn at the top of the file is the tree."""
-    for kind in (TacitError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken):
+    for kind in (TaciturnError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken):
         assert kind.__name__ in errors.__doc__
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.datasets.files import folders
+from taciturn.datasets.files import folders
 
 ROOT = Path(__file__).parents[1]
 
@@ -65,7 +65,7 @@ def test_ftrl_growth_prints_regret_beside_its_bound(tmp_path):
 def test_offline_adult_runs_every_method_through_one_interface():
     """On a tenth of the rows; skipped where the data is not at hand."""
     if not any((Path(folder) / name).exists() for folder in folders() for name in ("adult.data", "adult.data.gz")):
-        pytest.skip("Adult is not at hand: put adult.data into the folder named by TACIT_DATA")
+        pytest.skip("Adult is not at hand: put adult.data into the folder named by TACITURN_DATA")
     arguments = ("experiments/offline_adult.py", "--rows", "3000", "--runs", "1", "--epsilons", "10", "--seed", "1")
     scores = json.loads(run(*arguments, "--json"))
     assert {name.split(",")[0] for name in scores} == {"POL", "output perturbation", "objective perturbation"}

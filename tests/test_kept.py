@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tacit.kept import kept, sources
+from taciturn.kept import kept, sources
 
 ROWS = ((1.0 / 3.0, math.pi, 5e-324), (), (-0.0, math.inf))
 
@@ -24,7 +24,7 @@ class Finder:
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path / "tacit" / "fits"
+    return tmp_path / "taciturn" / "fits"
 
 
 def ask(made_of="these sources", name="numbers", rows=ROWS, legal=lambda rows: True):

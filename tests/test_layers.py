@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tacit
+import taciturn
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -19,7 +19,7 @@ ORDER = (
     " < audit_cli | contract_cli | learn_cli | plan_cli | privacy_cli | reproduce_cli < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
-LAZY = {"tacit.__init__", "tacit.__main__"}  # the front doors may import anything
+LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything
 GUESTS = {"experiments"}  # example code: public names come by the front door, as they do for a user
 
 
@@ -73,9 +73,9 @@ def offences(module: str, source: str) -> list[str]:
 def objection(own: str, name: str) -> str:
     package, _, rest = name.partition(".")
     other = rest.split(".")[0]
-    if package != "tacit" or other in (own, "__version__"):
+    if package != "taciturn" or other in (own, "__version__"):
         return ""
-    if own in GUESTS and other in tacit.__all__:
+    if own in GUESTS and other in taciturn.__all__:
         return ""
     if other not in RANK:
         return "take it from the module that defines it, not from the front door"
@@ -84,7 +84,7 @@ def objection(own: str, name: str) -> str:
     return f"{other} lies to the right of {own}" if RANK[other] > RANK[own] else ""
 
 
-MODULES = {module_name(path): path for path in sorted(SOURCE.glob("tacit/**/*.py"))}
+MODULES = {module_name(path): path for path in sorted(SOURCE.glob("taciturn/**/*.py"))}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -95,30 +95,38 @@ def test_imports_point_left(module):
 @pytest.mark.parametrize(
     ("module", "source", "why"),
     [
-        ("tacit.errors", "import tacit.core", "core lies to the right of errors"),
-        ("tacit.accounting.exact", "from tacit.problem import losses", "right of accounting"),
-        ("tacit.accounting.exact", "from ..problem.losses import Logistic", "right of accounting"),
-        ("tacit.accounting.__init__", "from ..problem import Problem", "right of accounting"),
-        ("tacit.schedule", "from tacit.state import State", "state is a sibling of schedule"),
-        ("tacit.learners.igd", "from tacit import mechanisms", "mechanisms is a sibling of learn"),
-        ("tacit.kernels.steps", "from .. import learners", "learners lies to the right of kernels"),
-        ("tacit.kernels.losses", "from tacit.problem.losses import Logistic", "problem lies to the right of kernels"),
-        ("tacit.kernels.door", "from tacit.errors import InvalidInput", "errors is a sibling of kernels"),
-        ("tacit.passes", "def f():\n    from tacit.learners.ftrl import FTRL", "learners lies to the right of passes"),
-        ("tacit.release", "from tacit.state import State", "state is a sibling of release"),
-        ("tacit.averages", "from tacit.algorithms import pigd", "algorithms is a sibling of averages"),
-        ("tacit.learners.igd", "from tacit import IGD", "not from the front door"),
-        ("tacit.core", "import tacit", "not from the front door"),
-        ("tacit.core", "def f():\n    import tacit.plan", "tacit.core:2 imports tacit.plan"),
-        ("tacit.core", "if TYPE_CHECKING:\n    from tacit.cli import app", "right of core"),
-        ("tacit.core", "importlib.import_module('tacit.audit')", "audit lies to the right"),
-        ("tacit.audit.race", "from tacit.report.plots import two_worlds", "report is a sibling of audit"),
-        ("tacit.report.plots", "from tacit.datasets.ads import clicks", "sibling of report"),
-        ("tacit.report.plots", "from tacit.experiments import load", "right of report"),
-        ("tacit.experiments.runs", "from tacit import cli", "cli lies to the right of experiments"),
-        ("tacit.experiments.runs", "from tacit import helpers", "not from the front door"),
-        ("tacit.reproduce_cli", "from tacit import IGD", "not from the front door"),
-        ("tacit.helpers", "", "belongs to no layer"),
+        ("taciturn.errors", "import taciturn.core", "core lies to the right of errors"),
+        ("taciturn.accounting.exact", "from taciturn.problem import losses", "right of accounting"),
+        ("taciturn.accounting.exact", "from ..problem.losses import Logistic", "right of accounting"),
+        ("taciturn.accounting.__init__", "from ..problem import Problem", "right of accounting"),
+        ("taciturn.schedule", "from taciturn.state import State", "state is a sibling of schedule"),
+        ("taciturn.learners.igd", "from taciturn import mechanisms", "mechanisms is a sibling of learn"),
+        ("taciturn.kernels.steps", "from .. import learners", "learners lies to the right of kernels"),
+        (
+            "taciturn.kernels.losses",
+            "from taciturn.problem.losses import Logistic",
+            "problem lies to the right of kernels",
+        ),
+        ("taciturn.kernels.door", "from taciturn.errors import InvalidInput", "errors is a sibling of kernels"),
+        (
+            "taciturn.passes",
+            "def f():\n    from taciturn.learners.ftrl import FTRL",
+            "learners lies to the right of passes",
+        ),
+        ("taciturn.release", "from taciturn.state import State", "state is a sibling of release"),
+        ("taciturn.averages", "from taciturn.algorithms import pigd", "algorithms is a sibling of averages"),
+        ("taciturn.learners.igd", "from taciturn import IGD", "not from the front door"),
+        ("taciturn.core", "import taciturn", "not from the front door"),
+        ("taciturn.core", "def f():\n    import taciturn.plan", "taciturn.core:2 imports taciturn.plan"),
+        ("taciturn.core", "if TYPE_CHECKING:\n    from taciturn.cli import app", "right of core"),
+        ("taciturn.core", "importlib.import_module('taciturn.audit')", "audit lies to the right"),
+        ("taciturn.audit.race", "from taciturn.report.plots import two_worlds", "report is a sibling of audit"),
+        ("taciturn.report.plots", "from taciturn.datasets.ads import clicks", "sibling of report"),
+        ("taciturn.report.plots", "from taciturn.experiments import load", "right of report"),
+        ("taciturn.experiments.runs", "from taciturn import cli", "cli lies to the right of experiments"),
+        ("taciturn.experiments.runs", "from taciturn import helpers", "not from the front door"),
+        ("taciturn.reproduce_cli", "from taciturn import IGD", "not from the front door"),
+        ("taciturn.helpers", "", "belongs to no layer"),
     ],
 )
 def test_a_planted_import_is_named(module, source, why):
@@ -129,15 +137,18 @@ def test_a_planted_import_is_named(module, source, why):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("tacit.__init__", "from tacit.cli import app"),
-        ("tacit.cli", "from tacit import __version__\nfrom tacit.report import plots"),
-        ("tacit.core", "from tacit.errors import Unprovable\nimport numpy as np"),
-        ("tacit.learners.giga", "from .igd import IGD\nfrom tacit.learners import weights"),
-        ("tacit.learners.__init__", "from .igd import IGD\nfrom tacit.core import Learner"),
-        ("tacit.learners.igd", "from .. import kernels\ndef f():\n    from tacit.kernels import steps"),
-        ("tacit.passes", "from tacit.kernels.codes import Leader\nfrom tacit.state import State"),
-        ("tacit.averages", "from tacit.core import Private"),
-        ("tacit.experiments.table", "from tacit import IGD, __version__\nfrom tacit.report.plots import power_laws"),
+        ("taciturn.__init__", "from taciturn.cli import app"),
+        ("taciturn.cli", "from taciturn import __version__\nfrom taciturn.report import plots"),
+        ("taciturn.core", "from taciturn.errors import Unprovable\nimport numpy as np"),
+        ("taciturn.learners.giga", "from .igd import IGD\nfrom taciturn.learners import weights"),
+        ("taciturn.learners.__init__", "from .igd import IGD\nfrom taciturn.core import Learner"),
+        ("taciturn.learners.igd", "from .. import kernels\ndef f():\n    from taciturn.kernels import steps"),
+        ("taciturn.passes", "from taciturn.kernels.codes import Leader\nfrom taciturn.state import State"),
+        ("taciturn.averages", "from taciturn.core import Private"),
+        (
+            "taciturn.experiments.table",
+            "from taciturn import IGD, __version__\nfrom taciturn.report.plots import power_laws",
+        ),
     ],
 )
 def test_an_import_to_the_left_is_fine(module, source):
@@ -145,7 +156,7 @@ def test_an_import_to_the_left_is_fine(module, source):
 
 
 def test_the_modules_were_found():
-    assert "tacit.errors" in MODULES
+    assert "taciturn.errors" in MODULES
 
 
 def test_the_layers_are_written_down_for_contributors():

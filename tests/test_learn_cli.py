@@ -1,4 +1,4 @@
-"""`tacit learn`: files and sentences, what is secret and what is not, and its refusals."""
+"""`taciturn learn`: files and sentences, what is secret and what is not, and its refusals."""
 
 import errno
 import json
@@ -10,24 +10,24 @@ from types import SimpleNamespace
 import pytest
 
 from small_run import check, rows_of, shown, write_case
-from tacit import cli
-from tacit.accounting import ledger as books
-from tacit.contract.contract import read_contract
-from tacit.contract.explain import public
-from tacit.contract.model_file import read_model
-from tacit.errors import BudgetExhausted
-from tacit.report.learnt import NOT_PRIVATE, SIMULATION
+from taciturn import cli
+from taciturn.accounting import ledger as books
+from taciturn.contract.contract import read_contract
+from taciturn.contract.explain import public
+from taciturn.contract.model_file import read_model
+from taciturn.errors import BudgetExhausted
+from taciturn.report.learnt import NOT_PRIVATE, SIMULATION
 
 PUBLIC = ("models.jsonl", "model.json")
 
 
 @pytest.fixture
-def tacit(capsys, monkeypatch):
+def taciturn(capsys, monkeypatch):
     """The command as the shell has it: status, output and complaints."""
 
     def run(*arguments):
         books._BOOKS.clear()
-        monkeypatch.setattr(sys, "argv", ["tacit", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["taciturn", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         said = capsys.readouterr()
@@ -36,10 +36,10 @@ def tacit(capsys, monkeypatch):
     return run
 
 
-def test_learning_writes_what_it_says(tacit, tmp_path):
+def test_learning_writes_what_it_says(taciturn, tmp_path):
     """A model that can be read, a line for each release, a page, and a secret that only its owner reads."""
     toml, data = write_case(tmp_path, 50)
-    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert (done.status, done.complaints) == (0, "")
     assert "Complete: all 50 rows" in done.out
     assert "25 models released; spent epsilon" in done.out
@@ -58,26 +58,26 @@ def test_learning_writes_what_it_says(tacit, tmp_path):
     assert SIMULATION not in page
 
 
-def test_as_json_it_says_the_same(tacit, tmp_path):
+def test_as_json_it_says_the_same(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50, horizon=80)
-    said = json.loads(tacit("learn", toml, data, "--out", tmp_path / "run", "--json", "--seed", 1).out)
+    said = json.loads(taciturn("learn", toml, data, "--out", tmp_path / "run", "--json", "--seed", 1).out)
     assert (said["outcome"], said["rows"], said["releases"], said["rounds_left"]) == ("end", 50, 25, 30)
     assert said["spent"]["epsilon"] <= said["budget"]["epsilon"] == 1.0
     assert said["simulated"]
     assert "30 of the horizon remain" in said["sentence"]
 
 
-def test_quiet_says_nothing(tacit, tmp_path):
+def test_quiet_says_nothing(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50)
-    done = tacit("learn", toml, data, "--out", tmp_path / "run", "--quiet")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--quiet")
     assert (done.status, done.out, done.complaints) == (0, "", "")
 
 
-def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(tacit, tmp_path):
+def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(taciturn, tmp_path):
     """Seeded runs with and without them have the same public files, to the byte."""
     toml, data = write_case(tmp_path, 600)
-    assert tacit("learn", toml, data, "--out", tmp_path / "without", "--seed", 1).status == 0
-    assert tacit("learn", toml, data, "--out", tmp_path / "with", "--seed", 1, "--diagnostics").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "without", "--seed", 1).status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "with", "--seed", 1, "--diagnostics").status == 0
     for name in PUBLIC:
         assert (tmp_path / "with" / name).read_bytes() == (tmp_path / "without" / name).read_bytes()
     page = tmp_path / "with" / "report.html"
@@ -87,18 +87,18 @@ def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(tacit, 
     assert NOT_PRIVATE not in (tmp_path / "without" / "report.html").read_text()
 
 
-def test_diagnostics_survive_an_interruption(tacit, tmp_path):
+def test_diagnostics_survive_an_interruption(taciturn, tmp_path):
     """They lie in the secret state."""
     toml, data = write_case(tmp_path, 600)
     text = data.read_text()
     data.write_text("\n".join(text.splitlines()[:301]) + "\n")
-    tacit("learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--diagnostics")
+    taciturn("learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--diagnostics")
     data.write_text(text)
-    tacit("learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--diagnostics", "--resume")
+    taciturn("learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--diagnostics", "--resume")
     assert "Rows 1 to 600" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(tacit, tmp_path):
+def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(taciturn, tmp_path):
     """Or when bad rows may pass: the state does not mind which."""
     toml, data = write_case(tmp_path, 50)
     lines = data.read_text().splitlines()
@@ -106,23 +106,23 @@ def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(tac
     lines[17] = "abc,Oslo,yes"
     data.write_text("\n".join(lines) + "\n")
     for name in ("mended", "zero"):
-        done = tacit("learn", toml, data, "--out", tmp_path / name)
+        done = taciturn("learn", toml, data, "--out", tmp_path / name)
         assert done.status == 2
         assert "line 18: age" in done.complaints
         assert "Stopped after 16 rows" in done.out
         assert "abc" not in (tmp_path / name / "report.html").read_text()
-    assert tacit("learn", toml, data, "--out", tmp_path / "zero", "--resume", "--bad-rows", "zero").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "zero", "--resume", "--bad-rows", "zero").status == 0
     lines[17] = good
     data.write_text("\n".join(lines) + "\n")
-    assert tacit("learn", toml, data, "--out", tmp_path / "mended", "--resume").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "mended", "--resume").status == 0
     for name in ("mended", "zero"):
         assert read_model(tmp_path / name / "model.json").releases == 25
 
 
-def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(tacit, tmp_path):
+def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50, horizon=40)
     for again in ((), ("--resume",)):
-        done = tacit("learn", toml, data, "--out", tmp_path / "run", *again)
+        done = taciturn("learn", toml, data, "--out", tmp_path / "run", *again)
         assert done.status == 2
         assert "more rows than the 40 of the contract's horizon" in done.complaints
         assert read_model(tmp_path / "run" / "model.json").round == 40
@@ -135,46 +135,46 @@ def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(tacit, tmp
         (["--resume", "--seed", "3"], "goes on with its own --seed"),
     ],
 )
-def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(tacit, tmp_path, arguments, words):
+def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_path, arguments, words):
     toml, data = write_case(tmp_path, 50)
-    tacit("learn", toml, data, "--out", tmp_path / "run")
+    taciturn("learn", toml, data, "--out", tmp_path / "run")
     before = (tmp_path / "run" / "state.npz").read_bytes()
-    done = tacit("learn", toml, data, "--out", tmp_path / "run", *arguments)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", *arguments)
     assert done.status == 2
     assert words in done.complaints
     assert done.complaints.count("\n") == 1
     assert (tmp_path / "run" / "state.npz").read_bytes() == before
 
 
-def test_another_contract_is_refused(tacit, tmp_path):
+def test_another_contract_is_refused(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50, horizon=90)
-    tacit("learn", toml, data, "--out", tmp_path / "run")
+    taciturn("learn", toml, data, "--out", tmp_path / "run")
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
-    done = tacit("learn", toml, data, "--out", tmp_path / "run", "--resume")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume")
     assert done.status == 2
     assert "the contract is not the one" in done.complaints
 
 
-def test_a_missing_file_leaves_no_folder(tacit, tmp_path):
+def test_a_missing_file_leaves_no_folder(taciturn, tmp_path):
     toml, _ = write_case(tmp_path, 5)
-    assert tacit("learn", toml, tmp_path / "nowhere.csv", "--out", tmp_path / "run").status == 2
+    assert taciturn("learn", toml, tmp_path / "nowhere.csv", "--out", tmp_path / "run").status == 2
     assert not (tmp_path / "run").exists()
 
 
-def test_json_lines_give_the_same_models(tacit, tmp_path):
+def test_json_lines_give_the_same_models(taciturn, tmp_path):
     """As CSV does, for the same seed: an encoded row is an encoded row."""
     toml, data = write_case(tmp_path, 50)
     rows = [dict(zip(("age", "town", "bought"), row.split(","), strict=True)) for row in rows_of(50)]
     lines = [json.dumps({**row, "age": int(row["age"])}) for row in rows]
     (tmp_path / "data.jsonl").write_text("\n".join(lines) + "\n")
-    tacit("learn", toml, data, "--out", tmp_path / "csv", "--seed", 1)
-    tacit("learn", toml, tmp_path / "data.jsonl", "--out", tmp_path / "json", "--seed", 1)
+    taciturn("learn", toml, data, "--out", tmp_path / "csv", "--seed", 1)
+    taciturn("learn", toml, tmp_path / "data.jsonl", "--out", tmp_path / "json", "--seed", 1)
     for name in PUBLIC:
         assert (tmp_path / "csv" / name).read_bytes() == (tmp_path / "json" / name).read_bytes()
 
 
 @pytest.mark.privacy
-def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(tacit, tmp_path):
+def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(taciturn, tmp_path):
     """The models are the same for rows that are bad at different places between two releases, but for their noise."""
     shown = []
     for bad in (17, 18):
@@ -183,14 +183,14 @@ def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(tacit, tmp_path):
         lines[bad + 1] = "Jane Doe," + lines[bad + 1].partition(",")[2]
         data.write_text("\n".join([*lines, ""]))
         place = tmp_path / f"run{bad}"
-        done = tacit("learn", toml, data, "--out", place, "--json", "--seed", 1)
+        done = taciturn("learn", toml, data, "--out", place, "--json", "--seed", 1)
         assert (done.status, json.loads(done.out)["rows"]) == (2, 16)
         assert "Jane" in done.complaints
         assert "Jane" not in done.out
         assert (place / "report.html").stat().st_mode & 0o777 == 0o600
         assert "for you alone" in (place / "report.html").read_text()
         shown.append([(place / name).read_text() for name in PUBLIC])
-        again = tacit("learn", toml, data, "--out", place, "--resume", "--bad-rows", "zero", "--seed", 1)
+        again = taciturn("learn", toml, data, "--out", place, "--resume", "--bad-rows", "zero", "--seed", 1)
         assert again.status == 0
         assert (place / "report.html").stat().st_mode & 0o077
     assert shown[0] == shown[1]
@@ -206,13 +206,13 @@ BUDGET = "epsilon = 1.0"
         ({"rows": 60, "horizon": 2**24, "release": '"geometric"'}, (BUDGET, BUDGET), "Anytime"),
     ],
 )
-def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(tacit, tmp_path, case, setting, other):
+def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(taciturn, tmp_path, case, setting, other):
     """The run uses none of the others: what they cannot do is no failure of it."""
     toml, data = write_case(tmp_path, **case)
     toml.write_text(toml.read_text().replace(*setting))
-    assert tacit("check", toml).status == 0
-    checked = json.loads(tacit("check", toml, "--json").out)["plan"]
-    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    assert taciturn("check", toml).status == 0
+    checked = json.loads(taciturn("check", toml, "--json").out)["plan"]
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert (done.status, done.complaints) == (0, "")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Left out" in page
@@ -224,18 +224,18 @@ def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(tacit, t
 
 @pytest.mark.parametrize("error", [RuntimeError("no ink"), BudgetExhausted("no ink"), OSError(28, "No space left")])
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_report_that_fails_is_a_warning_after_the_result(tacit, tmp_path, monkeypatch, error, form):
+def test_a_report_that_fails_is_a_warning_after_the_result(taciturn, tmp_path, monkeypatch, error, form):
     """The models are published and paid for; a status of 2 would have people spend again."""
-    from tacit.learning import account
+    from taciturn.learning import account
 
     def fails(*_):
         raise error
 
     monkeypatch.setattr(account, "learnt_page", fails)
     toml, data = write_case(tmp_path, 50)
-    done = tacit("learn", toml, data, "--out", tmp_path / "run", *form)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", *form)
     assert done.status == 0
-    assert done.complaints.startswith("tacit: warning: report.html could not be written")
+    assert done.complaints.startswith("taciturn: warning: report.html could not be written")
     assert str(error) in done.complaints
     assert done.complaints.count("\n") == 1
     if form:
@@ -249,12 +249,12 @@ def test_a_report_that_fails_is_a_warning_after_the_result(tacit, tmp_path, monk
     assert read_model(tmp_path / "run" / "model.json").releases == 25
 
 
-def test_a_refused_row_is_said_although_the_report_fails_too(tacit, tmp_path, monkeypatch):
-    from tacit.learning import account
+def test_a_refused_row_is_said_although_the_report_fails_too(taciturn, tmp_path, monkeypatch):
+    from taciturn.learning import account
 
     monkeypatch.delattr(account, "learnt_page")
     toml, data = write_case(tmp_path, 50, horizon=40)
-    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
     assert "report.html could not be written" in done.complaints
     assert "more rows than the 40" in done.complaints
@@ -262,13 +262,13 @@ def test_a_refused_row_is_said_although_the_report_fails_too(tacit, tmp_path, mo
 
 @pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "state.npz"])
 @pytest.mark.parametrize("resume", [(), ("--resume",)])
-def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(tacit, tmp_path, name, resume):
+def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(taciturn, tmp_path, name, resume):
     """They are named, they stay as they are, and nothing is left beside them."""
     toml, _ = write_case(tmp_path, 50)
     place = tmp_path / "theirs"
     place.mkdir()
     (place / name).write_text("somebody's work")
-    done = tacit("learn", toml, tmp_path / "not-even-read.csv", "--out", place, *resume)
+    done = taciturn("learn", toml, tmp_path / "not-even-read.csv", "--out", place, *resume)
     assert done.status == 2
     assert done.complaints.count("\n") == 1
     assert name in done.complaints or resume
@@ -277,32 +277,32 @@ def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(tacit
     assert (place / name).read_text() == "somebody's work"
 
 
-def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(tacit, tmp_path):
+def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50)
     empty = tmp_path / "empty.csv"
     empty.write_text("age,town,bought\n")
-    assert tacit("learn", toml, empty, "--out", tmp_path / "run").status == 0
+    assert taciturn("learn", toml, empty, "--out", tmp_path / "run").status == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
-    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
     assert "state.npz" in done.complaints
     assert "--out" in done.complaints
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
-def test_an_empty_folder_and_files_of_other_names_are_no_obstacle(tacit, tmp_path):
+def test_an_empty_folder_and_files_of_other_names_are_no_obstacle(taciturn, tmp_path):
     """An editor's file beside a model is not a half-written one."""
     toml, data = write_case(tmp_path, 50)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".model.json.swp").write_text("an editor's")
-    assert tacit("learn", toml, data, "--out", tmp_path / "run").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
     assert (tmp_path / "run" / ".model.json.swp").read_text() == "an editor's"
-    assert tacit("learn", toml, data, "--out", tmp_path / "run", "--resume").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume").status == 0
 
 
 @pytest.mark.privacy
-def test_where_a_bad_row_stopped_a_run_is_not_in_its_json(tacit, tmp_path):
+def test_where_a_bad_row_stopped_a_run_is_not_in_its_json(taciturn, tmp_path):
     """All of it is the same for rows that are bad at different places between two releases."""
     said = []
     for bad in (17, 30):
@@ -310,7 +310,7 @@ def test_where_a_bad_row_stopped_a_run_is_not_in_its_json(tacit, tmp_path):
         lines = data.read_text().splitlines()
         lines[bad + 1] = "abc,Oslo,yes"
         data.write_text("\n".join([*lines, ""]))
-        done = tacit("learn", toml, data, "--out", tmp_path / f"run{bad}", "--json", "--seed", 1)
+        done = taciturn("learn", toml, data, "--out", tmp_path / f"run{bad}", "--json", "--seed", 1)
         said.append(json.loads(done.out.replace(f"run{bad}", "run")))
     assert said[0] == said[1]
     assert (said[0]["rows"], said[0]["releases"], said[0]["rounds_left"]) == (16, 1, 34)
@@ -318,22 +318,22 @@ def test_where_a_bad_row_stopped_a_run_is_not_in_its_json(tacit, tmp_path):
 
 @pytest.mark.parametrize("horizon", [2**26 + 1, 10**12])
 @pytest.mark.parametrize("command", ["check", "learn"])
-def test_a_horizon_past_what_sums_can_hold_is_named_with_its_limit(tacit, tmp_path, command, horizon):
+def test_a_horizon_past_what_sums_can_hold_is_named_with_its_limit(taciturn, tmp_path, command, horizon):
     toml, data = write_case(tmp_path, 5, horizon=horizon, release='"auto"')
     arguments = [toml, data, "--out", tmp_path / "run"] if command == "learn" else [toml]
-    done = tacit(command, *arguments)
+    done = taciturn(command, *arguments)
     assert done.status == 2
     for words in (f"learning.horizon is {horizon:,}", "67,108,864", 'method = "giga"'):
         assert words in done.complaints
     assert done.complaints.count("\n") == 1
     assert not (tmp_path / "run").exists()
     toml.write_text(toml.read_text().replace('release = "auto"', 'release = "geometric"\nmethod = "giga"'))
-    assert tacit("check", toml).status == 0
+    assert taciturn("check", toml).status == 0
 
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
-def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(tacit, tmp_path, monkeypatch, call):
+def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(taciturn, tmp_path, monkeypatch, call):
     """At each such call of a commit in its turn; no number of a release is repeated or lost."""
     toml, data = write_case(tmp_path, 50)
     text = data.read_text()
@@ -341,7 +341,7 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(tacit, tmp_path, 
     while stopped:
         place, calls = tmp_path / f"run{at}", iter(range(1000))
         data.write_text("\n".join(text.splitlines()[:21]) + "\n")
-        assert tacit("learn", toml, data, "--out", place).status == 0
+        assert taciturn("learn", toml, data, "--out", place).status == 0
         data.write_text(text)
         seen = shown(place)
 
@@ -352,7 +352,7 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(tacit, tmp_path, 
 
         with monkeypatch.context() as patched:
             patched.setattr(os, call, full)
-            done = tacit("learn", toml, data, "--out", place, "--resume")
+            done = taciturn("learn", toml, data, "--out", place, "--resume")
         stopped = done.status != 0
         if stopped:
             assert done.status == 2
@@ -360,7 +360,7 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(tacit, tmp_path, 
                 assert words in done.complaints
             assert done.complaints.count("\n") == 1
         check(place, read_contract(toml))
-        assert tacit("learn", toml, data, "--out", place, "--resume").status == 0
+        assert taciturn("learn", toml, data, "--out", place, "--resume").status == 0
         check(place, read_contract(toml))
         assert shown(place).startswith(seen)
         assert shown(place).count(b"\n") == 25
@@ -368,7 +368,7 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(tacit, tmp_path, 
     assert at > 1  # each call was hit at least once in a commit
 
 
-def test_a_disk_that_is_full_from_the_start_needs_no_resume(tacit, tmp_path, monkeypatch):
+def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, monkeypatch):
     toml, data = write_case(tmp_path, 50)
 
     def full(*_, **__):
@@ -376,16 +376,16 @@ def test_a_disk_that_is_full_from_the_start_needs_no_resume(tacit, tmp_path, mon
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        done = tacit("learn", toml, data, "--out", tmp_path / "run")
+        done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
     assert "the disk is full" in done.complaints
     assert "--resume" not in done.complaints
-    assert tacit("learn", toml, data, "--out", tmp_path / "run").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
 
 
-def test_a_first_release_may_be_far_away(tacit, tmp_path):
+def test_a_first_release_may_be_far_away(taciturn, tmp_path):
     """Beyond the rounds that a plan looks ahead."""
     toml, data = write_case(tmp_path, 50, horizon=-1, release="200_000")
-    done = tacit("learn", toml, data, "--out", tmp_path / "run")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert (done.status, done.complaints) == (0, "")
     assert "0 models released" in done.out

@@ -7,15 +7,15 @@ import weakref
 
 import pytest
 
-from tacit.loading import uncollected
+from taciturn.loading import uncollected
 
 COLLECTIONS = """
 import gc, sys
 import numpy
 seen = []
 gc.callbacks.append(lambda phase, info: seen.append(phase))
-from tacit import L2Ball, Logistic, Privacy, Problem, pftrl
-import tacit.kernels.compiling
+from taciturn import L2Ball, Logistic, Privacy, Problem, pftrl
+import taciturn.kernels.compiling
 assert "numba.np.arraymath" in sys.modules  # of what the first loop needs
 loaded = len(gc.get_objects())
 pftrl(Problem(Logistic(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), 4)

@@ -9,10 +9,10 @@ import sys
 import pytest
 from typer.main import get_command
 
-from tacit.cli import PANELS, app
+from taciturn.cli import PANELS, app
 
 
-def leaves(command, name="tacit"):
+def leaves(command, name="taciturn"):
     """Every command by its full name, those of groups included."""
     children = getattr(command, "commands", None)
     if not children:
@@ -23,13 +23,13 @@ def leaves(command, name="tacit"):
 COMMANDS = leaves(get_command(app))
 
 
-def tacit(*arguments, code="from tacit.cli import main; main()", **environment):
+def taciturn(*arguments, code="from taciturn.cli import main; main()", **environment):
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"COLUMNS": "100", "TACIT_DEBUG": ""} | environment,
+        env=os.environ | {"COLUMNS": "100", "TACITURN_DEBUG": ""} | environment,
     )
 
 
@@ -48,16 +48,16 @@ def test_every_command_speaks_json(name):
 
 def test_help_is_a_tour():
     """Commands in the order of use, and a workflow at the end."""
-    text = tacit("--help").stdout
+    text = taciturn("--help").stdout
     places = [text.index(panel) for panel in PANELS]
     assert places == sorted(places)
     tour = text[text.index("From a file to a private model") :]
-    steps = [tour.index(f"tacit {step}") for step in ("init", "check", "learn", "predict")]
+    steps = [tour.index(f"taciturn {step}") for step in ("init", "check", "learn", "predict")]
     assert steps == sorted(steps)
 
 
 def test_no_arguments_show_the_help():
-    assert tacit().stdout.count("Usage: tacit") == 1
+    assert taciturn().stdout.count("Usage: taciturn") == 1
 
 
 def test_help_takes_less_than_a_third_of_a_second():
@@ -65,7 +65,7 @@ def test_help_takes_less_than_a_third_of_a_second():
     taken = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert tacit("--help").returncode == 0
+        assert taciturn("--help").returncode == 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(taken) < 0.3
@@ -74,16 +74,19 @@ def test_help_takes_less_than_a_third_of_a_second():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["plan"], "tacit: Missing option '--epsilon'. Try tacit plan --help."),
-        (["nothing"], "tacit: No such command 'nothing'. Try tacit --help."),
-        (["check", "--jsno"], "tacit: No such option: --jsno"),
-        (["privacy", "--epsilon", "much", "--delta", "1"], "tacit: Invalid value for '--epsilon'"),
-        (["check", "nowhere.toml"], "tacit: nowhere.toml cannot be read: No such file or directory. Draft a contract"),
-        (["predict", "nowhere.json", "-"], "tacit: nowhere.json cannot be read"),
+        (["plan"], "taciturn: Missing option '--epsilon'. Try taciturn plan --help."),
+        (["nothing"], "taciturn: No such command 'nothing'. Try taciturn --help."),
+        (["check", "--jsno"], "taciturn: No such option: --jsno"),
+        (["privacy", "--epsilon", "much", "--delta", "1"], "taciturn: Invalid value for '--epsilon'"),
+        (
+            ["check", "nowhere.toml"],
+            "taciturn: nowhere.toml cannot be read: No such file or directory. Draft a contract",
+        ),
+        (["predict", "nowhere.json", "-"], "taciturn: nowhere.json cannot be read"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line_and_exit_2(arguments, words):
-    done = tacit(*arguments)
+    done = taciturn(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(words)
     assert len(done.stderr.splitlines()) == 1
@@ -91,14 +94,14 @@ def test_what_is_wrong_is_said_in_one_line_and_exit_2(arguments, words):
 
 def test_debug_shows_where():
     """Before the command, or in the environment."""
-    for done in (tacit("--debug", "check", "nowhere.toml"), tacit("check", "nowhere.toml", TACIT_DEBUG="1")):
+    for done in (taciturn("--debug", "check", "nowhere.toml"), taciturn("check", "nowhere.toml", TACITURN_DEBUG="1")):
         assert done.returncode == 2
         assert "Traceback" in done.stderr
-        assert done.stderr.splitlines()[-1].startswith("tacit: nowhere.toml cannot be read")
+        assert done.stderr.splitlines()[-1].startswith("taciturn: nowhere.toml cannot be read")
 
 
 INTERRUPTED = """
-from tacit import audit, cli
+from taciturn import audit, cli
 def interrupt(*_, **__):
     raise KeyboardInterrupt
 audit.audit = interrupt
@@ -107,15 +110,15 @@ cli.main()
 
 
 def test_an_interruption_is_exit_130_without_a_traceback():
-    done = tacit("audit", "pigd", code=INTERRUPTED)
+    done = taciturn("audit", "pigd", code=INTERRUPTED)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("typed", "wanted"), [("tacit pl", "plan"), ("tacit check --js", "--json")])
+@pytest.mark.parametrize(("typed", "wanted"), [("taciturn pl", "plan"), ("taciturn check --js", "--json")])
 def test_shells_complete_commands_and_options(typed, wanted):
     words = len(typed.split()) - 1
-    done = tacit(_TACIT_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
+    done = taciturn(_TACITURN_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
     assert wanted in done.stdout.split()
 
 

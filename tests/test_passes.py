@@ -26,7 +26,7 @@ from kernels.streams import (
     rounding_of,
     stream,
 )
-from tacit import (
+from taciturn import (
     BLT,
     EWOO,
     FTL,
@@ -51,11 +51,11 @@ from tacit import (
     every,
     private_sum,
 )
-from tacit.learners.ftrl import _Inside
-from tacit.learners.together import InOneLoop, one_by_one
-from tacit.learners.total import Total
-from tacit.mechanisms.blt import BLTCoder
-from tacit.passes import Definition, Together, ours
+from taciturn.learners.ftrl import _Inside
+from taciturn.learners.together import InOneLoop, one_by_one
+from taciturn.learners.total import Total
+from taciturn.mechanisms.blt import BLTCoder
+from taciturn.passes import Definition, Together, ours
 from zoo import Diagonal, LogCosh
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from tacit import (
+from taciturn import (
     BudgetExhausted,
     Hinge,
     Huber,
@@ -24,10 +24,10 @@ from tacit import (
     perturbation,
     pigd,
 )
-from tacit.accounting.perturbed import shift_of
-from tacit.mechanisms import lattice
-from tacit.mechanisms.sampling import sampling_cost
-from tacit.problem.scalar import ScalarLoss
+from taciturn.accounting.perturbed import shift_of
+from taciturn.mechanisms import lattice
+from taciturn.mechanisms.sampling import sampling_cost
+from taciturn.problem.scalar import ScalarLoss
 
 PROBLEM = Problem(Logistic(), WholeSpace(), dimension=3, ridge=0.05)
 BUDGET = Privacy(1.0, 1e-6)

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 from typer.testing import CliRunner
 
-from tacit import (
+from taciturn import (
     BLT,
     EWOO,
     Absolute,
@@ -35,9 +35,9 @@ from tacit import (
     geometric,
     grid,
 )
-from tacit.cli import app
-from tacit.plan import recommend
-from tacit.regret import best_in_hindsight, replay
+from taciturn.cli import app
+from taciturn.plan import recommend
+from taciturn.regret import best_in_hindsight, replay
 
 BUDGET = Privacy(1.0, 1e-6)
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import L2Ball, Ledger, Logistic, Privacy, Problem, every, geometric, pftrl, pigd
-from tacit.release import Collected, Release, Releases
+from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, every, geometric, pftrl, pigd
+from taciturn.release import Collected, Release, Releases
 
 COUNT = 6
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
@@ -146,7 +146,7 @@ def test_arrays_cannot_be_written_to(made, compiled, monkeypatch):
     horizon = None if made == "endless" else len(Y)
     private = replace(pigd(PROBLEM, BUDGET, horizon, seed=1), compiled=compiled)
     if made == "blocks":
-        monkeypatch.setattr("tacit.core._VALUES", 8)
+        monkeypatch.setattr("taciturn.core._VALUES", 8)
     _, releases = private.run(private.start(), X, Y)
     if made == "slice":
         releases = releases[2:7]

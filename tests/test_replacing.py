@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tacit.replacing import OWNER_ONLY, replaced
+from taciturn.replacing import OWNER_ONLY, replaced
 
 
 def write(path, data, **options):

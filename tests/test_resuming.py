@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from small_run import write_case
-from tacit import (
+from taciturn import (
     BLT,
     EWOO,
     FTRL,
@@ -43,11 +43,11 @@ from tacit import (
     pqftl,
     private_sum,
 )
-from tacit.accounting import ledger as books
-from tacit.contracts import Certificate
-from tacit.learners.qftl import QFTL
-from tacit.mechanisms import blt, epochs
-from tacit.state import read_state
+from taciturn.accounting import ledger as books
+from taciturn.contracts import Certificate
+from taciturn.learners.qftl import QFTL
+from taciturn.mechanisms import blt, epochs
+from taciturn.state import read_state
 
 NO_SIMD = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"  # what newer builds of NumPy call them; others are ignored
 OLD_NAMES = "AVX512F AVX512CD AVX512_SKX AVX2 FMA3"
@@ -186,11 +186,11 @@ def test_fits_differ_between_processors(tmp_path):
         pytest.skip("this build takes no notice of the kernels it is told to use")
 
 
-LEARN = "import sys; from tacit.cli import main; sys.exit(main())"
+LEARN = "import sys; from taciturn.cli import main; sys.exit(main())"
 
 
 def test_a_run_goes_on_on_another_processor(tmp_path):
-    """`tacit learn --resume` in the folder of a run that another machine began."""
+    """`taciturn learn --resume` in the folder of a run that another machine began."""
     contract, data = write_case(tmp_path, 40, horizon=40)
     rows = data.read_text().splitlines(keepends=True)
 
@@ -288,7 +288,7 @@ def test_states_of_several_machines_go_on_side_by_side(name, elsewhere, tmp_path
 def test_a_scikit_learn_model_goes_on_elsewhere(elsewhere, tmp_path):
     """A stream that it dumped, in a pickled copy of it; its plan is that of the stream."""
     pytest.importorskip("sklearn")
-    from tacit.estimators.sklearn import PrivateLogisticRegression
+    from taciturn.estimators.sklearn import PrivateLogisticRegression
 
     model = PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, horizon=ROWS, seed=4)
     with warnings.catch_warnings():
@@ -381,7 +381,7 @@ def test_mechanisms_without_the_verb_go_on_where_they_calibrate_the_same(mechani
 
 
 def test_a_state_of_an_older_version_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("tacit.state.VERSION", 1)
+    monkeypatch.setattr("taciturn.state.VERSION", 1)
     cases()["igd"].start().dump(tmp_path / "old.npz")
     monkeypatch.undo()
     with pytest.raises(StateConflict, match="another version"):

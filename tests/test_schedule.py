@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import InvalidInput, at, every, geometric
-from tacit.schedule import Timetable
+from taciturn import InvalidInput, at, every, geometric
+from taciturn.schedule import Timetable
 
 LISTS = st.sets(st.integers(1, 300), min_size=1, max_size=20).map(sorted)
 SCHEDULES = st.one_of(

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import tacit
-from tacit import (
+import taciturn
+from taciturn import (
     BLT,
     EWOO,
     FTL,
@@ -60,7 +60,7 @@ from tacit import (
     Simplex,
     Softmax,
     Squared,
-    TacitError,
+    TaciturnError,
     VectorLoss,
     WholeSpace,
     at,
@@ -80,21 +80,21 @@ from tacit import (
     private_sum,
     regret,
 )
-from tacit.accounting import concentrated, cost, errata, exact, paper, perturbed
-from tacit.audit import Pair, audit, race_along, race_apart, tell_apart, tight_private
-from tacit.averages import average, late_average, late_averages, running_average
-from tacit.contract.columns import Categories, Hashed, Range
-from tacit.contract.contract import Contract
-from tacit.contract.target import Number, Positive
-from tacit.estimators.request import Request
-from tacit.perturbation import ridge_for
-from tacit.plan import recommend
-from tacit.problem.scalar import Smoothed
-from tacit.problem.unlabelled import Advice
-from tacit.regret import tails
-from tacit.state import fingerprint
+from taciturn.accounting import concentrated, cost, errata, exact, paper, perturbed
+from taciturn.audit import Pair, audit, race_along, race_apart, tell_apart, tight_private
+from taciturn.averages import average, late_average, late_averages, running_average
+from taciturn.contract.columns import Categories, Hashed, Range
+from taciturn.contract.contract import Contract
+from taciturn.contract.target import Number, Positive
+from taciturn.estimators.request import Request
+from taciturn.perturbation import ridge_for
+from taciturn.plan import recommend
+from taciturn.problem.scalar import Smoothed
+from taciturn.problem.unlabelled import Advice
+from taciturn.regret import tails
+from taciturn.state import fingerprint
 
-pytestmark = pytest.mark.filterwarnings("ignore::tacit.estimators.stream.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::taciturn.estimators.stream.PrivacyWarning")
 
 BUDGET, DISC = Privacy(1.0, 1e-6), L2Ball(1.0)
 RIDGED = Problem(Logistic(), DISC, 2, ridge=0.25)
@@ -165,7 +165,7 @@ def _fitted(estimator):
 
 def _sklearn(name, **more):
     def make(**numbers):
-        sklearn = importlib.import_module("tacit.estimators.sklearn")
+        sklearn = importlib.import_module("taciturn.estimators.sklearn")
         with np.errstate(all="ignore"):
             return _fitted(getattr(sklearn, name)(**more, **numbers))
 
@@ -174,7 +174,7 @@ def _sklearn(name, **more):
 
 def _river(name, **more):
     def make(**numbers):
-        model = getattr(importlib.import_module("tacit.estimators.river"), name)(**more, **numbers)
+        model = getattr(importlib.import_module("taciturn.estimators.river"), name)(**more, **numbers)
         for x, y in zip(X, NUMBERS if "loss" in more else SIGNS > 0, strict=True):
             model.learn_one({"a": x[0], "b": x[1]}, y)
         return model.predict_one({"a": 0.5, "b": -0.5}), model.weights, model.plan.private
@@ -184,7 +184,7 @@ def _river(name, **more):
 
 def _clipped(module):
     def make(bound):
-        clip = importlib.import_module(f"tacit.estimators.{module}").NormClip(bound)
+        clip = importlib.import_module(f"taciturn.estimators.{module}").NormClip(bound)
         if module == "river":
             return clip.transform_one({"a": 30.0, "b": 44.0})
         return clip.fit_transform([[30.0, 44.0]])
@@ -193,7 +193,7 @@ def _clipped(module):
 
 
 def _scaled(low, high):
-    scaler = importlib.import_module("tacit.estimators.river").PublicScaler({"a": (low, high)})
+    scaler = importlib.import_module("taciturn.estimators.river").PublicScaler({"a": (low, high)})
     return scaler.transform_one({"a": 1.1})
 
 
@@ -234,131 +234,131 @@ HUBER = MODEL | {"label_bound": 1.9, "huber_width": 1.7}
 NAMED = {"features": ["a", "b"]}
 
 CASES: dict[str, list[Case]] = {
-    "tacit.Anytime": [Case(Anytime, {"buffers": 3, "share": 0.3})],
-    "tacit.BLT": [Case(BLT, {"buffers": 3})],
-    "tacit.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
-    "tacit.Certificate": [Case(_certificate, {"magnitude": 1.3})],
-    "tacit.Cost": [
+    "taciturn.Anytime": [Case(Anytime, {"buffers": 3, "share": 0.3})],
+    "taciturn.BLT": [Case(BLT, {"buffers": 3})],
+    "taciturn.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
+    "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3})],
+    "taciturn.Cost": [
         Case(_cost, {"mu_squared": 0.3, "extra_epsilon": 0.1, "extra_delta": 1e-3}),
         Case(_cost, {"rho": 0.3, "plain_epsilon": 1.7, "plain_delta": 1e-3}),
     ],
-    "tacit.EWOO": [Case(lambda points: EWOO(RIDGED, [points, [0.0, 0.4]]), {"points": (0.3, 0.6)})],
-    "tacit.FTL": [Case(lambda extra_ridge: FTL(RIDGED, extra_ridge), {"extra_ridge": 1.7})],
-    "tacit.FadingIGD": [Case(lambda strength: FadingIGD(Problem(Hinge(), DISC, 2), strength), {"strength": 1.7})],
-    "tacit.HalfSpace": [Case(HalfSpace, {"normal": (1.3, 1.7), "offset": 1.1})],
-    "tacit.Huber": [Case(Huber, {"width": 0.4}), Case(Huber, {"width": 1.1})],
-    "tacit.L1Ball": [Case(L1Ball, {"radius": 1.3})],
-    "tacit.L2Ball": [Case(L2Ball, {"radius": 0.688147}), Case(L2Ball, {"radius": 1.3})],
-    "tacit.MultiHinge": [Case(MultiHinge, {"classes": 3})],
-    "tacit.ObjectivePerturbation": [
+    "taciturn.EWOO": [Case(lambda points: EWOO(RIDGED, [points, [0.0, 0.4]]), {"points": (0.3, 0.6)})],
+    "taciturn.FTL": [Case(lambda extra_ridge: FTL(RIDGED, extra_ridge), {"extra_ridge": 1.7})],
+    "taciturn.FadingIGD": [Case(lambda strength: FadingIGD(Problem(Hinge(), DISC, 2), strength), {"strength": 1.7})],
+    "taciturn.HalfSpace": [Case(HalfSpace, {"normal": (1.3, 1.7), "offset": 1.1})],
+    "taciturn.Huber": [Case(Huber, {"width": 0.4}), Case(Huber, {"width": 1.1})],
+    "taciturn.L1Ball": [Case(L1Ball, {"radius": 1.3})],
+    "taciturn.L2Ball": [Case(L2Ball, {"radius": 0.688147}), Case(L2Ball, {"radius": 1.3})],
+    "taciturn.MultiHinge": [Case(MultiHinge, {"classes": 3})],
+    "taciturn.ObjectivePerturbation": [
         Case(
             lambda **n: ObjectivePerturbation(Problem(Logistic(), WholeSpace(), 2, ridge=1.0), BUDGET, **n),
             {"horizon": 6, "seed": 7},
         )
     ],
-    "tacit.OneHot": [Case(OneHot, {"classes": 3})],
-    "tacit.Privacy": [Case(Privacy, {"epsilon": 1.3, "delta": 1e-3})],
-    "tacit.Private": [
+    "taciturn.OneHot": [Case(OneHot, {"classes": 3})],
+    "taciturn.Privacy": [Case(Privacy, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.Private": [
         Case(lambda **n: Private(IGD(RIDGED), Gaussian(), every(1), BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
-    "tacit.Problem": [
+    "taciturn.Problem": [
         Case(
             lambda **n: Problem(Huber(0.7), DISC, **n),
             {"dimension": 2, "feature_bound": 1.3, "label_bound": 1.7, "intercept": 1.1, "ridge": 1.9},
         )
     ],
-    "tacit.QFTL": [Case(lambda **n: QFTL(REAL, **n), {"extra_ridge": 1.7, "weight": 1.3})],
-    "tacit.Quantile": [Case(Quantile, {"level": 0.3})],
-    "tacit.Simplex": [Case(Simplex, {"total": 1.3})],
-    "tacit.Softmax": [Case(Softmax, {"classes": 3})],
-    "tacit.at": [Case(at, {"rounds": (2, 5)})],
-    "tacit.averaged": [Case(lambda horizon: averaged(IGD(RIDGED), "suffix", horizon=horizon), {"horizon": 100})],
-    "tacit.every": [Case(every, {"rounds": 2})],
-    "tacit.ewoo": [Case(lambda **n: ewoo(experts(2), BUDGET, **n), {"horizon": 6, "seed": 7})],
-    "tacit.experts": [Case(experts, {"count": 2, "loss_bound": 1.3})],
-    "tacit.geometric": [Case(geometric, {"ratio": 1.7, "start": 2})],
-    "tacit.grid": [Case(lambda **n: grid(DISC, **n), {"size": 2, "per_axis": 3})],
-    "tacit.output_perturbation": [
+    "taciturn.QFTL": [Case(lambda **n: QFTL(REAL, **n), {"extra_ridge": 1.7, "weight": 1.3})],
+    "taciturn.Quantile": [Case(Quantile, {"level": 0.3})],
+    "taciturn.Simplex": [Case(Simplex, {"total": 1.3})],
+    "taciturn.Softmax": [Case(Softmax, {"classes": 3})],
+    "taciturn.at": [Case(at, {"rounds": (2, 5)})],
+    "taciturn.averaged": [Case(lambda horizon: averaged(IGD(RIDGED), "suffix", horizon=horizon), {"horizon": 100})],
+    "taciturn.every": [Case(every, {"rounds": 2})],
+    "taciturn.ewoo": [Case(lambda **n: ewoo(experts(2), BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "taciturn.experts": [Case(experts, {"count": 2, "loss_bound": 1.3})],
+    "taciturn.geometric": [Case(geometric, {"ratio": 1.7, "start": 2})],
+    "taciturn.grid": [Case(lambda **n: grid(DISC, **n), {"size": 2, "per_axis": 3})],
+    "taciturn.output_perturbation": [
         Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
-    "tacit.pftrl": [Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
-    "tacit.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
-    "tacit.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
-    "tacit.pocp": [Case(lambda **n: pocp(IGD(RIDGED), BUDGET, **n), {"horizon": 6, "seed": 7})],
-    "tacit.pol": [Case(lambda **n: pol(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
-    "tacit.pqftl": [
+    "taciturn.pftrl": [Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "taciturn.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
+    "taciturn.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
+    "taciturn.pocp": [Case(lambda **n: pocp(IGD(RIDGED), BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "taciturn.pol": [Case(lambda **n: pol(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "taciturn.pqftl": [
         Case(lambda **n: pqftl(REAL, BUDGET, **n), {"horizon": 6, "extra_ridge": 1.3, "weight": 1.7, "seed": 7})
     ],
-    "tacit.private_sum": [
+    "taciturn.private_sum": [
         Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7})
     ],
-    "tacit.accounting.concentrated.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
-    "tacit.accounting.concentrated.epsilon_of_rho": [
+    "taciturn.accounting.concentrated.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
+    "taciturn.accounting.concentrated.epsilon_of_rho": [
         Case(concentrated.epsilon_of_rho, {"delta": 1e-3, "rho": 1.3}),
     ],
-    "tacit.accounting.concentrated.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
-    "tacit.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
-    "tacit.accounting.errata.quadratic_pair": [
+    "taciturn.accounting.concentrated.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
+    "taciturn.accounting.errata.quadratic_pair": [
         Case(errata.quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
     ],
-    "tacit.accounting.errata.table": [
+    "taciturn.accounting.errata.table": [
         Case(
             errata.table,
             {"horizons": (100, 120), "epsilons": (1.3, 2.1), "deltas": (1e-3, 1e-2), "alphas": (1.1, 0.3)},
         )
     ],
-    "tacit.accounting.exact.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
-    "tacit.accounting.exact.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
-    "tacit.accounting.exact.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
-    "tacit.accounting.exact.noise_multiplier": [
+    "taciturn.accounting.exact.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
+    "taciturn.accounting.exact.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
+    "taciturn.accounting.exact.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.accounting.exact.noise_multiplier": [
         Case(lambda releases: exact.noise_multiplier(BUDGET, releases), {"releases": 100})
     ],
-    "tacit.accounting.paper.delivered": [
+    "taciturn.accounting.paper.delivered": [
         Case(lambda horizon: paper.delivered(BUDGET, horizon, "proven"), {"horizon": 100})
     ],
-    "tacit.accounting.paper.noise_multiplier": [
+    "taciturn.accounting.paper.noise_multiplier": [
         Case(lambda horizon: paper.noise_multiplier(BUDGET, horizon, "proven"), {"horizon": 100})
     ],
-    "tacit.accounting.paper.pocp_noise": [
+    "taciturn.accounting.paper.pocp_noise": [
         Case(
             lambda **n: paper.pocp_noise(privacy=BUDGET, rounds=ROUNDS, reading="proven", **n),
             {"lam": 1.3, "horizon": 100},
         )
     ],
-    "tacit.accounting.paper.pol_noise": [
+    "taciturn.accounting.paper.pol_noise": [
         Case(lambda **n: paper.pol_noise(privacy=BUDGET, **n), {"lipschitz": 1.3, "horizon": 100})
     ],
-    "tacit.accounting.paper.pqftl_noise": [
+    "taciturn.accounting.paper.pqftl_noise": [
         Case(lambda **n: paper.pqftl_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
-    "tacit.accounting.paper.tree_noise": [
+    "taciturn.accounting.paper.tree_noise": [
         Case(lambda **n: paper.tree_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
-    "tacit.accounting.perturbed.delta_perturbed": [
+    "taciturn.accounting.perturbed.delta_perturbed": [
         Case(perturbed.delta_perturbed, {"epsilon": 2.3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
     ],
-    "tacit.accounting.perturbed.shift_of": [
+    "taciturn.accounting.perturbed.shift_of": [
         Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
     ],
-    "tacit.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
-    "tacit.audit.audit": [
+    "taciturn.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
+    "taciturn.audit.audit": [
         Case(_audited, {"rounds": 2, "trials": 100, "ridge": 0.3, "error": 0.01}),
     ],
-    "tacit.audit.race_along": [Case(_raced_along, {"trials": 100, "error": 0.01})],
-    "tacit.audit.race_apart": [Case(_raced, {"trials": 100, "secret_trials": 2, "error": 0.01})],
-    "tacit.audit.tell_apart": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
-    "tacit.audit.tight_private": [
+    "taciturn.audit.race_along": [Case(_raced_along, {"trials": 100, "error": 0.01})],
+    "taciturn.audit.race_apart": [Case(_raced, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.tell_apart": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.tight_private": [
         Case(lambda **n: tight_private("pigd", BUDGET, **n), {"rounds": 6, "ridge": 1.3}),
     ],
-    "tacit.averages.average": [
+    "taciturn.averages.average": [
         Case(lambda **n: average(_releases(), first=np.zeros(2), **n), {"share": 0.3, "until": 100})
     ],
-    "tacit.averages.late_average": [Case(lambda **n: late_average(_releases(), **n), {"since": 1, "power": 2.3})],
-    "tacit.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
-    "tacit.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
-    "tacit.contract.columns.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
-    "tacit.contract.columns.Range": [Case(_contract_column, {"low": -1.3, "high": 1.7})],
-    "tacit.contract.contract.Contract": [
+    "taciturn.averages.late_average": [Case(lambda **n: late_average(_releases(), **n), {"since": 1, "power": 2.3})],
+    "taciturn.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
+    "taciturn.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
+    "taciturn.contract.columns.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
+    "taciturn.contract.columns.Range": [Case(_contract_column, {"low": -1.3, "high": 1.7})],
+    "taciturn.contract.contract.Contract": [
         Case(
             _contract,
             {"epsilon": 1.7, "delta": 1e-3, "release": 2, "horizon": 6, "stated_bound": 1.3}
@@ -367,8 +367,8 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: _number_contract(loss="quantile", **n), {"quantile": 0.3}),
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],
-    "tacit.contract.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
-    "tacit.estimators.request.Request": [
+    "taciturn.contract.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
+    "taciturn.estimators.request.Request": [
         Case(_request, MODEL_REQUEST := {k: v for k, v in MODEL.items() if k != "horizon"} | {"classes": 3}),
         Case(
             lambda **n: _request("quantile", **n),
@@ -380,21 +380,21 @@ CASES: dict[str, list[Case]] = {
         ),
         Case(lambda **n: _request("huber", **n), {"label_bound": 1.9} | _stated()),
     ],
-    "tacit.estimators.river.NormClip": [Case(_clipped("river"), {"bound": 1.3})],
-    "tacit.estimators.river.PrivateLinearRegression": [
+    "taciturn.estimators.river.NormClip": [Case(_clipped("river"), {"bound": 1.3})],
+    "taciturn.estimators.river.PrivateLinearRegression": [
         Case(_river("PrivateLinearRegression", loss="quantile", **NAMED), QUANTILE),
         Case(_river("PrivateLinearRegression", loss="huber", **NAMED), HUBER),
         Case(_river("PrivateLinearRegression", loss="squared", **QUANTILE), {"buckets": 4}),
     ],
-    "tacit.estimators.river.PrivateLinearSVC": [
+    "taciturn.estimators.river.PrivateLinearSVC": [
         Case(_river("PrivateLinearSVC"), MODEL | {"buckets": 4}),
     ],
-    "tacit.estimators.river.PrivateLogisticRegression": [
+    "taciturn.estimators.river.PrivateLogisticRegression": [
         Case(_river("PrivateLogisticRegression"), MODEL | {"buckets": 4}),
     ],
-    "tacit.estimators.river.PublicScaler": [Case(_scaled, {"low": -1.3, "high": 1.7})],
-    "tacit.estimators.scaling.NormClip": [Case(_clipped("scaling"), {"bound": 1.3})],
-    "tacit.estimators.sklearn.PrivateLinearRegression": [
+    "taciturn.estimators.river.PublicScaler": [Case(_scaled, {"low": -1.3, "high": 1.7})],
+    "taciturn.estimators.scaling.NormClip": [Case(_clipped("scaling"), {"bound": 1.3})],
+    "taciturn.estimators.sklearn.PrivateLinearRegression": [
         Case(_sklearn("PrivateLinearRegression", loss="quantile"), QUANTILE),
         Case(_sklearn("PrivateLinearRegression", loss="huber"), HUBER),
         Case(
@@ -402,136 +402,136 @@ CASES: dict[str, list[Case]] = {
             {name: value for name, value in HUBER.items() if name != "huber_width"},
         ),
     ],
-    "tacit.estimators.sklearn.PrivateLinearSVC": [Case(_sklearn("PrivateLinearSVC", classes=[-1, 1]), MODEL)],
-    "tacit.estimators.sklearn.PrivateLogisticRegression": [
+    "taciturn.estimators.sklearn.PrivateLinearSVC": [Case(_sklearn("PrivateLinearSVC", classes=[-1, 1]), MODEL)],
+    "taciturn.estimators.sklearn.PrivateLogisticRegression": [
         Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL)
     ],
-    "tacit.perturbation.ridge_for": [
+    "taciturn.perturbation.ridge_for": [
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3}),
     ],
-    "tacit.plan.recommend": [
+    "taciturn.plan.recommend": [
         Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
     ],
-    "tacit.problem.scalar.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
-    "tacit.problem.unlabelled.Advice": [Case(Advice, {"loss_bound": 1.3})],
-    "tacit.regret.best_in_hindsight": [
+    "taciturn.problem.scalar.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
+    "taciturn.problem.unlabelled.Advice": [Case(Advice, {"loss_bound": 1.3})],
+    "taciturn.regret.best_in_hindsight": [
         Case(
             lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
             {"tolerance": 1e-3},
         )
     ],
-    "tacit.regret.fading_regret_bound": [
+    "taciturn.regret.fading_regret_bound": [
         Case(lambda **n: regret.fading_regret_bound(Problem(Hinge(), DISC, 2), **n), {"strength": 1.3, "horizon": 100})
     ],
-    "tacit.regret.ftrl_regret_bound": [
+    "taciturn.regret.ftrl_regret_bound": [
         Case(lambda failure: regret.ftrl_regret_bound(pftrl(REAL, BUDGET, 6), failure), {"failure": 0.3})
     ],
-    "tacit.regret.giga_regret_bound": [
+    "taciturn.regret.giga_regret_bound": [
         Case(lambda horizon: regret.giga_regret_bound(RIDGED, horizon), {"horizon": 100}),
     ],
-    "tacit.regret.igd_regret_bound": [
+    "taciturn.regret.igd_regret_bound": [
         Case(lambda horizon: regret.igd_regret_bound(RIDGED, horizon), {"horizon": 100}),
     ],
-    "tacit.regret.leader_regret_bound": [
+    "taciturn.regret.leader_regret_bound": [
         Case(lambda **n: regret.leader_regret_bound(RIDGED, **n), {"horizon": 100, "extra_ridge": 1.3})
     ],
-    "tacit.regret.noise_regret_bound": [
+    "taciturn.regret.noise_regret_bound": [
         Case(lambda failure: regret.noise_regret_bound(pigd(RIDGED, BUDGET, 6), failure), {"failure": 0.3})
     ],
-    "tacit.regret.pgiga_regret_bound": [
+    "taciturn.regret.pgiga_regret_bound": [
         Case(lambda horizon: regret.pgiga_regret_bound(RIDGED, BUDGET, horizon), {"horizon": 100})
     ],
-    "tacit.regret.pocp_regret_bound": [
+    "taciturn.regret.pocp_regret_bound": [
         Case(
             lambda **n: regret.pocp_regret_bound(RIDGED, privacy=BUDGET, **n),
             {"sensitivity": 1.3, "horizon": 100, "failure": 0.3},
         )
     ],
-    "tacit.regret.pol_utility_bound": [
+    "taciturn.regret.pol_utility_bound": [
         Case(lambda **n: regret.pol_utility_bound(pol(RIDGED, BUDGET, 6), **n), {"failure": 0.3, "comparator": 0.7})
     ],
-    "tacit.regret.pqftl_regret_bound": [
+    "taciturn.regret.pqftl_regret_bound": [
         Case(
             lambda **n: regret.pqftl_regret_bound(privacy=BUDGET, **n),
             {"bound": 1.3, "ridge": 1.7, "dimension": 10, "horizon": 100},
         )
     ],
-    "tacit.regret.qftl_regret_bound": [
+    "taciturn.regret.qftl_regret_bound": [
         Case(regret.qftl_regret_bound, {"bound": 1.3, "ridge": 1.7, "horizon": 100}),
     ],
-    "tacit.regret.quadratic_regret_bound": [
+    "taciturn.regret.quadratic_regret_bound": [
         Case(
             lambda **n: regret.quadratic_regret_bound(REAL, **n),
             {"horizon": 100, "sd_matrix": 1.3, "sd_vector": 1.7, "failure": 0.3, "shift": 1.1},
         )
     ],
-    "tacit.regret.risk_bound": [
+    "taciturn.regret.risk_bound": [
         Case(
             lambda **n: regret.risk_bound(RIDGED, **n),
             {"regret": 1.7, "horizon": 100, "failure": 0.3, "comparator": 0.7},
         )
     ],
-    "tacit.regret.tails.length_moments": [Case(tails.length_moments, {"dimension": 10})],
-    "tacit.regret.tails.longest": [Case(tails.longest, {"dimension": 10, "failure": 0.3})],
-    "tacit.regret.tails.probability": [Case(tails.probability, {"failure": 0.3})],
-    "tacit.regret.tails.strongest": [Case(tails.strongest, {"dimension": 10, "failure": 0.3})],
+    "taciturn.regret.tails.length_moments": [Case(tails.length_moments, {"dimension": 10})],
+    "taciturn.regret.tails.longest": [Case(tails.longest, {"dimension": 10, "failure": 0.3})],
+    "taciturn.regret.tails.probability": [Case(tails.probability, {"failure": 0.3})],
+    "taciturn.regret.tails.strongest": [Case(tails.strongest, {"dimension": 10, "failure": 0.3})],
 }
 """By public name: how it is made of numbers, once or several times, and which."""
 
 RESULTS = {
-    "tacit.Release",
-    "tacit.Releases",
-    "tacit.State",
-    "tacit.accounting.errata.Erratum",
-    "tacit.audit.Audit",
-    "tacit.audit.Finding",
-    "tacit.datasets.Stream",
-    "tacit.regret.Optimum",
+    "taciturn.Release",
+    "taciturn.Releases",
+    "taciturn.State",
+    "taciturn.accounting.errata.Erratum",
+    "taciturn.audit.Audit",
+    "taciturn.audit.Finding",
+    "taciturn.datasets.Stream",
+    "taciturn.regret.Optimum",
 }
 """What the package returns, and nobody states."""
 
 UNCERTIFIED = {
-    "tacit.accounting.exact.doubled",
-    "tacit.accounting.exact.largest_true",
-    "tacit.accounting.exact.last_true",
-    "tacit.checks.check_learner",
-    "tacit.checks.check_loss",
-    "tacit.checks.check_set",
-    "tacit.checks.check_strategy",
-    "tacit.contract.columns.check_range",
-    "tacit.datasets.ad_impressions",
-    "tacit.datasets.covertype",
-    "tacit.datasets.linear_regression",
+    "taciturn.accounting.exact.doubled",
+    "taciturn.accounting.exact.largest_true",
+    "taciturn.accounting.exact.last_true",
+    "taciturn.checks.check_learner",
+    "taciturn.checks.check_loss",
+    "taciturn.checks.check_set",
+    "taciturn.checks.check_strategy",
+    "taciturn.contract.columns.check_range",
+    "taciturn.datasets.ad_impressions",
+    "taciturn.datasets.covertype",
+    "taciturn.datasets.linear_regression",
 }
 """Tools whose numbers enter no certificate: bisection by a function of yours, sizes of checks and of data."""
 
 MODULES = (
-    "tacit",
-    "tacit.accounting.concentrated",
-    "tacit.accounting.cost",
-    "tacit.accounting.errata",
-    "tacit.accounting.exact",
-    "tacit.accounting.guarantee",
-    "tacit.accounting.ledger",
-    "tacit.accounting.paper",
-    "tacit.accounting.perturbed",
-    "tacit.audit",
-    "tacit.averages",
-    "tacit.checks",
-    "tacit.contract.columns",
-    "tacit.contract.contract",
-    "tacit.contract.target",
-    "tacit.datasets",
-    "tacit.estimators.request",
-    "tacit.estimators.river",
-    "tacit.estimators.scaling",
-    "tacit.estimators.sklearn",
-    "tacit.perturbation",
-    "tacit.plan",
-    "tacit.problem.unlabelled",
-    "tacit.regret",
-    "tacit.regret.tails",
+    "taciturn",
+    "taciturn.accounting.concentrated",
+    "taciturn.accounting.cost",
+    "taciturn.accounting.errata",
+    "taciturn.accounting.exact",
+    "taciturn.accounting.guarantee",
+    "taciturn.accounting.ledger",
+    "taciturn.accounting.paper",
+    "taciturn.accounting.perturbed",
+    "taciturn.audit",
+    "taciturn.averages",
+    "taciturn.checks",
+    "taciturn.contract.columns",
+    "taciturn.contract.contract",
+    "taciturn.contract.target",
+    "taciturn.datasets",
+    "taciturn.estimators.request",
+    "taciturn.estimators.river",
+    "taciturn.estimators.scaling",
+    "taciturn.estimators.sklearn",
+    "taciturn.perturbation",
+    "taciturn.plan",
+    "taciturn.problem.unlabelled",
+    "taciturn.regret",
+    "taciturn.regret.tails",
 )
 
 
@@ -543,7 +543,9 @@ def public() -> Iterator[tuple[str, Any]]:
             thing = getattr(home, name)
             if hasattr(home, "__all__") or getattr(thing, "__module__", None) == module:
                 path = (
-                    f"tacit.{name}" if name in tacit.__all__ and getattr(tacit, name) is thing else f"{module}.{name}"
+                    f"taciturn.{name}"
+                    if name in taciturn.__all__ and getattr(taciturn, name) is thing
+                    else f"{module}.{name}"
                 )
                 yield path, thing
 
@@ -572,7 +574,7 @@ def test_every_number_has_an_entry(name, thing):
 
 def test_cases_are_public():
     """No case is left of a name that has gone."""
-    names = set(dict(public())) | {"tacit.problem.scalar.Smoothed"}
+    names = set(dict(public())) | {"taciturn.problem.scalar.Smoothed"}
     assert set(CASES) | RESULTS | UNCERTIFIED <= names
 
 
@@ -628,7 +630,7 @@ def both(case: Case, names: Iterable[str], kind: str) -> tuple[Any, Any]:
 
 EVERY_CASE = [pytest.param(case, id=f"{name}-{i}") for name, cases in CASES.items() for i, case in enumerate(cases)]
 RUNNING = [
-    case for case in EVERY_CASE if not re.match(r"tacit\.(accounting|audit|averages|estimators|regret)", case.id)
+    case for case in EVERY_CASE if not re.match(r"taciturn\.(accounting|audit|averages|estimators|regret)", case.id)
 ]
 """Cases of which streams can be run; estimators have run theirs once they are made."""
 
@@ -681,7 +683,7 @@ def certified(thing: Any) -> list[Any]:
     [
         pytest.param(*case.values, kind, id=f"{case.id}-{kind}")
         for case, kind in product(EVERY_CASE, FEW)
-        if kind == "half" or not case.id.startswith("tacit.audit")  # which takes its time
+        if kind == "half" or not case.id.startswith("taciturn.audit")  # which takes its time
     ],
 )
 def test_any_type_is_as_good_as_pythons(case, kind):
@@ -729,7 +731,7 @@ def maybe(make: Callable[[], Private]) -> list[Private]:
     """One that nothing proves is left out."""
     try:
         return [make()]
-    except TacitError:
+    except TaciturnError:
         return []
 
 
@@ -769,9 +771,9 @@ def test_what_is_no_number_is_rejected(case):
 @pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
 def test_no_bound_at_all_is_not_certified(value):
     """A certificate whose magnitude is no number, or infinite, is hidden by no mechanism."""
-    from tacit.schedule import Timetable
+    from taciturn.schedule import Timetable
 
-    with pytest.raises(tacit.Unprovable, match="not a finite bound"):
+    with pytest.raises(taciturn.Unprovable, match="not a finite bound"):
         Gaussian().calibrate(_certificate(value), Timetable(every(1), 6), 2, BUDGET, "exact")
 
 
@@ -853,7 +855,7 @@ def test_a_net_of_others_is_wide_in_double_precision():
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.float16])
 def test_sums_of_many_releases(kind):
     """The number of releases does not overflow, whatever type it comes in."""
-    for strategy in (Anytime(), BLT(), BinaryTree(), tacit.SquareRoot()):
+    for strategy in (Anytime(), BLT(), BinaryTree(), taciturn.SquareRoot()):
         assert strategy.errors(kind(127)).tolist() == strategy.errors(127).tolist()
     assert every(10).round_of(kind(30)) == 300
     assert type(every(10).round_of(kind(30))) is int
@@ -874,7 +876,7 @@ def test_noise_and_cost_of_a_release_of_any_number(recipe, horizon):
 @pytest.mark.parametrize("module", ["sklearn", "river"])
 def test_estimators_keep_their_parameters_as_they_came(module):
     """scikit-learn and river clone by what the constructor stored: the very objects, of whatever type."""
-    home = pytest.importorskip(f"tacit.estimators.{module}")
+    home = pytest.importorskip(f"taciturn.estimators.{module}")
     given = {"epsilon": np.float16(1.5), "feature_bound": np.float32(1.1), "horizon": np.int8(6), "seed": np.uint8(3)}
     model = home.PrivateLogisticRegression(**given)
     assert all(getattr(model, name) is value for name, value in given.items())

@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-import tacit
-from tacit import (
+import taciturn
+from taciturn import (
     BLT,
     Anytime,
     Box,
@@ -40,8 +40,8 @@ from tacit import (
     pgiga,
     pigd,
 )
-from tacit.accounting import ledger as books
-from tacit.state import described, fingerprint, name_of, read_beside, read_state
+from taciturn.accounting import ledger as books
+from taciturn.state import described, fingerprint, name_of, read_beside, read_state
 from zoo import LEARNERS
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
@@ -115,7 +115,7 @@ def elsewhere(code, *arguments):
 
 RESUME = """
 import sys, numpy as np
-from tacit import L2Ball, Logistic, Privacy, Problem, pigd, StateConflict
+from taciturn import L2Ball, Logistic, Privacy, Problem, pigd, StateConflict
 one = pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), Privacy(1.0, 1e-6), 4)
 state = one.load(sys.argv[1])
 twin = one.load(sys.argv[1])
@@ -208,7 +208,7 @@ def test_settings_are_told_apart_by_every_field_and_alike_in_every_process():
     assert pigd(PROBLEM, BUDGET, np.int64(4)).settings == private().settings
     assert pigd(PROBLEM, BUDGET, np.int64(5)).settings != private().settings
     code = (
-        "from tacit import *; print(pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), "
+        "from taciturn import *; print(pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), "
         "Privacy(1.0, 1e-6), 4).settings)"
     )
     assert elsewhere(code).strip() == private().settings
@@ -218,12 +218,12 @@ def settings_classes():
     """Every class of the package that can be part of a Private, by the roles it can have there."""
     roles = "absorb", "calibrate", "round_of", "slope", "project", "gradient", "row_size"
     found = {Private, Problem, Privacy}
-    for module in pkgutil.walk_packages(tacit.__path__, "tacit."):
+    for module in pkgutil.walk_packages(taciturn.__path__, "taciturn."):
         if not module.name.endswith("__main__"):
             with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
                 kinds = vars(importlib.import_module(module.name)).values()
                 found |= {kind for kind in kinds if isinstance(kind, type) and any(hasattr(kind, r) for r in roles)}
-    return {kind for kind in found if kind.__module__.startswith("tacit.")}
+    return {kind for kind in found if kind.__module__.startswith("taciturn.")}
 
 
 def test_settings_classes_of_the_package_have_names_of_their_own():
@@ -232,7 +232,7 @@ def test_settings_classes_of_the_package_have_names_of_their_own():
     assert {Gaussian, Hinge, L2Ball, type(every(1)), type(private().learner)} <= kinds
     names = [name_of(kind) for kind in kinds]
     assert len(set(names)) == len(names)
-    assert not any("tacit." in name for name in names)
+    assert not any("taciturn." in name for name in names)
 
     class Mine(Hinge):
         pass
@@ -243,8 +243,8 @@ def test_settings_classes_of_the_package_have_names_of_their_own():
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_no_module_of_the_package_is_in_a_hash_of_settings(learner):
     text = json.dumps(described([LEARNERS[learner], Gaussian(), BLT(), Anytime(), Exponential(), geometric(), at([1])]))
-    assert "tacit " in text
-    assert "tacit." not in text
+    assert "taciturn " in text
+    assert "taciturn." not in text
 
 
 def test_settings_that_cannot_be_told_apart_are_refused():

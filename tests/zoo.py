@@ -10,7 +10,7 @@ from typing import ClassVar
 import mpmath
 import numpy as np
 
-from tacit import (
+from taciturn import (
     EWOO,
     FTL,
     FTRL,

@@ -1,11 +1,11 @@
-"""The rule of `tacit.plan` as a picture; its ends are what `recommend` says of a problem of that kind."""
+"""The rule of `taciturn.plan` as a picture; its ends are what `recommend` says of a problem of that kind."""
 
 from __future__ import annotations
 
 from docs_build.pictures import Picture
 from docs_build.svg import box, drawing, line, text
-from tacit import Hinge, L2Ball, Logistic, Privacy, Problem, Squared, Unprovable, WholeSpace
-from tacit.plan import recommend
+from taciturn import Hinge, L2Ball, Logistic, Privacy, Problem, Squared, Unprovable, WholeSpace
+from taciturn.plan import recommend
 
 CASES: dict[str, Problem] = {
     "bounded, squared": Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0),
@@ -50,7 +50,7 @@ def choice() -> Picture:
         _end(280, 260, ends["free, ridge, smooth"]),
         _end(378, 260, ends["free, ridge, kinked"]),
     ]
-    caption = "The rule of tacit.plan. Each end was asked of recommend while this page was built."
+    caption = "The rule of taciturn.plan. Each end was asked of recommend while this page was built."
     words = "; ".join(f"{case}: {method}" for case, method in ends.items())
     return Picture(drawing(460.0, 306.0, f"A tree of decisions. {words}.", *parts), caption)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from docs_build.chart import Axis, Curve, Style, chart
 from docs_build.pictures import Picture
-from tacit import (
+from taciturn import (
     BLT,
     Anytime,
     BinaryTree,
@@ -23,7 +23,7 @@ from tacit import (
     pigd,
     private_sum,
 )
-from tacit.mechanisms.sums import RunningSum
+from taciturn.mechanisms.sums import RunningSum
 
 BUDGET = Privacy(epsilon=1.0, delta=1e-6)
 SUMS, ITERATES = 64, 100_000

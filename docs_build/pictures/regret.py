@@ -8,9 +8,9 @@ import numpy as np
 
 from docs_build.chart import Axis, Curve, Style, chart
 from docs_build.pictures import Picture
-from tacit import L2Ball, Privacy, Private, Problem, Squared, at, geometric, pftrl, pigd, pqftl
-from tacit.datasets import linear_regression
-from tacit.regret import best_in_hindsight, replay
+from taciturn import L2Ball, Privacy, Private, Problem, Squared, at, geometric, pftrl, pigd, pqftl
+from taciturn.datasets import linear_regression
+from taciturn.regret import best_in_hindsight, replay
 
 EPSILONS, SEEDS, EXAMPLES = (0.01, 0.1, 1.0, 10.0), (1, 2, 3), 10_000
 PROBLEM = Problem(Squared(), L2Ball(0.5), dimension=10, label_bound=1.0, ridge=1.0)

@@ -10,10 +10,10 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import InvalidInput
-from tacit.accounting import concentrated
-from tacit.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
-from tacit.accounting.exact import delta_of, mu_of
+from taciturn import InvalidInput
+from taciturn.accounting import concentrated
+from taciturn.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
+from taciturn.accounting.exact import delta_of, mu_of
 
 DEVIATIONS = st.floats(0.0, 30.0)
 BUDGETS = st.tuples(st.floats(-2.0, 1.5).map(lambda e: 10.0**e), st.floats(-12.0, -0.5).map(lambda d: 10.0**d))

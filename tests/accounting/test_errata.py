@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from tacit import InvalidInput, Privacy
-from tacit.accounting import paper
-from tacit.accounting.cost import gaussian
-from tacit.accounting.errata import ALPHAS, DELTAS, EPSILONS, HORIZONS, quadratic_pair, table
+from taciturn import InvalidInput, Privacy
+from taciturn.accounting import paper
+from taciturn.accounting.cost import gaussian
+from taciturn.accounting.errata import ALPHAS, DELTAS, EPSILONS, HORIZONS, quadratic_pair, table
 
 ROWS = table()
 BY_SETTINGS = {(r.algorithm, r.reading, r.T, r.epsilon, r.delta, r.alpha): r for r in ROWS}

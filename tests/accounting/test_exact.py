@@ -11,9 +11,9 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tacit import InvalidInput, Privacy
-from tacit.accounting import exact
-from tacit.accounting.exact import delta_of, epsilon_of, mu_of
+from taciturn import InvalidInput, Privacy
+from taciturn.accounting import exact
+from taciturn.accounting.exact import delta_of, epsilon_of, mu_of
 from zoo import true_delta
 
 LOG_MU = st.floats(-12.0, math.log10(30.0))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Cost, Guarantee, Privacy
-from tacit.accounting import guarantee as module
-from tacit.accounting.cost import gaussian, total
-from tacit.accounting.exact import epsilon_of
-from tacit.mechanisms.sampling import REACH, sampling_cost
+from taciturn import Cost, Guarantee, Privacy
+from taciturn.accounting import guarantee as module
+from taciturn.accounting.cost import gaussian, total
+from taciturn.accounting.exact import epsilon_of
+from taciturn.mechanisms.sampling import REACH, sampling_cost
 
 BUDGET = Privacy(1.0, 1e-6)
 KEPT = gaussian(0.05)

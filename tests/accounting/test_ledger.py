@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interrupting import At, every_step, within
-from tacit import BudgetExhausted, Cost, Ledger, Privacy, StateConflict, Unprovable
-from tacit.accounting import ledger as books
-from tacit.accounting.cost import FREE, gaussian, total
+from taciturn import BudgetExhausted, Cost, Ledger, Privacy, StateConflict, Unprovable
+from taciturn.accounting import ledger as books
+from taciturn.accounting.cost import FREE, gaussian, total
 
 BUDGET = Privacy(1.0, 1e-6)
 HALF = gaussian(BUDGET.mu**2 / 2.0 * (1.0 - 1e-12))
@@ -351,8 +351,8 @@ def test_the_registry_knows_the_ledger_of_a_stream():
 
 CHILD = """
 import os
-from tacit import Ledger, StateConflict
-from tacit.accounting import ledger as books
+from taciturn import Ledger, StateConflict
+from taciturn.accounting import ledger as books
 ledger = Ledger()
 books.enter("stream", ledger)
 inside, outside = os.pipe()
@@ -580,8 +580,8 @@ WITH_TIMERS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this 
 
 ENTERING = """
 import signal, time
-from tacit import Ledger
-from tacit.accounting import ledger as books
+from taciturn import Ledger
+from taciturn.accounting import ledger as books
 ledger, entered, end = Ledger(), 0, time.monotonic() + 1.0
 
 def handler(number, frame):

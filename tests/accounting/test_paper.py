@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import InvalidInput, Privacy
-from tacit.accounting.cost import gaussian
-from tacit.accounting.paper import claim, delivered, noise_multiplier, parameters_claiming, pqftl_noise
+from taciturn import InvalidInput, Privacy
+from taciturn.accounting.cost import gaussian
+from taciturn.accounting.paper import claim, delivered, noise_multiplier, parameters_claiming, pqftl_noise
 
 T = 100_000
 BUDGETS = st.builds(Privacy, st.floats(1e-3, 50.0), st.floats(1e-12, 0.4))

@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 
-from tacit.accounting.exact import Privacy
-from tacit.accounting.perturbed import delta_perturbed, shift_of
+from taciturn.accounting.exact import Privacy
+from taciturn.accounting.perturbed import delta_perturbed, shift_of
 
 pytestmark = pytest.mark.privacy
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit import IGD, Learner, Mechanism
-from tacit.passes import Together
-from tacit.release import Collected
+from taciturn import IGD, Learner, Mechanism
+from taciturn.passes import Together
+from taciturn.release import Collected
 
 
 def halved(noise: np.ndarray) -> np.ndarray:

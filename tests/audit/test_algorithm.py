@@ -12,15 +12,15 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tacit import InvalidInput, Privacy, audit_cli
-from tacit.accounting.exact import mu_of
-from tacit.audit import Audit, audit, tell_apart, tight_pair, tight_private
-from tacit.audit.algorithm import Game
-from tacit.audit.problems import Algorithm
-from tacit.audit.verdict import claimed_mu_of, game_of
-from tacit.cli import app
-from tacit.contracts import Calibration
-from tacit.report.tables import audit_table
+from taciturn import InvalidInput, Privacy, audit_cli
+from taciturn.accounting.exact import mu_of
+from taciturn.audit import Audit, audit, tell_apart, tight_pair, tight_private
+from taciturn.audit.algorithm import Game
+from taciturn.audit.problems import Algorithm
+from taciturn.audit.verdict import claimed_mu_of, game_of
+from taciturn.cli import app
+from taciturn.contracts import Calibration
+from taciturn.report.tables import audit_table
 
 pytestmark = pytest.mark.privacy
 
@@ -107,7 +107,7 @@ def test_the_command_for_people(tmp_path):
 @pytest.mark.parametrize(("file", "words"), [("none/a.png", "folder"), ("a.xyz", "no format"), (".", "folder")])
 def test_a_picture_that_cannot_be_saved_is_refused_first(tmp_path, monkeypatch, file, words):
     """Before any game."""
-    monkeypatch.setattr("tacit.audit.audit", lambda *_, **__: pytest.fail("there was an audit"))
+    monkeypatch.setattr("taciturn.audit.audit", lambda *_, **__: pytest.fail("there was an audit"))
     done = run("pigd", "--plot", str(tmp_path / file))
     assert isinstance(done.exception, InvalidInput)
     assert words in str(done.exception)
@@ -119,7 +119,7 @@ def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr("tacit.report.plots.two_worlds", full_disk)
+    monkeypatch.setattr("taciturn.report.plots.two_worlds", full_disk)
     done = run("private_sum", "--rounds", "2", "--trials", "100", "--plot", str(tmp_path / "a.png"))
     assert isinstance(done.exception, OSError)
     assert "The claim holds" in done.stdout
@@ -165,7 +165,7 @@ def test_the_command_takes_what_the_library_does():
 @pytest.mark.parametrize("algorithm", ["pigd", "ewoo"])
 def test_too_large_an_audit_is_refused_first(algorithm, monkeypatch):
     """Before anything is built; it says how much is not too large."""
-    monkeypatch.setattr("tacit.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
+    monkeypatch.setattr("taciturn.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
     with pytest.raises(InvalidInput, match="200,000,000 rows, and 10,000,000 are kept at most"):
         audit(algorithm, BUDGET, trials=10**6)
 

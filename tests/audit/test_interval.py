@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from tacit.accounting.exact import delta_of
-from tacit.audit.interval import mean_interval, share_interval, spread_interval
-from tacit.audit.race import delta_of_flips
-from tacit.audit.shape import not_normal
+from taciturn.accounting.exact import delta_of
+from taciturn.audit.interval import mean_interval, share_interval, spread_interval
+from taciturn.audit.race import delta_of_flips
+from taciturn.audit.shape import not_normal
 
 ERROR = 0.1
 SAMPLES = np.random.default_rng(5).normal(3.0, 2.0, (4_000, 20))

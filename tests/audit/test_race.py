@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from audit.planted import Spoilt, exact_points
-from tacit import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
-from tacit.accounting.exact import mu_of
-from tacit.audit import race_along, race_apart, spiteful, tight_pair
-from tacit.mechanisms import releases
-from tacit.mechanisms.exponential import _Race
-from tacit.mechanisms.sampling import seeded_bits
-from tacit.passes import Together
+from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
+from taciturn.accounting.exact import mu_of
+from taciturn.audit import race_along, race_apart, spiteful, tight_pair
+from taciturn.mechanisms import releases
+from taciturn.mechanisms.exponential import _Race
+from taciturn.mechanisms.sampling import seeded_bits
+from taciturn.passes import Together
 
 pytestmark = pytest.mark.privacy
 

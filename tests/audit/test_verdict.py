@@ -16,7 +16,7 @@ import pytest
 
 from audit.planted import ForgottenRidge, Spoilt, exact_points, half_certified
 from mechanisms.strategies import STRATEGIES
-from tacit import (
+from taciturn import (
     BLT,
     FTRL,
     IGD,
@@ -39,18 +39,18 @@ from tacit import (
     pocp,
     private_sum,
 )
-from tacit.audit import Pair, common_noise, replay, spiteful, tell_apart, tight_pair, verdict
-from tacit.audit.common_noise import CommonNoise
-from tacit.audit.replay import Replayed
-from tacit.audit.transcripts import whitening
-from tacit.audit.verdict import game_of
-from tacit.learners.total import Total
-from tacit.mechanisms import releases
-from tacit.mechanisms.sampling import seeded_bits
-from tacit.mechanisms.strategy import matrices
-from tacit.mechanisms.tree import TreeCoder
-from tacit.passes import Together
-from tacit.release import Collected, Releases
+from taciturn.audit import Pair, common_noise, replay, spiteful, tell_apart, tight_pair, verdict
+from taciturn.audit.common_noise import CommonNoise
+from taciturn.audit.replay import Replayed
+from taciturn.audit.transcripts import whitening
+from taciturn.audit.verdict import game_of
+from taciturn.learners.total import Total
+from taciturn.mechanisms import releases
+from taciturn.mechanisms.sampling import seeded_bits
+from taciturn.mechanisms.strategy import matrices
+from taciturn.mechanisms.tree import TreeCoder
+from taciturn.passes import Together
+from taciturn.release import Collected, Releases
 
 pytestmark = pytest.mark.privacy
 
@@ -288,7 +288,7 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: tell_apart(p, replace(pair, X=pair.X[1:], y=pair.y[1:])), "whole streams"),
         (lambda p, pair: tell_apart(p, pair, 10), "trials"),
         (lambda p, pair: tell_apart(p, pair, 10**7), "10,000,000 are kept at most"),
-        (lambda p, pair: tell_apart(ewoo(experts(2), BUDGET, T), pair), "tacit.audit.race"),
+        (lambda p, pair: tell_apart(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.race"),
         (lambda p, pair: replace(pair, at=T), "at must be"),
         (lambda p, pair: replace(pair, other=1.0), "a row and a label"),
         (lambda p, pair: replace(pair, other=[1.0]), "a row and a label"),

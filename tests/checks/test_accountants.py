@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from scipy.stats import norm
 
-from tacit.accounting.cost import FREE, Cost, total
-from tacit.checks import ContractBroken, check_accountant, checks_for
-from tacit.checks.accountants import Exact, told_apart
-from tacit.checks.suite import look_at
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.checks import ContractBroken, check_accountant, checks_for
+from taciturn.checks.accountants import Exact, told_apart
+from taciturn.checks.suite import look_at
 from zoo import true_delta
 
 pytestmark = pytest.mark.privacy

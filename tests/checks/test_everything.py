@@ -8,12 +8,12 @@ import pytest
 
 from learners.cases import VECTOR_LOSSES
 from mechanisms.strategies import STRATEGIES
-from tacit import Exponential, Gaussian, MultiHinge, OneHot, Softmax
-from tacit.checks import Report, checks_for
-from tacit.checks.accountants import Exact
-from tacit.checks.all import of_learner
-from tacit.checks.suite import look_at
-from tacit.problem.unlabelled import Advice, Nearness
+from taciturn import Exponential, Gaussian, MultiHinge, OneHot, Softmax
+from taciturn.checks import Report, checks_for
+from taciturn.checks.accountants import Exact
+from taciturn.checks.all import of_learner
+from taciturn.checks.suite import look_at
+from taciturn.problem.unlabelled import Advice, Nearness
 from zoo import LEARNERS, LOSSES, SETS
 
 pytestmark = pytest.mark.privacy
@@ -46,7 +46,7 @@ def test_it_keeps_its_contract(name):
 def test_sums_keep_it_with_other_strategies(name, strategy):
     """The checks of a learner that depend on the mechanism."""
     checks = of_learner(LEARNERS[name], STRATEGIES[strategy])
-    wired = [check for check in checks if check.look.__module__ == "tacit.checks.wiring"]
+    wired = [check for check in checks if check.look.__module__ == "taciturn.checks.wiring"]
     assert len(look_at(name, wired).insist().kept) >= 6
 
 

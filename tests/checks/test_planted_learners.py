@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logistic, Private, Problem, Squared, experts
-from tacit.checks import ContractBroken, check_learner, checks_for
-from tacit.checks.all import of_learner
-from tacit.checks.suite import look_at
-from tacit.learners.iterate import IterateLearner
-from tacit.learners.together import InOneLoop
-from tacit.learners.total import Total
-from tacit.problem.sets import WholeSpace
-from tacit.problem.unlabelled import Nearness
-from tacit.schedule import Timetable
+from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logistic, Private, Problem, Squared, experts
+from taciturn.checks import ContractBroken, check_learner, checks_for
+from taciturn.checks.all import of_learner
+from taciturn.checks.suite import look_at
+from taciturn.learners.iterate import IterateLearner
+from taciturn.learners.together import InOneLoop
+from taciturn.learners.total import Total
+from taciturn.problem.sets import WholeSpace
+from taciturn.problem.unlabelled import Nearness
+from taciturn.schedule import Timetable
 from zoo import LEARNERS, Distance
 
 pytestmark = pytest.mark.privacy
@@ -360,7 +360,7 @@ def test_a_deviation_that_tells_is_caught():
 
 def test_a_budget_that_is_not_kept_is_caught(monkeypatch):
     """Private refuses to be built, and the report says so."""
-    monkeypatch.setattr("tacit.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
+    monkeypatch.setattr("taciturn.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
     (outcome,) = [o for o in look_at("it", checks_for(IGD(DISC))).broken if o.check == "guarantee_is_proven"]
     assert "raised Unprovable: BROKEN" in outcome.remark
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import BLT, BinaryTree, Exponential, Gaussian
-from tacit.accounting.cost import FREE, gaussian
-from tacit.checks import ContractBroken, check_mechanism
-from tacit.checks.all import of_mechanism
-from tacit.checks.suite import look_at
+from taciturn import BLT, BinaryTree, Exponential, Gaussian
+from taciturn.accounting.cost import FREE, gaussian
+from taciturn.checks import ContractBroken, check_mechanism
+from taciturn.checks.all import of_mechanism
+from taciturn.checks.suite import look_at
 
 pytestmark = pytest.mark.privacy
 

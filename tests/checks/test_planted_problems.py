@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tacit import Box, ConvexSet, Hinge, Huber, L2Ball, Logistic, Softmax, Squared, VectorLoss
-from tacit.checks import ContractBroken, check_loss, check_set, checks_for
-from tacit.checks.suite import look_at
+from taciturn import Box, ConvexSet, Hinge, Huber, L2Ball, Logistic, Softmax, Squared, VectorLoss
+from taciturn.checks import ContractBroken, check_loss, check_set, checks_for
+from taciturn.checks.suite import look_at
 from zoo import Distance
 
 pytestmark = pytest.mark.privacy

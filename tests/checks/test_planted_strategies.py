@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import BLT, SquareRoot
-from tacit.checks import Check, ContractBroken, check_strategy, checks_for
-from tacit.checks.all import of_strategy
-from tacit.checks.suite import look_at
-from tacit.mechanisms.blt import BLTCoder
-from tacit.mechanisms.strategy import OneRowEach
-from tacit.mechanisms.sums import RunningSum
-from tacit.mechanisms.toeplitz import RootCoder
-from tacit.mechanisms.tree import TreeCoder
+from taciturn import BLT, SquareRoot
+from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
+from taciturn.checks.all import of_strategy
+from taciturn.checks.suite import look_at
+from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.strategy import OneRowEach
+from taciturn.mechanisms.sums import RunningSum
+from taciturn.mechanisms.toeplitz import RootCoder
+from taciturn.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
 

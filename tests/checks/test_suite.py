@@ -6,11 +6,11 @@ from unittest import SkipTest
 
 import pytest
 
-import tacit
-from tacit import IGD, BinaryTree, Gaussian, Hinge, InvalidInput, L2Ball, Problem, Squared, TacitError
-from tacit.checks import ContractBroken, checks_for
-from tacit.checks.accountants import Exact
-from tacit.checks.suite import Check, Report, demand, look_at, skip
+import taciturn
+from taciturn import IGD, BinaryTree, Gaussian, Hinge, InvalidInput, L2Ball, Problem, Squared, TaciturnError
+from taciturn.checks import ContractBroken, checks_for
+from taciturn.checks.accountants import Exact
+from taciturn.checks.suite import Check, Report, demand, look_at, skip
 
 IGD_ON_A_DISC = IGD(Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5))
 THINGS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
@@ -56,7 +56,7 @@ def test_a_broken_report_raises_all_that_broke():
     with pytest.raises(ContractBroken, match=r"2 of 3 promises of it are broken:\n- breaks: .* Mend it\.\n- crashes"):
         report.insist()
     assert issubclass(ContractBroken, AssertionError)
-    assert issubclass(ContractBroken, TacitError)
+    assert issubclass(ContractBroken, TaciturnError)
 
 
 def test_what_was_only_skipped_does_not_hold():
@@ -96,21 +96,24 @@ def test_what_is_nothing_of_ours_is_refused(thing):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tacit.checks.check_learner(IGD), r"a learner cannot be <class .*check_learner\(IGD\(problem\)\)"),
-        (lambda: tacit.checks.check_learner(L2Ball(1.0)), r"a learner cannot be L2Ball.*check_learner\(IGD"),
+        (lambda: taciturn.checks.check_learner(IGD), r"a learner cannot be <class .*check_learner\(IGD\(problem\)\)"),
+        (lambda: taciturn.checks.check_learner(L2Ball(1.0)), r"a learner cannot be L2Ball.*check_learner\(IGD"),
         (
-            lambda: tacit.checks.check_mechanism(Gaussian),
+            lambda: taciturn.checks.check_mechanism(Gaussian),
             r"a mechanism cannot be <class .*check_mechanism\(Gaussian\(\)",
         ),
         (
-            lambda: tacit.checks.check_strategy(BinaryTree().coder(5)),
+            lambda: taciturn.checks.check_strategy(BinaryTree().coder(5)),
             r"a strategy cannot be .*check_strategy\(BLT\(\)\)",
         ),
-        (lambda: tacit.checks.check_strategy(BinaryTree), r"a strategy cannot be <class .*check_strategy\(BLT\(\)\)"),
-        (lambda: tacit.checks.check_set(2.0), r"a set cannot be 2\.0\. .*check_set\(L2Ball\(1\.0\)\)"),
-        (lambda: tacit.checks.check_set(L2Ball), r"a set cannot be <class .*check_set\(L2Ball\(1\.0\)\)"),
-        (lambda: tacit.checks.check_loss(Squared), r"a loss cannot be <class .*check_loss\(Logistic\(\)\)"),
-        (lambda: tacit.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
+        (
+            lambda: taciturn.checks.check_strategy(BinaryTree),
+            r"a strategy cannot be <class .*check_strategy\(BLT\(\)\)",
+        ),
+        (lambda: taciturn.checks.check_set(2.0), r"a set cannot be 2\.0\. .*check_set\(L2Ball\(1\.0\)\)"),
+        (lambda: taciturn.checks.check_set(L2Ball), r"a set cannot be <class .*check_set\(L2Ball\(1\.0\)\)"),
+        (lambda: taciturn.checks.check_loss(Squared), r"a loss cannot be <class .*check_loss\(Logistic\(\)\)"),
+        (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_in_one_sentence(call, words):
@@ -155,5 +158,5 @@ def test_the_same_fault_in_several_cases_is_one_line():
 
 
 def test_the_suite_is_reached_by_its_name():
-    """`tacit.checks`, without an import of its own."""
-    assert tacit.checks.check_learner(IGD_ON_A_DISC).holds
+    """`taciturn.checks`, without an import of its own."""
+    assert taciturn.checks.check_learner(IGD_ON_A_DISC).holds

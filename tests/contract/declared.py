@@ -2,8 +2,8 @@
 
 import io
 
-from tacit.contract.contract import contract_of
-from tacit.contract.rows import open_rows
+from taciturn.contract.contract import contract_of
+from taciturn.contract.rows import open_rows
 
 COLUMNS = {
     "age": {"range": [0, 100]},

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.declared import contract
-from tacit import InvalidInput
-from tacit.contract.contract import contract_of, read_contract
+from taciturn import InvalidInput
+from taciturn.contract.contract import contract_of, read_contract
 
 FILE = """
 [privacy]
@@ -30,7 +30,7 @@ age = { range = [0, 100] }
 
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / "tacit.toml"
+    return tmp_path / "taciturn.toml"
 
 
 def test_a_file_states_the_plan(path):

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.contract.contract import contract_of
-from tacit.contract.model_file import model_of
-from tacit.contract.rows import open_rows
-from tacit.estimators.stream import Stream
+from taciturn.contract.contract import contract_of
+from taciturn.contract.model_file import model_of
+from taciturn.contract.rows import open_rows
+from taciturn.estimators.stream import Stream
 
-FILE = Path(os.environ.get("TACIT_DATA") or "nowhere") / "covtype.npz"
+FILE = Path(os.environ.get("TACITURN_DATA") or "nowhere") / "covtype.npz"
 RANGES = {
     "elevation": [1859, 3858],
     "aspect": [0, 360],
@@ -33,7 +33,7 @@ CONTRACT = {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILE.exists(), reason="the data is not here: set TACIT_DATA")
+@pytest.mark.skipif(not FILE.exists(), reason="the data is not here: set TACITURN_DATA")
 def test_class_two_against_the_rest_from_a_file(tmp_path):
     """At (1, 1e-6), a tenth held out: 75.2 % with the default bound; five deviations of the test's share are .9 %."""
     with np.load(FILE) as data:

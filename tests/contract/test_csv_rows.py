@@ -11,12 +11,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from contract.declared import HEADER, contract, csv, read
-from tacit import InvalidInput
-from tacit.contract import csv_rows, rows
-from tacit.contract.csv_fast import read_fast
-from tacit.contract.csv_header import DELIMITERS, header_of, split
-from tacit.contract.csv_rows import CsvRows
-from tacit.contract.lines import LONGEST, line_ends
+from taciturn import InvalidInput
+from taciturn.contract import csv_rows, rows
+from taciturn.contract.csv_fast import read_fast
+from taciturn.contract.csv_header import DELIMITERS, header_of, split
+from taciturn.contract.csv_rows import CsvRows
+from taciturn.contract.lines import LONGEST, line_ends
 
 WHOLE = [
     "50,Oslo,1,10.0.0.1,hi,yes",
@@ -96,7 +96,7 @@ CORRUPTION = st.one_of(
 def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place, most, chunk):
     """However the row is corrupted, but for a newline, which makes two of it: that is what a row of CSV is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.contract.lines._CHUNK", chunk)
+        patch.setattr("taciturn.contract.lines._CHUNK", chunk)
         lines = [line.encode() for line in WHOLE]
         changed = [*lines[:place], corrupt, *lines[place + 1 :]]
         made = contract()
@@ -230,8 +230,8 @@ def test_reading_loads_no_pandas():
     """It takes as long to load as some hundred thousands of rows take to read."""
     code = (
         "import io, sys\n"
-        "from tacit.contract.contract import contract_of\n"
-        "from tacit.contract.rows import open_rows\n"
+        "from taciturn.contract.contract import contract_of\n"
+        "from taciturn.contract.rows import open_rows\n"
         "columns = {'x': {'range': [0, 1]}, 'town': {'categories': ['Oslo', 'Rome']}}\n"
         "target = {'column': 'y', 'positive': ['yes']}\n"
         "made = contract_of({'privacy': {'epsilon': 1}, 'target': target, 'columns': columns})\n"

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from tacit import InvalidInput
-from tacit.contract.answers import ask, by_column, kind_of, range_of, stated_columns, values_of
-from tacit.contract.contract import contract_of, read_contract
-from tacit.contract.draft import Draft, columns_of, toml, toml_key
+from taciturn import InvalidInput
+from taciturn.contract.answers import ask, by_column, kind_of, range_of, stated_columns, values_of
+from taciturn.contract.contract import contract_of, read_contract
+from taciturn.contract.draft import Draft, columns_of, toml, toml_key
 
 NAMES = ["age", "town", "hours per week", "bought"]
 
@@ -92,11 +92,11 @@ def test_headers_that_name_no_columns_are_refused(tmp_path, name, content, words
 def test_an_empty_draft_is_refused_by_what_is_open(tmp_path):
     draft = Draft("sales.csv", NAMES)
     assert draft.open == ["privacy.epsilon", "target.column", "target.classes", *(f"columns.{name}" for name in NAMES)]
-    (tmp_path / "tacit.toml").write_text(draft.text())
+    (tmp_path / "taciturn.toml").write_text(draft.text())
     with pytest.raises(
         InvalidInput, match=r"privacy\.epsilon is still .* Open as well: target\.column, .*columns\.age"
     ):
-        read_contract(tmp_path / "tacit.toml")
+        read_contract(tmp_path / "taciturn.toml")
 
 
 def test_a_filled_in_draft_is_a_contract(tmp_path):
@@ -109,8 +109,8 @@ def test_a_filled_in_draft_is_a_contract(tmp_path):
         columns={"age": {"range": [0, 100]}, "town": {"hash": 8}, "hours per week": {"ignore": True}},
     )
     assert draft.open == []
-    (tmp_path / "tacit.toml").write_text(draft.text(), encoding="utf-8")
-    made = read_contract(tmp_path / "tacit.toml")
+    (tmp_path / "taciturn.toml").write_text(draft.text(), encoding="utf-8")
+    made = read_contract(tmp_path / "taciturn.toml")
     assert (made.epsilon, made.delta, made.horizon, made.dimension) == (0.5, 1e-7, 900, 9)
 
 
@@ -146,7 +146,7 @@ BLANK_DRAFT = {
 
 
 def drafted(path):
-    """What `tacit init` writes for a file, as plain data, without the columns, and these in order."""
+    """What `taciturn init` writes for a file, as plain data, without the columns, and these in order."""
     names, kinds = columns_of(path)
     data = tomllib.loads(Draft(path.name, names, kinds).text())
     return list(data.pop("columns")), data

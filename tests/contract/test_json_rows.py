@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.declared import contract, csv, read
-from tacit import InvalidInput
-from tacit.contract.rows import open_rows
+from taciturn import InvalidInput
+from taciturn.contract.rows import open_rows
 
 WHOLE = [
     {"age": 50, "town": "Oslo", "floor": 1, "ip": "10.0.0.1", "note": [1], "bought": "yes"},

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.contract import lines as module
-from tacit.contract.lines import LONGEST, Lines, line_ends
+from taciturn.contract import lines as module
+from taciturn.contract.lines import LONGEST, Lines, line_ends
 
 
 class Drops(io.BytesIO):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from contract.declared import TARGETS, contract, csv, read
-from tacit import InvalidInput
-from tacit.contract.model_file import model_of, read_model, write_model
-from tacit.contract.predicting import write_predictions
-from tacit.contract.rows import open_rows
-from tacit.estimators.links import classes_of, probabilities
-from tacit.estimators.stream import Stream
+from taciturn import InvalidInput
+from taciturn.contract.model_file import model_of, read_model, write_model
+from taciturn.contract.predicting import write_predictions
+from taciturn.contract.rows import open_rows
+from taciturn.estimators.links import classes_of, probabilities
+from taciturn.estimators.stream import Stream
 
 LABELS = {"positive": ["yes", "no"], "classes": ["yes", "maybe", "no"], "range": ["3", "9.5", "0"]}
 
@@ -87,7 +87,7 @@ def test_a_model_before_any_release_is_data_free():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.update(format="tacit model 2"), 'is no "tacit model 1"'),
+        (lambda m: m.update(format="taciturn model 2"), 'is no "taciturn model 1"'),
         (lambda m: m.pop("format"), "is no"),
         (lambda m: m.update(extra=1), "extra is unknown"),
         (lambda m: m.pop("guarantee"), "guarantee is missing"),

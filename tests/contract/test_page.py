@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tacit.cli import app
-from tacit.contract.contract import contract_of, read_contract
-from tacit.errors import TacitError
+from taciturn.cli import app
+from taciturn.contract.contract import contract_of, read_contract
+from taciturn.errors import TaciturnError
 
 PAGE = Path(__file__).parents[2] / "docs" / "contract.md"
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
@@ -22,7 +22,7 @@ LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def printed(command):
     """What a command line prints, its refusal included."""
     done = CliRunner().invoke(app, shlex.split(command)[1:], env={"COLUMNS": "120"})
-    return done.output + (f"tacit: {done.exception}\n" if isinstance(done.exception, TacitError) else "")
+    return done.output + (f"taciturn: {done.exception}\n" if isinstance(done.exception, TaciturnError) else "")
 
 
 def check(text):
@@ -49,13 +49,13 @@ def test_blocks_run_one_after_the_other_and_print_what_is_shown(here):
         elif block["kind"] == "python":
             exec(block["text"], namespace)
         else:
-            assert contract_of(tomllib.loads(block["text"])).digest == read_contract("tacit.toml").digest
-    assert namespace["contract"].digest == read_contract("tacit.toml").digest
+            assert contract_of(tomllib.loads(block["text"])).digest == read_contract("taciturn.toml").digest
+    assert namespace["contract"].digest == read_contract("taciturn.toml").digest
     assert kinds.count("console") >= 4
 
 
 def test_a_block_that_shows_something_else_is_caught(here):
     (here / "a.csv").write_text("age,bought\n")
-    check("$ tacit init a.csv --yes\nWrote tacit.toml. ...\n")
-    with pytest.raises(AssertionError, match="tacit check"):
-        check("$ tacit check tacit.toml\nWhat is promised ...\n")
+    check("$ taciturn init a.csv --yes\nWrote taciturn.toml. ...\n")
+    with pytest.raises(AssertionError, match="taciturn check"):
+        check("$ taciturn check taciturn.toml\nWhat is promised ...\n")

@@ -8,8 +8,8 @@ import pytest
 from pyarrow import parquet
 
 from contract.declared import contract, csv, read
-from tacit import InvalidInput
-from tacit.contract.rows import open_rows
+from taciturn import InvalidInput
+from taciturn.contract.rows import open_rows
 
 ROWS = {
     "age": [50.0, 25.0, 10.0, None, float("nan")],
@@ -124,5 +124,5 @@ def test_a_pipe_is_refused():
 
 def test_without_arrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(InvalidInput, match=r"install tacit\[data\]"):
+    with pytest.raises(InvalidInput, match=r"install taciturn\[data\]"):
         open_rows(contract(), "rows.parquet")

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.declared import HEADER, contract, csv, read
-from tacit import InvalidInput
-from tacit.contract.rows import open_rows
-from tacit.contract.source import format_of
-from tacit.estimators.stream import Stream
+from taciturn import InvalidInput
+from taciturn.contract.rows import open_rows
+from taciturn.contract.source import format_of
+from taciturn.estimators.stream import Stream
 
 ROWS = [f"{i % 120},{['Oslo', 'Rome', 'Bonn'][i % 3]},{i % 8},{i % 5},x,{['yes', 'no'][i % 2]}" for i in range(100)]
 
@@ -25,7 +25,7 @@ ROWS = [f"{i % 120},{['Oslo', 'Rome', 'Bonn'][i % 3]},{i % 8},{i % 5},x,{['yes',
 @given(st.integers(1, 120), st.sampled_from([5, 64, 10_000]))
 def test_cuts_change_nothing(block, chunk):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.contract.lines._CHUNK", chunk)
+        patch.setattr("taciturn.contract.lines._CHUNK", chunk)
         batches = read(contract(), csv(*ROWS), block=block)
     [whole] = read(contract(), csv(*ROWS))
     assert np.array_equal(np.concatenate([batch.X for batch in batches]), whole.X)
@@ -141,7 +141,7 @@ STDIN = """
 import sys
 sys.path.append(sys.argv[1])
 from contract.declared import contract
-from tacit.contract.rows import open_rows
+from taciturn.contract.rows import open_rows
 for batch in open_rows(contract(), "-"):
     print(len(batch.X), flush=True)
 """

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import InvalidInput
-from tacit.contract.target import Classes, Number, Positive
-from tacit.contract.values import PlainValues
+from taciturn import InvalidInput
+from taciturn.contract.target import Classes, Number, Positive
+from taciturn.contract.values import PlainValues
 
 TARGETS = [Classes("y", ("no", "yes")), Classes("y", (1, 2, 7)), Positive("y", (2,)), Number("y", -1.0, 3.0)]
 VALUES = st.sampled_from(["no", "yes", "1", "2.0", "7", "99", "", None, "x", "nan"])

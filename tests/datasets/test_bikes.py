@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.datasets import bike
-from tacit.datasets.bikes import COLUMNS, NAMES, NUMBERS, UNIT, URL, parse, stream_of
-from tacit.datasets.contents import text
-from tacit.errors import InvalidInput
+from taciturn.datasets import bike
+from taciturn.datasets.bikes import COLUMNS, NAMES, NUMBERS, UNIT, URL, parse, stream_of
+from taciturn.datasets.contents import text
+from taciturn.errors import InvalidInput
 
 HEADER = (
     "instant,dteday,season,yr,mnth,hr,holiday,weekday,workingday,weathersit,temp,atemp,hum,windspeed,casual,"

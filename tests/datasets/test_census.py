@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.datasets import adult
-from tacit.datasets.census import CATEGORIES, COLUMNS, POSITIVES, RANGES, ROWS, URL, parse
-from tacit.errors import InvalidInput
+from taciturn.datasets import adult
+from taciturn.datasets.census import CATEGORIES, COLUMNS, POSITIVES, RANGES, ROWS, URL, parse
+from taciturn.errors import InvalidInput
 
 LINE = "40, Private, 9, Masters, 14, Divorced, Sales, Wife, Black, Male, 500, 0, 50, Cuba, >50K"
 PERSON = dict(zip(COLUMNS.split(), LINE.split(", "), strict=True))

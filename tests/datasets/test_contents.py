@@ -10,8 +10,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from tacit.datasets.contents import copy_of, load, same_bytes, same_table, text
-from tacit.errors import InvalidInput
+from taciturn.datasets.contents import copy_of, load, same_bytes, same_table, text
+from taciturn.errors import InvalidInput
 
 NUMBERS = "1, ä\n".encode()
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import InvalidInput, L2Ball, Problem, Squared
-from tacit.datasets import departures, flights
-from tacit.datasets.departures import CARRIERS, NAMES, ORIGINS, parse, stream_of
+from taciturn import InvalidInput, L2Ball, Problem, Squared
+from taciturn.datasets import departures, flights
+from taciturn.datasets.departures import CARRIERS, NAMES, ORIGINS, parse, stream_of
 
 HEADER = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,origin,dest,"
@@ -160,7 +160,7 @@ def test_delays_can_be_learnt(whole):
 
 def test_the_data_of_an_installed_package_is_found_and_checked(tmp_path, monkeypatch):
     """Without running the package; where there is neither file nor package, it says what to install."""
-    monkeypatch.setenv("TACIT_DATA", "")
+    monkeypatch.setenv("TACITURN_DATA", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(departures, "PACKAGE", "flights_for_a_test")
     with pytest.raises(InvalidInput, match=r"Run pip install flights_for_a_test==0\.0\.3, which brings"):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.datasets.files import cache, download, find, folders
-from tacit.errors import InvalidInput, TacitError
+from taciturn.datasets.files import cache, download, find, folders
+from taciturn.errors import InvalidInput, TaciturnError
 
 NOWHERE = "https://data.invalid/numbers.csv"
 
@@ -23,9 +23,9 @@ def places(tmp_path, monkeypatch):
     """An empty folder of one's own, and a cache that does not exist yet."""
     own = tmp_path / "own"
     own.mkdir()
-    monkeypatch.setenv("TACIT_DATA", str(own))
+    monkeypatch.setenv("TACITURN_DATA", str(own))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return own, tmp_path / "cache" / "tacit"
+    return own, tmp_path / "cache" / "taciturn"
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def test_the_chosen_folder_comes_before_the_cache_and_any_name_will_do(places, o
 
 @pytest.mark.parametrize("value", ["", None])
 def test_an_empty_variable_is_an_unset_one(value, places, monkeypatch):
-    """`TACIT_DATA=` does not mean the working directory."""
-    monkeypatch.setenv("TACIT_DATA", "") if value == "" else monkeypatch.delenv("TACIT_DATA")
+    """`TACITURN_DATA=` does not mean the working directory."""
+    monkeypatch.setenv("TACITURN_DATA", "") if value == "" else monkeypatch.delenv("TACITURN_DATA")
     assert folders() == [places[1]]
 
 
@@ -90,9 +90,9 @@ def test_the_cache_is_the_user_s(monkeypatch, tmp_path):
     """`XDG_CACHE_HOME`, else `LOCALAPPDATA`, else `~/.cache`; home is written out."""
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
-    assert cache() == tmp_path / "tacit"
+    assert cache() == tmp_path / "taciturn"
     monkeypatch.delenv("LOCALAPPDATA")
-    assert cache() == Path.home() / ".cache" / "tacit"
+    assert cache() == Path.home() / ".cache" / "taciturn"
 
 
 def test_a_download_is_kept_and_not_repeated(places, served, monkeypatch, capsys):
@@ -130,11 +130,11 @@ def test_offline_says_what_to_download_and_where_to_put_it(places, offline):
     """The refusal names the file, its address and both folders; it is one of ours."""
     with pytest.raises(InvalidInput) as caught:
         find("numbers.csv", NOWHERE)
-    assert isinstance(caught.value, TacitError)
+    assert isinstance(caught.value, TaciturnError)
     assert str(caught.value) == (
         "numbers.csv is not on this machine and could not be downloaded (<urlopen error no network>). "
         f"Download {NOWHERE} and put it into {places[0]} or {places[1]}; "
-        "the environment variable TACIT_DATA names a folder of your choice."
+        "the environment variable TACITURN_DATA names a folder of your choice."
     )
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.datasets import covertype, forest
-from tacit.datasets.forest import AREAS, CLASSES, NAMES, RANGES, SOILS, URL, Cells, features, parse, stream_of
-from tacit.errors import InvalidInput
+from taciturn.datasets import covertype, forest
+from taciturn.datasets.forest import AREAS, CLASSES, NAMES, RANGES, SOILS, URL, Cells, features, parse, stream_of
+from taciturn.errors import InvalidInput
 
 
 def line(numbers=(2596, 51, 3, 258, 0, 510, 221, 232, 148, 6279), area=0, soil=28, kind=5) -> bytes:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.datasets import california_housing
-from tacit.datasets.contents import load
-from tacit.datasets.housing import RANGES, UNITS, URL, from_parquet, parse, stream_of
-from tacit.errors import InvalidInput, TacitError
+from taciturn.datasets import california_housing
+from taciturn.datasets.contents import load
+from taciturn.datasets.housing import RANGES, UNITS, URL, from_parquet, parse, stream_of
+from taciturn.errors import InvalidInput, TaciturnError
 
 LINE = b"-122.230000,37.880000,41.000000,880.000000,129.000000,322.000000,126.000000,8.325200,452600.000000"
 
@@ -71,7 +71,7 @@ def test_without_pyarrow_one_sentence_says_what_to_install(tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(
-        TacitError, match=f"^{re.escape('Parquet files need the extra `data` (pyarrow): install tacit[data].')}$"
+        TaciturnError, match=f"^{re.escape('Parquet files need the extra `data` (pyarrow): install taciturn[data].')}$"
     ):
         california_housing(tmp_path / "a.parquet")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit import datasets
-from tacit.datasets import bikes, census, departures, forest, housing, songs
-from tacit.errors import InvalidInput
+from taciturn import datasets
+from taciturn.datasets import bikes, census, departures, forest, housing, songs
+from taciturn.errors import InvalidInput
 
 LOADERS = {
     datasets.adult: census,
@@ -42,7 +42,7 @@ def test_offline_says_what_to_download_and_where_to_put_it(load, module, tmp_pat
         raise urllib.error.URLError("no network")
 
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    monkeypatch.setenv("TACIT_DATA", str(tmp_path / "own"))
+    monkeypatch.setenv("TACITURN_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(InvalidInput, match=rf"Download {re.escape(module.URL)} and put it into {tmp_path}/own or"):
         load()
@@ -53,9 +53,9 @@ def test_what_was_downloaded_is_checked(load, module, tmp_path, monkeypatch):
     """A page in the place of the data is refused, though it came from the right address."""
     (tmp_path / "page").write_text("<html>Moved</html>")
     monkeypatch.setattr(module, "URL", (tmp_path / "page").as_uri())
-    monkeypatch.setenv("TACIT_DATA", "")
+    monkeypatch.setenv("TACITURN_DATA", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(InvalidInput, match=r"cache/tacit/\S+ is not .* Put a fresh copy of file:"):
+    with pytest.raises(InvalidInput, match=r"cache/taciturn/\S+ is not .* Put a fresh copy of file:"):
         load()
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.datasets.scaling import indicators, shortened, to_norm_one, wave_names, waves
-from tacit.problem.ranges import between
+from taciturn.datasets.scaling import indicators, shortened, to_norm_one, wave_names, waves
+from taciturn.problem.ranges import between
 
 ANY = st.floats(-1e300, 1e300, allow_subnormal=False)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.datasets import ad_impressions, linear_regression
+from taciturn.datasets import ad_impressions, linear_regression
 
 
 @pytest.mark.parametrize("make", [ad_impressions, linear_regression])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.datasets import songs, year_prediction
-from tacit.datasets.songs import NAMES, TEXT, TIMBRES, URL, parse
-from tacit.errors import InvalidInput
+from taciturn.datasets import songs, year_prediction
+from taciturn.datasets.songs import NAMES, TEXT, TIMBRES, URL, parse
+from taciturn.errors import InvalidInput
 
 
 def small(rows=50, seed=0) -> bytes:
@@ -68,10 +68,10 @@ def test_a_file_of_the_right_checksum_is_read(pack, tmp_path, monkeypatch):
 
 
 def test_the_archive_of_uci_is_found_where_data_lies(tmp_path, monkeypatch):
-    """In the folder of `TACIT_DATA`, without a path."""
+    """In the folder of `TACITURN_DATA`, without a path."""
     data = small()
     monkeypatch.setattr(songs, "TEXT", (len(data), hashlib.md5(data).hexdigest()))
-    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    monkeypatch.setenv("TACITURN_DATA", str(tmp_path))
     with zipfile.ZipFile(tmp_path / "YearPredictionMSD.txt.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("YearPredictionMSD.txt", data)
     assert len(year_prediction()) == 50

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tacit.datasets import linear_regression
-from tacit.datasets.scaling import hats
-from tacit.datasets.splitting import projected, split
+from taciturn.datasets import linear_regression
+from taciturn.datasets.scaling import hats
+from taciturn.datasets.splitting import projected, split
 
 
 def test_a_split_has_every_row_once_and_depends_on_the_seed_alone():

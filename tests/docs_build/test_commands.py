@@ -31,7 +31,7 @@ def learn(
     """Learn from a file, of which
     this is said on two lines.
 
-    Example: tacit learn stream.csv --epsilon 1
+    Example: taciturn learn stream.csv --epsilon 1
     """
 
 
@@ -41,13 +41,13 @@ def state() -> None:
 
 
 EXPECTED = """
-## tacit learn
+## taciturn learn
 
 Learn from a file, of which this is said on two lines.
 
 ```console
-$ tacit learn STREAM [OPTIONS]
-$ tacit learn stream.csv --epsilon 1
+$ taciturn learn STREAM [OPTIONS]
+$ taciturn learn stream.csv --epsilon 1
 ```
 
 | option | meaning | default |
@@ -59,12 +59,12 @@ $ tacit learn stream.csv --epsilon 1
 | `--out FILE` | Where to. | – |
 | `--json` | For machines. | off |
 
-## tacit show state
+## taciturn show state
 
 Show it.
 
 ```console
-$ tacit show state
+$ taciturn show state
 ```
 """
 
@@ -74,9 +74,9 @@ def test_all_that_a_command_says_of_itself():
     assert reference(get_command(app)).strip() == EXPECTED.strip()
 
 
-def test_every_command_and_option_of_tacit_is_listed():
+def test_every_command_and_option_of_taciturn_is_listed():
     """A command that is added appears by itself; so it is with options."""
-    from tacit import cli
+    from taciturn import cli
 
     text = hooks.on_page_markdown(f"# Title\n\n{MARK}\n")
     found = dict(commands(get_command(cli.app)))

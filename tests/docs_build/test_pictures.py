@@ -9,7 +9,7 @@ import pytest
 
 from docs_build import hooks
 from docs_build.pictures import MARK, NAMES, choice, illustrated, noise, picture, regret, strategies, tree
-from tacit import Privacy
+from taciturn import Privacy
 
 DOCS = Path(__file__).parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -100,7 +100,7 @@ def test_noise_of_sums_is_that_of_the_closed_forms():
 
 def test_noise_of_iterates_is_shaped_and_spends_the_budget():
     """Σ S²/sigma² is mu² over the releases shown in full."""
-    from tacit import IGD, L2Ball, Logistic, Problem
+    from taciturn import IGD, L2Ball, Logistic, Problem
 
     _, often, few, radius = noise.of_iterates()
     certificate = IGD(Problem(Logistic(), L2Ball(2.0), dimension=15, ridge=0.03)).certificate
@@ -111,9 +111,9 @@ def test_noise_of_iterates_is_shaped_and_spends_the_budget():
 
 def test_regret_is_that_of_the_library():
     """One run, told again in plain words; and the captions' order of the methods at epsilon = 1."""
-    from tacit import geometric, pftrl
-    from tacit.datasets import linear_regression
-    from tacit.regret import best_in_hindsight, replay
+    from taciturn import geometric, pftrl
+    from taciturn.datasets import linear_regression
+    from taciturn.regret import best_in_hindsight, replay
 
     recipe, *_ = regret.METHODS["private FTRL, geometric(1.1)"]
     stream = linear_regression(regret.EXAMPLES, 10, seed=2)

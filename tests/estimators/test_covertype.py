@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.datasets import covertype
-from tacit.estimators.sklearn import PrivateLinearSVC, PrivateLogisticRegression
+from taciturn.datasets import covertype
+from taciturn.estimators.sklearn import PrivateLinearSVC, PrivateLogisticRegression
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import InvalidInput
-from tacit.estimators import dict_rows
-from tacit.estimators.dict_rows import HashedFeatures, NamedFeatures, features_of
+from taciturn import InvalidInput
+from taciturn.estimators import dict_rows
+from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures, features_of
 
 VALUES = st.one_of(st.floats(), st.integers(), st.booleans(), st.text(max_size=3), st.none())
 EXAMPLES = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), VALUES)
@@ -63,7 +63,7 @@ def test_examples_are_not_touched():
 def test_hashing_is_the_same_everywhere_and_always():
     """Python's own hash is salted: another process would learn another model."""
     assert list(HashedFeatures(1024).row(EXAMPLE)) == PINNED
-    code = f"from tacit.estimators.dict_rows import HashedFeatures as H; print(list(H(1024).row({EXAMPLE})))"
+    code = f"from taciturn.estimators.dict_rows import HashedFeatures as H; print(list(H(1024).row({EXAMPLE})))"
     for salt in ("1", "2"):
         environment = {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": salt}
         shown = subprocess.run(

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from interrupting import At, every_step
-from tacit import BudgetExhausted, InvalidInput, StateConflict
-from tacit.averages import late_average
-from tacit.estimators import feed as feeds
-from tacit.estimators.dict_rows import HashedFeatures, NamedFeatures
-from tacit.estimators.feed import Feed
-from tacit.estimators.labels import Classes, Numbers
-from tacit.estimators.request import Request
-from tacit.estimators.stream import Stream
+from taciturn import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.averages import late_average
+from taciturn.estimators import feed as feeds
+from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures
+from taciturn.estimators.feed import Feed
+from taciturn.estimators.labels import Classes, Numbers
+from taciturn.estimators.request import Request
+from taciturn.estimators.stream import Stream
 
 ROWS, NAMES = 2_500, ["a", "b", "c"]
 RNG = np.random.default_rng(3)

@@ -13,7 +13,7 @@ COMMON = """
     import os, sys, threading, traceback, warnings
     warnings.simplefilter("ignore")
     import numpy as np
-    from tacit import StateConflict
+    from taciturn import StateConflict
 
     def in_a_child(act):
         child = os.fork()
@@ -39,7 +39,7 @@ COMMON = """
 RIVER = """
     import pickle, tempfile
     import pandas as pd
-    from tacit.estimators.river import PrivateLogisticRegression
+    from taciturn.estimators.river import PrivateLogisticRegression
     model = PrivateLogisticRegression(features=["a"], epsilon=1.0, feature_bound=1.0, release=100)
     for i in range(100):
         model.learn_one({"a": i % 2}, i % 2 == 1)
@@ -65,7 +65,7 @@ RIVER = """
 """
 
 SKLEARN = """
-    from tacit.estimators.sklearn import PrivateLogisticRegression
+    from taciturn.estimators.sklearn import PrivateLogisticRegression
     X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(300, 2))
     y = X[:, 0] > 0
     model = PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, classes=[False, True]).partial_fit(X, y)
@@ -79,7 +79,7 @@ SKLEARN = """
 """
 
 BUSY = """
-    from tacit.estimators.river import PrivateLogisticRegression
+    from taciturn.estimators.river import PrivateLogisticRegression
     model = PrivateLogisticRegression(features=["a"], epsilon=1.0, feature_bound=1.0, release=1)
     model.learn_one({"a": 1}, True)
     model.n_releases
@@ -109,7 +109,7 @@ BUSY = """
 """
 
 SIMULATION = """
-    from tacit.estimators.river import PrivateLogisticRegression
+    from taciturn.estimators.river import PrivateLogisticRegression
     model = PrivateLogisticRegression(features=["a"], epsilon=1.0, feature_bound=1.0, release=2, seed=1)
     model.learn_one({"a": 1}, True)
 

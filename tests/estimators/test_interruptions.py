@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tacit
-from tacit import StateConflict
-from tacit.estimators import river, sklearn
+import taciturn
+from taciturn import StateConflict
+from taciturn.estimators import river, sklearn
 
 SIGNALS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals here")
 RNG = np.random.default_rng(11)
@@ -163,7 +163,7 @@ def test_two_thousand_signals_kill_no_stream(kind):
     assert 0 < learnt < 2_000  # they came before the commit, and after it
 
 
-HERE = Path(tacit.__file__).parent
+HERE = Path(taciturn.__file__).parent
 TRACED = {str(HERE / "core.py"), *map(str, (HERE / "estimators").glob("*.py"))}
 
 
@@ -238,7 +238,7 @@ def test_an_interrupted_fit_leaves_the_estimator_with_the_old_stream_or_the_new_
     for line in itertools.count(0, 5):
         model = sklearn.PrivateLogisticRegression(**STATED, release=2).partial_fit(X, LABELS)
         try:
-            with interrupted_at(line), pytest.warns(tacit.estimators.stream.PrivacyWarning):
+            with interrupted_at(line), pytest.warns(taciturn.estimators.stream.PrivacyWarning):
                 model.set_params(classes=[0, 1]).fit(wide, LABELS.astype(int))
             break
         except KeyboardInterrupt:
@@ -258,7 +258,7 @@ def test_releases_of_an_interrupted_call_are_shown_once(kind):
     front = kind(horizon=100)
     while front.account()[0] < 3:
         front.learn()
-    commit = tacit.Private.commit
+    commit = taciturn.Private.commit
 
     def torn(private, prepared):
         commit(private, prepared)
@@ -266,7 +266,7 @@ def test_releases_of_an_interrupted_call_are_shown_once(kind):
 
     n = front.account()[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tacit.Private, "commit", torn)
+        patch.setattr(taciturn.Private, "commit", torn)
         with pytest.raises(KeyboardInterrupt):
             front.learn()
     assert consistent(front, n) == n + front.rows
@@ -302,5 +302,5 @@ def test_threads_take_turns():
 
 def test_what_is_traced_is_what_runs():
     """The files that are interrupted are those of the two fronts."""
-    for kind in (sklearn.PrivateLogisticRegression, river.PrivateLogisticRegression, tacit.Private):
+    for kind in (sklearn.PrivateLogisticRegression, river.PrivateLogisticRegression, taciturn.Private):
         assert inspect.getsourcefile(kind) in TRACED

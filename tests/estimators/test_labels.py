@@ -6,8 +6,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from tacit import InvalidInput
-from tacit.estimators.labels import Classes, Numbers
+from taciturn import InvalidInput
+from taciturn.estimators.labels import Classes, Numbers
 
 
 def test_two_classes_are_signs_and_more_are_counted():

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from tacit.errors import InvalidInput, Unprovable
-from tacit.estimators.request import Request
-from tacit.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
-from tacit.problem.scores import OneHot, Softmax
-from tacit.schedule import every, geometric
+from taciturn.errors import InvalidInput, Unprovable
+from taciturn.estimators.request import Request
+from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
+from taciturn.problem.scores import OneHot, Softmax
+from taciturn.schedule import every, geometric
 
 CLASSES = Request("logistic", epsilon=1.0, feature_bound=2.0, classes=2)
 NUMBERS = Request("squared", epsilon=1.0, feature_bound=2.0, label_bound=3.0)

@@ -14,16 +14,16 @@ pytest.importorskip("pandas")
 import pandas as pd
 from river import datasets, evaluate, metrics
 
-from tacit import BudgetExhausted, InvalidInput, StateConflict
-from tacit.averages import late_average
-from tacit.estimators.links import probabilities
-from tacit.estimators.river import (
+from taciturn import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.averages import late_average
+from taciturn.estimators.links import probabilities
+from taciturn.estimators.river import (
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     PublicScaler,
 )
-from tacit.estimators.stream import PrivacyWarning
+from taciturn.estimators.stream import PrivacyWarning
 
 ROWS, NAMES = 1_500, ["a", "b", "c"]
 RNG = np.random.default_rng(5)
@@ -244,7 +244,7 @@ def test_nothing_shown_depends_on_what_is_held():
 
 
 def test_a_fault_that_pickles_what_is_held_is_caught(monkeypatch):
-    from tacit.estimators.feed import Feed
+    from taciturn.estimators.feed import Feed
 
     monkeypatch.setattr(Feed, "__getstate__", lambda feed: {**vars(feed), "_turn": None})
     with pytest.raises(AssertionError):
@@ -323,10 +323,10 @@ def test_it_learns_in_a_pipeline():
 
 
 def test_without_river_the_extra_is_named():
-    code = "import sys; sys.modules['river'] = None\nimport tacit.estimators.river"
+    code = "import sys; sys.modules['river'] = None\nimport taciturn.estimators.river"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 1
-    assert "ImportError: tacit.estimators.river needs river: install tacit[river]." in shown.stderr
+    assert "ImportError: taciturn.estimators.river needs river: install taciturn[river]." in shown.stderr
 
 
 def test_a_first_release_may_be_far_away():

@@ -8,7 +8,7 @@ pytest.importorskip("river")
 
 from river import checks, datasets
 
-from tacit.estimators.river import (
+from taciturn.estimators.river import (
     NormClip,
     PrivateLinearRegression,
     PrivateLinearSVC,

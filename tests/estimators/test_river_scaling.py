@@ -12,8 +12,8 @@ pytest.importorskip("pandas")
 
 import pandas as pd
 
-from tacit import InvalidInput
-from tacit.estimators.river import NormClip, PublicScaler
+from taciturn import InvalidInput
+from taciturn.estimators.river import NormClip, PublicScaler
 
 SCALER = PublicScaler({"a": (0, 10), "b": (-3.0, -1.0)})
 ROWS = st.lists(st.fixed_dictionaries({"a": st.floats(), "b": st.floats(), "c": st.floats()}), min_size=1, max_size=4)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import Hinge, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared
-from tacit.estimators.dict_rows import HashedFeatures, NamedFeatures
-from tacit.estimators.row_scores import RowScores
+from taciturn import Hinge, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared
+from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures
+from taciturn.estimators.row_scores import RowScores
 
 NAMES = ["a", "b", "c", "d"]
 FEATURES = {"named": NamedFeatures(NAMES), "hashed": HashedFeatures(4)}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 
-from tacit.errors import InvalidInput
-from tacit.estimators.scaling import NormClip, PublicScaler
+from taciturn.errors import InvalidInput
+from taciturn.estimators.scaling import NormClip, PublicScaler
 
 ROWS = arrays(np.float64, (5, 3), elements=st.floats(-1e6, 1e6))
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import Hinge, Logistic, MultiHinge, OneHot, Softmax, Squared, Unprovable
-from tacit.estimators.links import classes_of
-from tacit.estimators.request import Request
-from tacit.estimators.stream import Stream
+from taciturn import Hinge, Logistic, MultiHinge, OneHot, Softmax, Squared, Unprovable
+from taciturn.estimators.links import classes_of
+from taciturn.estimators.request import Request
+from taciturn.estimators.stream import Stream
 
 HINGE = Request("hinge", epsilon=2.0, feature_bound=1.0, classes=3, seed=1)
 

@@ -17,10 +17,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from tacit.errors import BudgetExhausted, InvalidInput, StateConflict
-from tacit.estimators.scaling import PublicScaler
-from tacit.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
-from tacit.estimators.stream import PrivacyWarning
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.estimators.scaling import PublicScaler
+from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from taciturn.estimators.stream import PrivacyWarning
 
 RNG = np.random.default_rng(11)
 N = 6000

@@ -6,8 +6,8 @@ import warnings
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tacit.estimators.scaling import NormClip, PublicScaler
-from tacit.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from taciturn.estimators.scaling import NormClip, PublicScaler
+from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 
 # Rows of the checks' data sets are a few units long, and there are 10 to 300 of them: a large budget lets models learn
 # as much as two of the checks demand. With a horizon, rows may follow those of `fit`. GIGA pays for each release: it

@@ -8,11 +8,11 @@ import pickle
 import numpy as np
 import pytest
 
-from tacit.averages import late_average
-from tacit.errors import BudgetExhausted, InvalidInput, StateConflict
-from tacit.estimators.request import Request
-from tacit.estimators.stream import Spent, Stream
-from tacit.state import State
+from taciturn.averages import late_average
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.estimators.request import Request
+from taciturn.estimators.stream import Spent, Stream
+from taciturn.state import State
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(1000, 3))

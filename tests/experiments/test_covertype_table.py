@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tacit import InvalidInput, Logistic
-from tacit.datasets import Stream
-from tacit.experiments import covertype_table
-from tacit.experiments.covertype_report import PAPER, draw, show, table
-from tacit.experiments.covertype_table import DELTAS, EPSILONS, EXACT, PRIVATE, accuracy, plan, run
-from tacit.report.plots import NOT_PRIVATE
+from taciturn import InvalidInput, Logistic
+from taciturn.datasets import Stream
+from taciturn.experiments import covertype_table
+from taciturn.experiments.covertype_report import PAPER, draw, show, table
+from taciturn.experiments.covertype_table import DELTAS, EPSILONS, EXACT, PRIVATE, accuracy, plan, run
+from taciturn.report.plots import NOT_PRIVATE
 
 TINY = 400
 

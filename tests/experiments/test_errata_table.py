@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tacit.accounting import errata
-from tacit.experiments.errata_table import EXPERIMENT, draw, plan, run, show, table
+from taciturn.accounting import errata
+from taciturn.experiments.errata_table import EXPERIMENT, draw, plan, run, show, table
 
 
 @pytest.fixture(scope="module")

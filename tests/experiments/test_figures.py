@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tacit import L2Ball, Problem, Squared
-from tacit.datasets import Stream, linear_regression
-from tacit.experiments import curves, figure_a, figure_b
-from tacit.experiments.contenders import EPSILONS, EXACT, PRINTED
-from tacit.experiments.experiment import reproduce
-from tacit.regret import best_in_hindsight, replay
+from taciturn import L2Ball, Problem, Squared
+from taciturn.datasets import Stream, linear_regression
+from taciturn.experiments import curves, figure_a, figure_b
+from taciturn.experiments.contenders import EPSILONS, EXACT, PRINTED
+from taciturn.experiments.experiment import reproduce
+from taciturn.regret import best_in_hindsight, replay
 
 TINY = 40
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tacit import Privacy
-from tacit.datasets import ad_impressions
-from tacit.experiments import offline_table
-from tacit.experiments.offline_report import draw, show, table
-from tacit.experiments.offline_table import DIMENSIONS, EPSILONS, METHODS, plan, ridge, run
-from tacit.report.plots import NOT_PRIVATE
+from taciturn import Privacy
+from taciturn.datasets import ad_impressions
+from taciturn.experiments import offline_table
+from taciturn.experiments.offline_report import draw, show, table
+from taciturn.experiments.offline_table import DIMENSIONS, EPSILONS, METHODS, plan, ridge, run
+from taciturn.report.plots import NOT_PRIVATE
 
 
 @pytest.fixture(autouse=True)

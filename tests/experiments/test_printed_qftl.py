@@ -5,11 +5,11 @@ import statistics
 import numpy as np
 import pytest
 
-from tacit import QFTL, BinaryTree, L2Ball, Privacy, Private, Problem, Squared, Unprovable, every
-from tacit.datasets import linear_regression
-from tacit.experiments import regret_table
-from tacit.experiments.printed_qftl import PrintedQFTL
-from tacit.problem.svec import unpacked
+from taciturn import QFTL, BinaryTree, L2Ball, Privacy, Private, Problem, Squared, Unprovable, every
+from taciturn.datasets import linear_regression
+from taciturn.experiments import regret_table
+from taciturn.experiments.printed_qftl import PrintedQFTL
+from taciturn.problem.svec import unpacked
 
 PROBLEM = Problem(Squared(), L2Ball(0.5), 3, label_bound=1.0, ridge=1.0)
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tacit import InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl
-from tacit.datasets import linear_regression
-from tacit.experiments import REGISTRY, load
-from tacit.experiments.experiment import reproduce
-from tacit.experiments.regret_report import TARGETS, draw, show, table
-from tacit.experiments.regret_table import BLOCKS, EPSILONS, EXACT, EXPERIMENT, PRIVATE, plan, run
-from tacit.report.plots import NOT_PRIVATE
+from taciturn import InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl
+from taciturn.datasets import linear_regression
+from taciturn.experiments import REGISTRY, load
+from taciturn.experiments.experiment import reproduce
+from taciturn.experiments.regret_report import TARGETS, draw, show, table
+from taciturn.experiments.regret_table import BLOCKS, EPSILONS, EXACT, EXPERIMENT, PRIVATE, plan, run
+from taciturn.report.plots import NOT_PRIVATE
 
 TINY = 60
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from tacit.experiments import runs
-from tacit.experiments.runs import Kept, carry_out
+from taciturn.experiments import runs
+from taciturn.experiments.runs import Kept, carry_out
 
 PLAN = [{"seed": seed, "epsilon": 0.1} for seed in (1, 2, 3)]
 

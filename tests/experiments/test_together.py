@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from typer.testing import CliRunner
 
-from tacit import InvalidInput
-from tacit.cli import app
-from tacit.experiments import REGISTRY, Entry, parts, runs
-from tacit.experiments.bars import bar, bar_over
-from tacit.experiments.experiment import Experiment, reproduce
-from tacit.experiments.parts import every_row, read_part, settings_of
-from tacit.experiments.together import reproduce_all
+from taciturn import InvalidInput
+from taciturn.cli import app
+from taciturn.experiments import REGISTRY, Entry, parts, runs
+from taciturn.experiments.bars import bar, bar_over
+from taciturn.experiments.experiment import Experiment, reproduce
+from taciturn.experiments.parts import every_row, read_part, settings_of
+from taciturn.experiments.together import reproduce_all
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path id="a" d="M0 0"/></svg>'
 
@@ -68,7 +68,7 @@ def asked(monkeypatch):
     for name, denominator in (("halves", 2), ("thirds", 3)):
         monkeypatch.setitem(REGISTRY, name, Entry(f"tiny_{name}", f"The summary of {name}."))
         module = SimpleNamespace(EXPERIMENT=fraction(name, denominator))
-        monkeypatch.setitem(sys.modules, f"tacit.experiments.tiny_{name}", module)
+        monkeypatch.setitem(sys.modules, f"taciturn.experiments.tiny_{name}", module)
     return asked
 
 
@@ -83,7 +83,7 @@ def test_all_are_reproduced_and_stand_in_one_report(asked, console, tmp_path):
         assert f"A note on {name}." in page
         assert f"What the paper says of {name}" in page
         assert f'id="{name}-a"' in page
-        assert f"tacit reproduce {name} --seeds 2" in page
+        assert f"taciturn reproduce {name} --seeds 2" in page
         assert (tmp_path / f"{name}.csv").exists()
     assert page.index("The title of halves") < page.index("The title of thirds")
     assert "Not in this folder" not in page
@@ -144,7 +144,7 @@ def test_a_refusal_is_said_and_stops_no_other(asked, monkeypatch, tmp_path):
         raise InvalidInput("halves.csv is not here. Put it there.")
 
     broken = replace(fraction("halves", 2), run=refused)
-    monkeypatch.setitem(sys.modules, "tacit.experiments.tiny_halves", SimpleNamespace(EXPERIMENT=broken))
+    monkeypatch.setitem(sys.modules, "taciturn.experiments.tiny_halves", SimpleNamespace(EXPERIMENT=broken))
     done = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path)])
     assert done.exit_code == 2
     assert "halves was left out: halves.csv is not here. Put it there." in done.stderr

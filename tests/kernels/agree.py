@@ -6,8 +6,8 @@ import numpy as np
 
 from kernels.streams import ROWS, private, rounding_of, stream
 from kernels.untidy import holed, untidy
-from tacit import FTL, Exponential
-from tacit.mechanisms.strategy import matrices
+from taciturn import FTL, Exponential
+from taciturn.mechanisms.strategy import matrices
 
 
 def assert_agree(learner, mechanism, schedule, form="dense"):

@@ -8,8 +8,8 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from tacit import GIGA, IGD, Box, FadingIGD, Hinge, Huber, L2Ball, Linear, Logistic, Quantile, Squared
-from tacit.learners.iterate import UNIT
+from taciturn import GIGA, IGD, Box, FadingIGD, Hinge, Huber, L2Ball, Linear, Logistic, Quantile, Squared
+from taciturn.learners.iterate import UNIT
 
 DIGITS = 40
 Vector = list[Any]

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-import tacit.kernels
-import tacit.mechanisms.ziggurat  # so that it stays compiled
+import taciturn.kernels
+import taciturn.mechanisms.ziggurat  # so that it stays compiled
 
 ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt", "averaging")
 ORDER += (
@@ -34,16 +34,16 @@ _NOT_COMPILED = "def compiled(function): return function\n\nsumming = inlined = 
 def plain_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
     """Put the kernels' sources in place of compiled code; in one of them `old`, which it has once, becomes `new`."""
     for name in ORDER:
-        source = Path(tacit.kernels.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+        source = Path(taciturn.kernels.__path__[0], f"{name}.py").read_text(encoding="utf-8")
         if name == module:
             assert source.count(old) == 1, f"{old!r} must stand in {name} once"
             source = source.replace(old, new)
-        plain = ModuleType(f"tacit.kernels.{name}")
+        plain = ModuleType(f"taciturn.kernels.{name}")
         exec(compile(_NOT_COMPILED if name == "compiling" else source, f"plain {name}", "exec"), vars(plain))
         monkeypatch.setitem(sys.modules, plain.__name__, plain)
-        monkeypatch.setattr(tacit.kernels, name, plain, raising=False)
+        monkeypatch.setattr(taciturn.kernels, name, plain, raising=False)
 
 
 def sources() -> set[str]:
     """The names of all kernels there are."""
-    return {path.stem for path in Path(tacit.kernels.__path__[0]).glob("*.py")} - {"__init__"}
+    return {path.stem for path in Path(taciturn.kernels.__path__[0]).glob("*.py")} - {"__init__"}

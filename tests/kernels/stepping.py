@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tacit import (
+from taciturn import (
     GIGA,
     IGD,
     Absolute,

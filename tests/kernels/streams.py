@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit import (
+from taciturn import (
     BLT,
     EWOO,
     FTL,

@@ -8,14 +8,14 @@ import mpmath
 import numpy as np
 import pytest
 
-import tacit.kernels.classes
+import taciturn.kernels.classes
 from kernels import exact
 from kernels.plain import plain_kernels
-from tacit import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
-from tacit.kernels.codes import SOFTMAX
-from tacit.learners.iterate import UNIT
-from tacit.learners.scores import prox_by_slopes
-from tacit.problem.codes import set_code
+from taciturn import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
+from taciturn.kernels.codes import SOFTMAX
+from taciturn.learners.iterate import UNIT
+from taciturn.learners.scores import prox_by_slopes
+from taciturn.problem.codes import set_code
 
 pytestmark = pytest.mark.privacy
 
@@ -86,7 +86,7 @@ def steps(learner, seed, count=8):
 
 def compiled(learner, x, v, y, i):
     code, x = learner.coded, x.copy()
-    tacit.kernels.classes.step(code.how, code.loss[0], code.domain, code.steepest, x, i, v, y, code.centre)
+    taciturn.kernels.classes.step(code.how, code.loss[0], code.domain, code.steepest, x, i, v, y, code.centre)
     return x
 
 
@@ -149,7 +149,7 @@ def test_long_steps_end_where_the_definition_does(domain, tau):
         x, v = rng.normal(size=15) * 10.0 ** rng.uniform(-3.0, 2.0), rng.normal(size=3)
         x, v, y = p.domain.project(x), v / np.linalg.norm(v), float(rng.integers(5))
         found = x.copy()
-        tacit.kernels.classes._prox_in_set(SOFTMAX, set_code(p.domain), math.sqrt(2.0), found, v, y, tau)
+        taciturn.kernels.classes._prox_in_set(SOFTMAX, set_code(p.domain), math.sqrt(2.0), found, v, y, tau)
         scale = np.linalg.norm(x) + (2.0 * tau if "box" in domain else min(2.0 * tau, 2.0 * p.radius))
         assert np.linalg.norm(found - prox_by_slopes(p, x, v, y, tau)) <= 64.0 * UNIT * scale
 

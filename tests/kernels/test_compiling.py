@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tacit.kept import sources
-from tacit.kernels import steps
+from taciturn.kept import sources
+from taciturn.kernels import steps
 
 INNER = """
-from tacit.kernels.compiling import compiled, summing
+from taciturn.kernels.compiling import compiled, summing
 
 @summing
 def inner(x):
@@ -20,7 +20,7 @@ def inner(x):
 """
 OUTER = """
 from inner import inner
-from tacit.kernels.compiling import compiled
+from taciturn.kernels.compiling import compiled
 
 @compiled
 def outer(x):

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kernels.untidy import untidy
-from tacit import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
-from tacit.problem.compressed import compressed
-from tacit.problem.sources import SparseRows
-from tacit.problem.unlabelled import Nearness
+from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
+from taciturn.problem.compressed import compressed
+from taciturn.problem.sources import SparseRows
+from taciturn.problem.unlabelled import Nearness
 
 pytestmark = pytest.mark.privacy
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from tacit.kernels import lanes
-from tacit.kernels.lanes import LANES, add_up, between, floor, numbers, put, rint, take, zeros
+from taciturn.kernels import lanes
+from taciturn.kernels.lanes import LANES, add_up, between, floor, numbers, put, rint, take, zeros
 
 GUARD = 77.0
 STRANGE = [math.nan, math.inf, -math.inf, 0.5, -0.5, 1.5, 2.5, -0.0]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import BLT, IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every, private_sum
-from tacit.kernels import lattice
+from taciturn import BLT, IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every, private_sum
+from taciturn.kernels import lattice
 
 STEPS = st.integers(-60, 40).map(lambda e: 2.0**e)
 NOISE = st.integers(-(2**44), 2**44)

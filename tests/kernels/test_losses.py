@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
-from tacit.kernels import losses as compiled
-from tacit.problem.codes import loss_code
-from tacit.problem.scalar import Smoothed
+from taciturn import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
+from taciturn.kernels import losses as compiled
+from taciturn.problem.codes import loss_code
+from taciturn.problem.scalar import Smoothed
 from zoo import LogCosh
 
 EXACT = [Absolute(), Hinge(), Huber(0.7), Huber(1e-9), Huber(1e9), Linear(), Quantile(0.5), Quantile(0.9)]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
 
-from tacit import QFTL, Box, L2Ball, OneHot, Problem, Squared, WholeSpace
-from tacit.kernels import quadratic
-from tacit.learners.exact_sums import MOST, in_units, unit_of
-from tacit.problem.codes import set_code
-from tacit.problem.svec import packed
+from taciturn import QFTL, Box, L2Ball, OneHot, Problem, Squared, WholeSpace
+from taciturn.kernels import quadratic
+from taciturn.learners.exact_sums import MOST, in_units, unit_of
+from taciturn.problem.codes import set_code
+from taciturn.problem.svec import packed
 
 BLOCK = 2**17  # examples whose products are one call of a BLAS
 MAGNITUDES = [1.0, 2.0 - 2.0**-52, 1.0 - 2.0**-53, 0.3, math.sqrt(2.0), 1e-60, 1e60]

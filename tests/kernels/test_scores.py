@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import FTRL, L2Ball, MultiHinge, Problem
-from tacit.kernels import leader, scores, weights
-from tacit.kernels.codes import MULTI_HINGE
-from tacit.problem.codes import loss_code, slope_code, value_code
+from taciturn import FTRL, L2Ball, MultiHinge, Problem
+from taciturn.kernels import leader, scores, weights
+from taciturn.kernels.codes import MULTI_HINGE
+from taciturn.problem.codes import loss_code, slope_code, value_code
 
 SCORES = st.integers(2, 6).flatmap(
     lambda K: arrays(np.float64, K, elements=st.one_of(st.integers(-2, 2).map(float), st.floats(-1e150, 1e150)))
@@ -64,7 +64,7 @@ def test_one_point_and_many_examples(classes):
 
 def leader_of(learner):
     """The numbers that a pass hands to its loop."""
-    from tacit import BLT, Privacy, Private, every
+    from taciturn import BLT, Privacy, Private, every
 
     return Private(learner, BLT(), every(5), Privacy(1.0, 1e-6), 10)._pass.leader
 

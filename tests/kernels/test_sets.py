@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
-from tacit.kernels import sets
-from tacit.learners.together import project_all
-from tacit.problem.codes import set_code
+from taciturn import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
+from taciturn.kernels import sets
+from taciturn.learners.together import project_all
+from taciturn.problem.codes import set_code
 from zoo import Diagonal
 
 SETS = [

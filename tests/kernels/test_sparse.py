@@ -10,11 +10,11 @@ import mpmath
 import numpy as np
 import pytest
 
-import tacit.kernels.sparse
+import taciturn.kernels.sparse
 from kernels import exact
 from kernels.plain import plain_kernels
 from kernels.stepping import KINDS, RIDGES, made
-from tacit import (
+from taciturn import (
     GIGA,
     IGD,
     Absolute,
@@ -26,8 +26,8 @@ from tacit import (
     Problem,
     Squared,
 )
-from tacit.kernels.codes import BALL
-from tacit.problem.compressed import CompressedRows
+from taciturn.kernels.codes import BALL
+from taciturn.problem.compressed import CompressedRows
 
 pytestmark = pytest.mark.privacy
 
@@ -122,12 +122,12 @@ def test_a_run_stays_within_its_allowance(loss, ridge, radius):
 def walked(rng, size=30, radius=1.0):
     """Moves of very different lengths, some out of the ball: z, and its length after each."""
     domain, z = (BALL, 0.0, radius), np.zeros(size)
-    length = tacit.kernels.sparse._measured(domain, z)
+    length = taciturn.kernels.sparse._measured(domain, z)
     for _ in range(300):
         columns = rng.choice(size, rng.integers(1, 6), replace=False)
         ahead = 10.0 ** rng.uniform(-9.0, 1.5) * rng.choice([-1.0, 1.0])
-        length = tacit.kernels.sparse._shrunk(domain, z, length, rng.choice([1.0, 0.9, 0.5]))
-        length = tacit.kernels.sparse._moved(domain, z, length, ahead, columns, rng.normal(size=len(columns)))
+        length = taciturn.kernels.sparse._shrunk(domain, z, length, rng.choice([1.0, 0.9, 0.5]))
+        length = taciturn.kernels.sparse._moved(domain, z, length, ahead, columns, rng.normal(size=len(columns)))
         yield z, length
 
 
@@ -164,8 +164,8 @@ def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
 def test_lengths_are_seldom_taken_anew(learner, radius, monkeypatch):
     """Going through the iterate comes with a share of its entries in examples, moves of any length among them."""
     plain_kernels(monkeypatch)
-    honest, taken = tacit.kernels.sparse._measured, []
-    monkeypatch.setattr(tacit.kernels.sparse, "_measured", lambda *args: taken.append(1) or honest(*args))
+    honest, taken = taciturn.kernels.sparse._measured, []
+    monkeypatch.setattr(taciturn.kernels.sparse, "_measured", lambda *args: taken.append(1) or honest(*args))
     size, count, rng = 3000, 400, np.random.default_rng(6)
     problem = Problem(Logistic(), L2Ball(radius), size, ridge=0.01)
     entries, columns = rng.normal(size=(count, 5)), np.array([rng.choice(size, 5, False) for _ in range(count)])
@@ -204,15 +204,15 @@ def test_a_first_step_that_forgets_the_iterate():
     x, v = np.array([0.3, -0.4, 0.1]), np.array([[0.0, 1.0, 0.0]])
     learner.coded.iterates(x, 0, compressed(v), np.ones(1), NOTHING)
     np.testing.assert_allclose(x, [0.0, -2.0, 0.0], atol=1e-9)
-    assert tacit.kernels.sparse._shrunk((BALL, 0.0, 5.0), x, (1.0, 4.0, 0.0), 0.0) == (1.0, 0.0, 0.0)
+    assert taciturn.kernels.sparse._shrunk((BALL, 0.0, 5.0), x, (1.0, 4.0, 0.0), 0.0) == (1.0, 0.0, 0.0)
     assert not x.any()
 
 
 def test_small_scales_are_multiplied_in():
     """10,000 steps, of which each halves the iterate."""
     domain, z = (BALL, 0.0, 1.0), np.full(3, 0.5)
-    length = tacit.kernels.sparse._measured(domain, z)
+    length = taciturn.kernels.sparse._measured(domain, z)
     for _ in range(10_000):
-        length = tacit.kernels.sparse._shrunk(domain, z, length, 0.5)
-        length = tacit.kernels.sparse._moved(domain, z, length, 0.25, np.array([1]), np.ones(1))
+        length = taciturn.kernels.sparse._shrunk(domain, z, length, 0.5)
+        length = taciturn.kernels.sparse._moved(domain, z, length, 0.25, np.array([1]), np.ones(1))
     np.testing.assert_allclose(length[0] * z, [0.0, 0.5, 0.0], atol=1e-15)

@@ -6,12 +6,12 @@ import mpmath
 import numpy as np
 import pytest
 
-import tacit.kernels.dots
-import tacit.kernels.steps
+import taciturn.kernels.dots
+import taciturn.kernels.steps
 from kernels import exact
 from kernels.plain import plain_kernels
 from kernels.stepping import KINDS, LOSSES, RIDGES, made
-from tacit import (
+from taciturn import (
     IGD,
     Absolute,
     Box,
@@ -21,8 +21,8 @@ from tacit import (
     Problem,
     Squared,
 )
-from tacit.learners.iterate import UNIT
-from tacit.learners.scores import root
+from taciturn.learners.iterate import UNIT
+from taciturn.learners.scores import root
 
 pytestmark = pytest.mark.privacy
 
@@ -46,9 +46,9 @@ def examples(problem, rng, count):
 
 def moved(learner, x, i, v, y):
     """One compiled step."""
-    code, room = learner.coded, tacit.kernels.dots.with_room(x)
+    code, room = learner.coded, taciturn.kernels.dots.with_room(x)
     problem = code.how, code.loss, code.domain, code.steepest
-    tacit.kernels.steps.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
+    taciturn.kernels.steps.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
     return room[: len(x)]
 
 
@@ -165,7 +165,7 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
         bound, curvature = code.steepest, learner._stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
-            found = tacit.kernels.steps._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
+            found = taciturn.kernels.steps._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
 
             def excess(s, x=x, v=v, y=y, pull=pull, learner=learner):
                 u = float(v @ learner.problem.domain.project(x - pull * s * v))

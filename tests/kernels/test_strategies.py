@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.kernels import blt, lattice, tree
-from tacit.mechanisms.blt import BLTCoder, fitted
-from tacit.mechanisms.epochs import EpochCoder
-from tacit.mechanisms.toeplitz import RootCoder
-from tacit.mechanisms.tree import TreeCoder
+from taciturn.kernels import blt, lattice, tree
+from taciturn.mechanisms.blt import BLTCoder, fitted
+from taciturn.mechanisms.epochs import EpochCoder
+from taciturn.mechanisms.toeplitz import RootCoder
+from taciturn.mechanisms.tree import TreeCoder
 
 WIDTH = 3
 CODERS = {

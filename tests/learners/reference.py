@@ -6,7 +6,7 @@ import math
 
 import mpmath as mp
 
-from tacit import (
+from taciturn import (
     Absolute,
     Box,
     HalfSpace,
@@ -22,7 +22,7 @@ from tacit import (
     Squared,
     WholeSpace,
 )
-from tacit.problem.scalar import Smoothed
+from taciturn.problem.scalar import Smoothed
 from zoo import Diagonal, LogCosh
 
 PRECISION = 240

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit import (
+from taciturn import (
     IGD,
     Cost,
     Hinge,

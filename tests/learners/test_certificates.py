@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
-from tacit import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
-from tacit.checks.neighbours import first_round, moved, search
-from tacit.learners import igd
+from taciturn import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
+from taciturn.checks.neighbours import first_round, moved, search
+from taciturn.learners import igd
 from zoo import LOSSES
 
 pytestmark = pytest.mark.privacy

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit import (
+from taciturn import (
     EWOO,
     FTL,
     FTRL,
@@ -28,8 +28,8 @@ from tacit import (
     pigd,
     pocp,
 )
-from tacit.checks.neighbours import moved
-from tacit.regret import replay
+from taciturn.checks.neighbours import moved
+from taciturn.regret import replay
 
 SIDES = np.array([[1.0, 0.0], [-0.5, math.sqrt(0.75)], [-0.5, -math.sqrt(0.75)]])
 GENEROUS = Privacy(10.0, 1e-6)

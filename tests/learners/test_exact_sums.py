@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.learners.exact_sums import MOST, entry_bound, lattice_of, rounded
+from taciturn.learners.exact_sums import MOST, entry_bound, lattice_of, rounded
 
 pytestmark = pytest.mark.privacy
 

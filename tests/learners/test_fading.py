@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit import FadingIGD, Hinge, L2Ball, Linear, Logistic, Privacy, Problem, Unprovable, WholeSpace, pocp
-from tacit.regret import fading_regret_bound, replay_exact
+from taciturn import FadingIGD, Hinge, L2Ball, Linear, Logistic, Privacy, Problem, Unprovable, WholeSpace, pocp
+from taciturn.regret import fading_regret_bound, replay_exact
 
 PROBLEM = Problem(Linear(), L2Ball(50.0), dimension=1, label_bound=1.0)
 

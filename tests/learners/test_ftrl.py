@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from learners.cases import VECTOR_LOSSES
-from tacit import (
+from taciturn import (
     FTRL,
     Box,
     HalfSpace,
@@ -30,8 +30,8 @@ from tacit import (
     every,
     pftrl,
 )
-from tacit.mechanisms.blt import BLT
-from tacit.problem.unlabelled import Nearness
+from taciturn.mechanisms.blt import BLT
+from taciturn.problem.unlabelled import Nearness
 from zoo import LOSSES, Distance, labels_of
 
 BOUNDED = {"l2 ball": L2Ball(0.8), "box": Box(-0.5, 2.0), "simplex": Simplex(2.0)}

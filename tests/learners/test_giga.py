@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 from learners.cases import VECTOR_LOSSES
-from tacit import GIGA, Hinge, InvalidInput, L2Ball, Linear, Logistic, Privacy, Problem, Squared, Unprovable, WholeSpace
+from taciturn import (
+    GIGA,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Linear,
+    Logistic,
+    Privacy,
+    Problem,
+    Squared,
+    Unprovable,
+    WholeSpace,
+)
 from zoo import LOSSES, SETS, labels_of
 
 SMOOTH = ["huber", "linear", "log cosh", "logistic", "squared"]

@@ -7,7 +7,7 @@ import pytest
 
 from learners import reference
 from learners.cases import buildable
-from tacit import (
+from taciturn import (
     GIGA,
     IGD,
     Absolute,

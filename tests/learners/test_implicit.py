@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from learners import reference
 from learners.cases import VECTOR_LOSSES
-from tacit import IGD, Absolute, Box, Hinge, L2Ball, Logistic, Problem, Quantile, Unprovable, WholeSpace
-from tacit.learners.implicit import implicit_step
+from taciturn import IGD, Absolute, Box, Hinge, L2Ball, Logistic, Problem, Quantile, Unprovable, WholeSpace
+from taciturn.learners.implicit import implicit_step
 from zoo import LOSSES, SETS, labels_of
 
 UNIT = 2.0**-53

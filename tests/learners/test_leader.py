@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tacit import (
+from taciturn import (
     FTL,
     Absolute,
     Certificate,
@@ -26,9 +26,9 @@ from tacit import (
     geometric,
     pocp,
 )
-from tacit.checks.neighbours import search
-from tacit.problem.objective import mean_loss
-from tacit.problem.scalar import bisect
+from taciturn.checks.neighbours import search
+from taciturn.problem.objective import mean_loss
+from taciturn.problem.scalar import bisect
 from zoo import Distance
 
 REGRESSION = Problem(Squared(), L2Ball(5.0), dimension=3, label_bound=1.0, ridge=0.3)
@@ -170,7 +170,7 @@ def test_slopes_of_averages_are_certified():
 @pytest.mark.privacy
 def test_a_solver_that_stops_early_is_caught(monkeypatch):
     """A planted fault: a few long steps instead of the leader, which two streams miss on different sides."""
-    from tacit.learners import leader as module
+    from taciturn.learners import leader as module
 
     def lazy(objective, domain, start, tolerance, farthest):
         for _ in range(3):

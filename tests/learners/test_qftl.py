@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from mechanisms.strategies import STRATEGIES
-from tacit import (
+from taciturn import (
     FTL,
     QFTL,
     Box,
@@ -33,8 +33,8 @@ from tacit import (
     geometric,
     pqftl,
 )
-from tacit.learners import qftl
-from tacit.problem.svec import packed, unpacked
+from taciturn.learners import qftl
+from taciturn.problem.svec import packed, unpacked
 
 NOWHERE = np.zeros(0)
 

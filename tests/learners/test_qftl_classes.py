@@ -13,9 +13,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from tacit import QFTL, L2Ball, OneHot, Privacy, Problem, Squared, pqftl
-from tacit.problem.scores import ScoresLoss
-from tacit.problem.svec import packed
+from taciturn import QFTL, L2Ball, OneHot, Privacy, Problem, Squared, pqftl
+from taciturn.problem.scores import ScoresLoss
+from taciturn.problem.svec import packed
 
 NOWHERE = np.zeros(0)
 CLASSES = [2, 3, 7]

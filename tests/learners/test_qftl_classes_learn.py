@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mechanisms.strategies import STRATEGIES
-from tacit import FTL, QFTL, L2Ball, OneHot, Privacy, Problem, Softmax, Squared, Unprovable, every, geometric, pqftl
-from tacit.problem.svec import packed
-from tacit.regret import replay
+from taciturn import FTL, QFTL, L2Ball, OneHot, Privacy, Problem, Softmax, Squared, Unprovable, every, geometric, pqftl
+from taciturn.problem.svec import packed
+from taciturn.regret import replay
 
 NOWHERE = np.zeros(0)
 CLASSES = [2, 3, 7]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.strategies import STRATEGIES
-from tacit import (
+from taciturn import (
     Anytime,
     BinaryTree,
     BudgetExhausted,
@@ -24,8 +24,8 @@ from tacit import (
     geometric,
     private_sum,
 )
-from tacit.learners.total import Total
-from tacit.problem.unlabelled import Nearness
+from taciturn.learners.total import Total
+from taciturn.problem.unlabelled import Nearness
 
 BUDGET = Privacy(1.0, 1e-6)
 SCHEDULES = {"every": every(1), "every 7th": every(7), "geometric": geometric(1.3)}

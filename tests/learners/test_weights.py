@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from learners.cases import VECTOR_LOSSES
-from tacit import (
+from taciturn import (
     Absolute,
     Box,
     Hinge,
@@ -35,14 +35,14 @@ from tacit import (
     at,
     every,
 )
-from tacit.learners import weights
-from tacit.learners.experts import experts
-from tacit.learners.weights import EWOO
-from tacit.mechanisms.exponential import Exponential
-from tacit.mechanisms.sampling import GUMBEL_STEP
-from tacit.problem.nets import grid
-from tacit.problem.scalar import Smoothed
-from tacit.schedule import Timetable
+from taciturn.learners import weights
+from taciturn.learners.experts import experts
+from taciturn.learners.weights import EWOO
+from taciturn.mechanisms.exponential import Exponential
+from taciturn.mechanisms.sampling import GUMBEL_STEP
+from taciturn.problem.nets import grid
+from taciturn.problem.scalar import Smoothed
+from taciturn.schedule import Timetable
 from zoo import LOSSES, SETS
 
 pytestmark = pytest.mark.privacy

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from small_run import batches, check, contract, go, shown
-from tacit.learning import run as runs
-from tacit.learning.durable import sync_folder, write_at
-from tacit.state import read_state
+from taciturn.learning import run as runs
+from taciturn.learning.durable import sync_folder, write_at
+from taciturn.state import read_state
 
 ROWS, BLOCK = 14, 5
 DECLARED = contract(ROWS)
@@ -115,8 +115,8 @@ def write_without_renaming(self, path, beside=None):
 @pytest.mark.privacy
 def test_planted_writing_over_the_state_is_caught(tmp_path, monkeypatch):
     """Half a state is none."""
-    from tacit.errors import StateConflict
-    from tacit.estimators.stream import Stream
+    from taciturn.errors import StateConflict
+    from taciturn.estimators.stream import Stream
 
     monkeypatch.setattr(Stream, "dump", write_without_renaming)
     with pytest.raises((AssertionError, StateConflict)):

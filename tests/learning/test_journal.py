@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from tacit.errors import StateConflict
-from tacit.learning.journal import bring_up, last_lines
+from taciturn.errors import StateConflict
+from taciturn.learning.journal import bring_up, last_lines
 
 ONE, TWO, THREE = (json.dumps({"k": k, "t": 10 * k, "model": [0.5] * 9}).encode() + b"\n" for k in (1, 2, 3))
 WRITTEN, UNWRITTEN = ONE, TWO + THREE

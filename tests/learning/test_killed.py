@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from small_run import check, go, planned, rows_of, shown, write_case
-from tacit.contract.contract import read_contract
-from tacit.contract.rows import open_rows
-from tacit.state import read_state
+from taciturn.contract.contract import read_contract
+from taciturn.contract.rows import open_rows
+from taciturn.state import read_state
 
 ROWS, KILLS = 40_000, 10
 
@@ -24,8 +24,8 @@ import os, sys
 from itertools import islice
 from pathlib import Path
 from small_run import go
-from tacit.contract.contract import read_contract
-from tacit.contract.rows import open_rows
+from taciturn.contract.contract import read_contract
+from taciturn.contract.rows import open_rows
 toml, data, place, seed = sys.argv[1:]
 declared, seed = read_contract(toml), None if seed == "None" else int(seed)
 def learn(place, again, blocks=None):
@@ -128,7 +128,7 @@ def test_killed_ten_times_a_private_run_repeats_nothing(tmp_path):
     check_end(declared, place, None)
 
 
-COMMAND = "from tacit.cli import main; main()"
+COMMAND = "from taciturn.cli import main; main()"
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -262,7 +262,7 @@ def test_a_folder_that_is_deleted_stops_its_run(tmp_path, anew):
 
 LIMITED = """
 import resource
-from tacit import cli
+from taciturn import cli
 resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
 cli.main()
 """

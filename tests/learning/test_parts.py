@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import L2Ball, Logistic, Problem, Softmax, Squared
-from tacit.learning.ahead import Ahead
-from tacit.learning.diagnostics import Diagnostics
-from tacit.learning.digest import RowDigest
-from tacit.learning.durable import write_at
-from tacit.learning.interrupts import noted
+from taciturn import L2Ball, Logistic, Problem, Softmax, Squared
+from taciturn.learning.ahead import Ahead
+from taciturn.learning.diagnostics import Diagnostics
+from taciturn.learning.digest import RowDigest
+from taciturn.learning.durable import write_at
+from taciturn.learning.interrupts import noted
 
 X, Y = np.random.default_rng(1).normal(size=(30, 3)), np.resize([1.0, -1.0], 30)
 

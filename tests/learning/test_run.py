@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from small_run import batches, check, contract, go, shown
-from tacit.contract.rows import Batch
-from tacit.errors import InvalidInput, StateConflict
-from tacit.learning import run as runs
-from tacit.learning.durable import locked
-from tacit.learning.folder import Folder
-from tacit.learning.run import begin
-from tacit.learning.unseen import Unseen
-from tacit.state import read_beside, read_state
+from taciturn.contract.rows import Batch
+from taciturn.errors import InvalidInput, StateConflict
+from taciturn.learning import run as runs
+from taciturn.learning.durable import locked
+from taciturn.learning.folder import Folder
+from taciturn.learning.run import begin
+from taciturn.learning.unseen import Unseen
+from taciturn.state import read_beside, read_state
 
 DECLARED = contract(40)
 
@@ -158,7 +158,7 @@ def test_another_contract_seed_or_file_is_refused(tmp_path):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7), again=True, seed=3)
     plan = DECLARED.plan(on_bad="zero")
     plan.private.start().dump(tmp_path / "state.npz")
-    with pytest.raises(StateConflict, match="not written by tacit learn"):
+    with pytest.raises(StateConflict, match="not written by taciturn learn"):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7), again=True)
 
 
@@ -175,7 +175,7 @@ def test_an_older_state_than_what_was_released_is_refused(tmp_path):
 
 def test_a_folder_has_one_process(tmp_path):
     """Another is refused while it lives, and welcome when it is gone."""
-    code = "import sys; from pathlib import Path; from tacit.learning.durable import locked\n"
+    code = "import sys; from pathlib import Path; from taciturn.learning.durable import locked\n"
     code += "with locked(Path(sys.argv[1])): pass"
     with locked(tmp_path):
         done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)

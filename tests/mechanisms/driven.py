@@ -15,9 +15,9 @@ from numba import njit
 from numba.extending import intrinsic
 
 from mechanisms.rational import MIRROR
-from tacit.mechanisms import eights, ziggurat
-from tacit.mechanisms.rectangles import tables
-from tacit.mechanisms.sampling import Bits
+from taciturn.mechanisms import eights, ziggurat
+from taciturn.mechanisms.rectangles import tables
+from taciturn.mechanisms.sampling import Bits
 
 AWAY = MIRROR ^ 1 << 61 | 512  # draws the same negative integer of a scale, for a try after one that keeps nothing
 

@@ -10,8 +10,8 @@ from functools import cache
 import mpmath as mp
 import numpy as np
 
-from tacit.mechanisms.rectangles import BLOCKS, LAYERS, tables
-from tacit.mechanisms.sampling import REACH
+from taciturn.mechanisms.rectangles import BLOCKS, LAYERS, tables
+from taciturn.mechanisms.sampling import REACH
 
 SCALES = [2.0**25, math.nextafter(2.0**26, 0.0), 2.0**30.3, 3.0 * 2.0**37, math.nextafter(2.0**40, 0.0), 2.0**40]
 STRIPS = LAYERS + BLOCKS

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit import (
+from taciturn import (
     BLT,
     QFTL,
     Anytime,
@@ -25,8 +25,8 @@ from tacit import (
     pqftl,
     private_sum,
 )
-from tacit.mechanisms.strategy import Coder, matrices
-from tacit.mechanisms.sums import RunningSum
+from taciturn.mechanisms.strategy import Coder, matrices
+from taciturn.mechanisms.sums import RunningSum
 
 STRATEGIES: dict[str, RunningSum] = {
     "tree": BinaryTree(refined=False),

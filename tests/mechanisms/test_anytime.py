@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mechanisms.strategies import EPOCHS, LOWER_BOUND, STRATEGIES, dense
-from tacit import Anytime, InvalidInput
-from tacit.mechanisms.strategy import matrices
+from taciturn import Anytime, InvalidInput
+from taciturn.mechanisms.strategy import matrices
 
 TABLE = {2**10: 5.1, 2**14: 6.1, 2**17: 6.8, 2**20: 7.4}
 

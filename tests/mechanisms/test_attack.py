@@ -8,7 +8,7 @@ doubles: for each entry of y and each h the attacker tries the few U that come i
 them makes this very double. The true h always passes. A false one passes a quarter of the time, an entry, and so hardly
 ever in all of them (Mironov, *On Significance of the Least Significant Bits for Differential Privacy*, 2012).
 
-tacit's release is a lattice point, and every lattice point within reach of one row is within reach of the other.
+taciturn's release is a lattice point, and every lattice point within reach of one row is within reach of the other.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from tacit import IGD, Gaussian, Linear, Privacy, Private, Problem, WholeSpace, every
-from tacit.accounting.exact import epsilon_of
-from tacit.mechanisms.sampling import REACH
+from taciturn import IGD, Gaussian, Linear, Privacy, Private, Problem, WholeSpace, every
+from taciturn.accounting.exact import epsilon_of
+from taciturn.mechanisms.sampling import REACH
 
 pytestmark = pytest.mark.privacy
 
@@ -67,7 +67,7 @@ def in_doubles(sigma: float) -> Reachable:
 
 
 def on_lattice(sigma: float, step: float) -> Reachable:
-    """Which entries tacit could have made of h: lattice points, within the sampler's reach of h's own."""
+    """Which entries taciturn could have made of h: lattice points, within the sampler's reach of h's own."""
 
     def reachable(y: np.ndarray, h: np.ndarray) -> np.ndarray:
         noise = y / step - np.floor(h / step + 0.5)
@@ -86,7 +86,7 @@ def guess(y: np.ndarray, rows: list[np.ndarray], reachable: Reachable) -> int:
 
 @pytest.fixture(scope="module")
 def released() -> tuple[list[np.ndarray], list[tuple[int, np.ndarray]], float, float]:
-    """Both rows, and what tacit releases in games of either world, with noise that no seed repeats; the levels."""
+    """Both rows, and what taciturn releases in games of either world, with noise that no seed repeats; the levels."""
     private = pigd()
     games = []
     for game in range(GAMES):

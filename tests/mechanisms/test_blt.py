@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.strategies import dense
-from tacit import BLT, InvalidInput
-from tacit.mechanisms import blt
-from tacit.mechanisms.blt import BLTCoder, _fit, fitted
-from tacit.mechanisms.closed_forms import mean_squares
+from taciturn import BLT, InvalidInput
+from taciturn.mechanisms import blt
+from taciturn.mechanisms.blt import BLTCoder, _fit, fitted
+from taciturn.mechanisms.closed_forms import mean_squares
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 
@@ -143,7 +143,7 @@ def test_the_fit_is_the_same_in_another_process(tmp_path):
     """To the last bit: a state that was dumped belongs to these floats. One process finds them, the next reads them."""
     code = """
 import sys
-from tacit.mechanisms.blt import fitted
+from taciturn.mechanisms.blt import fitted
 print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in sys.modules)
 """
     here = [x.hex() for part in _fit(1000, 3, "max") for x in part]
@@ -162,7 +162,7 @@ print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in s
 def test_what_is_kept_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
     """Of the package and of the libraries that fit."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    file = tmp_path / "tacit" / "fits" / "blt-30-1-mean"
+    file = tmp_path / "taciturn" / "fits" / "blt-30-1-mean"
     seals = set()
     for library in (None, np, scipy):
         if library:

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 
-from tacit import (
+from taciturn import (
     IGD,
     BudgetExhausted,
     InvalidInput,
@@ -29,13 +29,13 @@ from tacit import (
     pigd,
     pocp,
 )
-from tacit.accounting.concentrated import rho_of
-from tacit.accounting.cost import FREE, Cost
-from tacit.contracts import Certificate
-from tacit.learners.experts import experts
-from tacit.mechanisms.exponential import ROUNDING, Exponential, bounded_range
-from tacit.mechanisms.sampling import GUMBEL_ERROR, GUMBEL_STEP
-from tacit.schedule import Timetable
+from taciturn.accounting.concentrated import rho_of
+from taciturn.accounting.cost import FREE, Cost
+from taciturn.contracts import Certificate
+from taciturn.learners.experts import experts
+from taciturn.mechanisms.exponential import ROUNDING, Exponential, bounded_range
+from taciturn.mechanisms.sampling import GUMBEL_ERROR, GUMBEL_STEP
+from taciturn.schedule import Timetable
 
 pytestmark = pytest.mark.privacy
 
@@ -487,7 +487,7 @@ def test_a_stream_goes_on_from_a_file(tmp_path):
 
 def test_a_stream_is_guarded_like_any_other(tmp_path):
     """The horizon ends it, and no state is used twice."""
-    from tacit import StateConflict
+    from taciturn import StateConflict
 
     private = Private(experts(4), Exponential(), every(1), BUDGET, 5)
     start = private.start()

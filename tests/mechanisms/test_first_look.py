@@ -12,10 +12,10 @@ import pytest
 from mechanisms.draws import Given, repeats
 from mechanisms.driven import compiled, planted, planted_look
 from mechanisms.rational import EDGE, MIRROR, PLACES, SCALES, by_definition, column, leading, rounded, sign, tailed
-from tacit.mechanisms import ziggurat
-from tacit.mechanisms.rectangles import LAYERS, tables
-from tacit.mechanisms.sampling import seeded_bits
-from tacit.mechanisms.ziggurat import GROUP, draw, finish, first_looks, look
+from taciturn.mechanisms import ziggurat
+from taciturn.mechanisms.rectangles import LAYERS, tables
+from taciturn.mechanisms.sampling import seeded_bits
+from taciturn.mechanisms.ziggurat import GROUP, draw, finish, first_looks, look
 
 pytestmark = pytest.mark.privacy
 

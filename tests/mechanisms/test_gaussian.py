@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tacit import (
+from taciturn import (
     GIGA,
     IGD,
     Exponential,
@@ -33,12 +33,12 @@ from tacit import (
     pigd,
     pocp,
 )
-from tacit.accounting import paper
-from tacit.accounting.cost import Cost, total
-from tacit.contracts import Certificate
-from tacit.mechanisms.gaussian import Gaussian as Mechanism
-from tacit.mechanisms.sampling import sampling_cost
-from tacit.schedule import Timetable
+from taciturn.accounting import paper
+from taciturn.accounting.cost import Cost, total
+from taciturn.contracts import Certificate
+from taciturn.mechanisms.gaussian import Gaussian as Mechanism
+from taciturn.mechanisms.sampling import sampling_cost
+from taciturn.schedule import Timetable
 
 pytestmark = pytest.mark.privacy
 

@@ -8,9 +8,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tacit import IGD, L2Ball, Logistic, Privacy, Problem, at, every, geometric, pigd, pocp
-from tacit.mechanisms.lattice import ideal_mu, on_lattice, settle, shifts
-from tacit.mechanisms.sampling import sampling_cost
+from taciturn import IGD, L2Ball, Logistic, Privacy, Problem, at, every, geometric, pigd, pocp
+from taciturn.mechanisms.lattice import ideal_mu, on_lattice, settle, shifts
+from taciturn.mechanisms.sampling import sampling_cost
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
 POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}

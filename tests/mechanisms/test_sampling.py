@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from mechanisms.draws import apart, complaints, repeats, slow_normal, smirnov
 from mechanisms.driven import compiled, rectangles, spoilt
 from mechanisms.rational import tailed
-from tacit import InvalidInput
-from tacit.mechanisms import sampling
-from tacit.mechanisms.rectangles import LAYERS, tables
-from tacit.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
+from taciturn import InvalidInput
+from taciturn.mechanisms import sampling
+from taciturn.mechanisms.rectangles import LAYERS, tables
+from taciturn.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -16,10 +16,10 @@ import pytest
 
 from kernels.streams import private, stream
 from mechanisms.draws import repeats
-from tacit import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
-from tacit.learners.together import Coded
-from tacit.mechanisms import releases, sampling
-from tacit.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
+from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
+from taciturn.learners.together import Coded
+from taciturn.mechanisms import releases, sampling
+from taciturn.mechanisms.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -18,8 +18,8 @@ from mechanisms.strategies import (
     dense,
     encoded,
 )
-from tacit import InvalidInput, Privacy, SquareRoot
-from tacit.checks.strategies import CHECKS, Strategy, encoded_rows_are_counted_alike
+from taciturn import InvalidInput, Privacy, SquareRoot
+from taciturn.checks.strategies import CHECKS, Strategy, encoded_rows_are_counted_alike
 
 ALL = pytest.mark.parametrize("name", list(STRATEGIES))
 LENGTHS = st.integers(1, 24)

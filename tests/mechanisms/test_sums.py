@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from mechanisms.strategies import CASES, EPOCHS, MULTIPLYING, STRATEGIES, dense, recomputed
-from tacit import (
+from taciturn import (
     BLT,
     FTRL,
     Anytime,
@@ -31,11 +31,11 @@ from tacit import (
     pqftl,
     private_sum,
 )
-from tacit.accounting import paper
-from tacit.accounting.cost import FREE
-from tacit.learners.qftl import QFTL
-from tacit.mechanisms import hidden
-from tacit.mechanisms.tree import TreeCoder
+from taciturn.accounting import paper
+from taciturn.accounting.cost import FREE
+from taciturn.learners.qftl import QFTL
+from taciturn.mechanisms import hidden
+from taciturn.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.strategies import CASES
-from tacit import BudgetExhausted, Privacy, every, geometric, private_sum
-from tacit.accounting.cost import FREE
+from taciturn import BudgetExhausted, Privacy, every, geometric, private_sum
+from taciturn.accounting.cost import FREE
 
 pytestmark = pytest.mark.privacy
 

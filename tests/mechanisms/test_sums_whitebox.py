@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from mechanisms.strategies import STRATEGIES
-from tacit import BLT, FTRL, Hinge, L2Ball, Privacy, Private, Problem, Squared, every, pftrl, private_sum
-from tacit.mechanisms import releases
-from tacit.mechanisms.sampling import seeded_bits
-from tacit.mechanisms.tree import TreeCoder
+from taciturn import BLT, FTRL, Hinge, L2Ball, Privacy, Private, Problem, Squared, every, pftrl, private_sum
+from taciturn.mechanisms import releases
+from taciturn.mechanisms.sampling import seeded_bits
+from taciturn.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
 

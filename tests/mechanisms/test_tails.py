@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 from mechanisms.draws import Draw
 from mechanisms.driven import rectangles
-from tacit.mechanisms.rectangles import LAYERS, tables
-from tacit.mechanisms.sampling import lattice_normal, seeded_bits
+from taciturn.mechanisms.rectangles import LAYERS, tables
+from taciturn.mechanisms.sampling import lattice_normal, seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.strategies import dense
-from tacit import SquareRoot
+from taciturn import SquareRoot
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.82, 2**20: 5.48}
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mechanisms.strategies import dense
-from tacit import BinaryTree
-from tacit.mechanisms.strategy import matrices
-from tacit.mechanisms.tree import TreeCoder
+from taciturn import BinaryTree
+from taciturn.mechanisms.strategy import matrices
+from taciturn.mechanisms.tree import TreeCoder
 
 TABLE = {2**10: (10.5, 8.0), 2**14: (14.5, 10.8), 2**17: (17.5, 12.9), 2**20: (20.5, 15.1)}
 

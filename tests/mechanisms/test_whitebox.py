@@ -16,9 +16,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tacit import IGD, L2Ball, Linear, Logistic, Privacy, Private, Problem, WholeSpace, pgiga, pigd, pocp
-from tacit.mechanisms import releases
-from tacit.mechanisms.sampling import seeded_bits
+from taciturn import IGD, L2Ball, Linear, Logistic, Privacy, Private, Problem, WholeSpace, pgiga, pigd, pocp
+from taciturn.mechanisms import releases
+from taciturn.mechanisms.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -33,10 +33,10 @@ from mechanisms.rational import (
     share,
     tailed,
 )
-from tacit.mechanisms import ziggurat
-from tacit.mechanisms.rectangles import BLOCKS, LAYERS, tables
-from tacit.mechanisms.sampling import LOG_RATIO, REACH, lattice_normal, seeded_bits
-from tacit.mechanisms.ziggurat import GROUP, draw
+from taciturn.mechanisms import ziggurat
+from taciturn.mechanisms.rectangles import BLOCKS, LAYERS, tables
+from taciturn.mechanisms.sampling import LOG_RATIO, REACH, lattice_normal, seeded_bits
+from taciturn.mechanisms.ziggurat import GROUP, draw
 
 pytestmark = pytest.mark.privacy
 
@@ -378,5 +378,5 @@ def test_compiled_once():
 
 def test_numba_is_imported_for_the_first_draw():
     """And not before."""
-    source = "import sys, tacit, tacit.mechanisms.sampling as s; assert 'numba' not in sys.modules"
+    source = "import sys, taciturn, taciturn.mechanisms.sampling as s; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", source], check=True, timeout=60)

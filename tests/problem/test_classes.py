@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax
-from tacit.problem.scores import ScoresLoss
+from taciturn import InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax
+from taciturn.problem.scores import ScoresLoss
 
 
 @pytest.fixture(params=[Softmax(2), Softmax(3), OneHot(2), OneHot(5)], ids=str)

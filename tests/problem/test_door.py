@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import Hinge, InvalidInput, L2Ball, Linear, Problem, Simplex, Squared, WholeSpace, private_sum
-from tacit.accounting.exact import Privacy
-from tacit.problem.door import as_rows, clip_rows
-from tacit.problem.unlabelled import Advice, Nearness
+from taciturn import Hinge, InvalidInput, L2Ball, Linear, Problem, Simplex, Squared, WholeSpace, private_sum
+from taciturn.accounting.exact import Privacy
+from taciturn.problem.door import as_rows, clip_rows
+from taciturn.problem.unlabelled import Advice, Nearness
 
 
 @pytest.mark.parametrize(

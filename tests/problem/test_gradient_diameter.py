@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit import Logistic, ScalarLoss, Squared
-from tacit.checks.gradients import widest_pair
+from taciturn import Logistic, ScalarLoss, Squared
+from taciturn.checks.gradients import widest_pair
 from zoo import LOSSES
 
 BOUNDS = [  # feature_bound R, radius B, label_bound Y

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Huber, InvalidInput, Quantile, ScalarLoss
-from tacit.checks.losses import (
+from taciturn import Huber, InvalidInput, Quantile, ScalarLoss
+from taciturn.checks.losses import (
     Predictions,
     curvature_is_a_bound,
     slope_bound_is_a_bound,
@@ -17,7 +17,7 @@ from tacit.checks.losses import (
     slope_never_falls,
     variation_is_a_bound,
 )
-from tacit.problem.scalar import Smoothed
+from taciturn.problem.scalar import Smoothed
 from zoo import LOSSES, labels_of
 
 EACH = pytest.mark.parametrize("name", LOSSES)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit import Absolute, Box, Hinge, Huber, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
-from tacit.problem import minimise
-from tacit.problem.minimise import minimiser, quadratic_minimiser, rounding_slack
-from tacit.problem.objective import Quadratic, Scalars, Vectors, mean_loss
+from taciturn import Absolute, Box, Hinge, Huber, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
+from taciturn.problem import minimise
+from taciturn.problem.minimise import minimiser, quadratic_minimiser, rounding_slack
+from taciturn.problem.objective import Quadratic, Scalars, Vectors, mean_loss
 from zoo import LOSSES, SETS, Distance, labels_of
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import (
+from taciturn import (
     EWOO,
     FTL,
     FTRL,
@@ -30,11 +30,11 @@ from tacit import (
     Unprovable,
     WholeSpace,
 )
-from tacit.checks import checks_for
-from tacit.checks.neighbours import moved, search
-from tacit.checks.suite import look_at
-from tacit.plan import recommend
-from tacit.problem.scores import ScoresLoss
+from taciturn.checks import checks_for
+from taciturn.checks.neighbours import moved, search
+from taciturn.checks.suite import look_at
+from taciturn.plan import recommend
+from taciturn.problem.scores import ScoresLoss
 
 FEW = arrays(np.int64, 4, elements=st.integers(-2, 2)).map(lambda u: u.astype(float))
 """Scores that tie, and margins that are just kept, more often than not."""

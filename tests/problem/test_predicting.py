@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from kernels.untidy import holed, untidy
-from tacit import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
-from tacit.problem import predicting
-from tacit.problem.compressed import CompressedRows
-from tacit.problem.sources import SparseRows
+from taciturn import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
+from taciturn.problem import predicting
+from taciturn.problem.compressed import CompressedRows
+from taciturn.problem.sources import SparseRows
 
 LOSSES = {"scalar": Logistic(), "real labels": Squared(), "scores": Softmax(3)}
 X = holed(np.random.default_rng(5).normal(size=(50, 7)) * np.geomspace(0.01, 100.0, 50)[:, None])

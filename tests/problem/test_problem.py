@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import Box, HalfSpace, Hinge, InvalidInput, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
+from taciturn import Box, HalfSpace, Hinge, InvalidInput, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
 from zoo import LOSSES, SETS, Diagonal, Distance, LogCosh, labels_of
 
 ANYTHING = st.floats(width=64)

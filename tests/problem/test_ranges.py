@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.contract.columns import Range
-from tacit.contract.values import PlainValues
-from tacit.problem.ranges import between, number_between
+from taciturn.contract.columns import Range
+from taciturn.contract.values import PlainValues
+from taciturn.problem.ranges import between, number_between
 
 ENDS = st.tuples(st.floats(-1e50, 1e50), st.floats(-1e50, 1e50)).filter(lambda ends: ends[1] - ends[0] > 1e-50)
 
@@ -30,8 +30,8 @@ def test_ends_go_to_ends(ends):
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5), ENDS)
 def test_every_door_scales_to_the_same_bits(values, ends):
-    river = pytest.importorskip("tacit.estimators.river")
-    sklearn = pytest.importorskip("tacit.estimators.scaling")
+    river = pytest.importorskip("taciturn.estimators.river")
+    sklearn = pytest.importorskip("taciturn.estimators.scaling")
     due, encoded = between(values, *ends), np.zeros((len(values), 1))
     Range("a", *ends).encode(PlainValues(values), encoded)
     assert encoded.ravel().tolist() == due.tolist()

@@ -12,8 +12,8 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
 from scipy.special import expit
 
-from tacit import IGD, Huber, L2Ball, Logistic, Problem, Squared, Unprovable
-from tacit.problem.scalar import ROUNDED_UP, bisect, widest_chord
+from taciturn import IGD, Huber, L2Ball, Logistic, Problem, Squared, Unprovable
+from taciturn.problem.scalar import ROUNDED_UP, bisect, widest_chord
 from zoo import LogCosh
 
 ANGLES = st.floats(0.0, math.pi)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
-from tacit import InvalidInput, L2Ball, Logistic, MultiHinge, OneHot, Problem, Softmax, Squared, WholeSpace
-from tacit.problem.scores import ScoresLoss
+from taciturn import InvalidInput, L2Ball, Logistic, MultiHinge, OneHot, Problem, Softmax, Squared, WholeSpace
+from taciturn.problem.scores import ScoresLoss
 
 KINDS = (Softmax, OneHot, MultiHinge)
 LOSSES = {f"{kind.__name__}({K})": kind(K) for kind in KINDS for K in (2, 3, 7)}

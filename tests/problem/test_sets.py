@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit import Box, ConvexSet, HalfSpace, InvalidInput, L1Ball, L2Ball, Simplex, WholeSpace
-from tacit.checks.sets import CHECKS, Around
+from taciturn import Box, ConvexSet, HalfSpace, InvalidInput, L1Ball, L2Ball, Simplex, WholeSpace
+from taciturn.checks.sets import CHECKS, Around
 from zoo import SETS, Diagonal
 
 EACH = pytest.mark.parametrize("name", SETS)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Absolute, Hinge, Problem, Quantile, ScalarLoss, Squared, WholeSpace
-from tacit.problem.scalar import Smoothed
+from taciturn import Absolute, Hinge, Problem, Quantile, ScalarLoss, Squared, WholeSpace
+from taciturn.problem.scalar import Smoothed
 
 KINKED = {"absolute": Absolute(), "hinge": Hinge(), "quantile": Quantile(0.9)}
 EACH = pytest.mark.parametrize("loss", [*KINKED.values(), Squared()], ids=[*KINKED, "squared"])

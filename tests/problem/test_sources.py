@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tacit import (
+from taciturn import (
     BLT,
     IGD,
     QFTL,
@@ -31,8 +31,8 @@ from tacit import (
     pigd,
     pqftl,
 )
-from tacit.problem.compressed import compressed
-from tacit.problem.sources import ColumnRows, SparseRows, as_numbers, source_of
+from taciturn.problem.compressed import compressed
+from taciturn.problem.sources import ColumnRows, SparseRows, as_numbers, source_of
 
 pa = pytest.importorskip("pyarrow")
 
@@ -226,7 +226,7 @@ def test_a_source_is_its_own_source():
 
 def test_nothing_is_imported_to_find_out():
     """Neither Arrow nor pandas, by rows that are neither."""
-    code = "import sys; from tacit.problem.sources import source_of; source_of([[1.0]]); print(*sys.modules)"
+    code = "import sys; from taciturn.problem.sources import source_of; source_of([[1.0]]); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"pyarrow", "pandas"} & set(done.stdout.split())
 
@@ -259,7 +259,7 @@ def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
     made = replace(PROBLEM, loss=loss)
     point, asked, honest = RNG.normal(size=made.size), [], ColumnRows.__getitem__
     whole = made.predict(point, X[:rows])
-    monkeypatch.setattr("tacit.problem.predicting._VALUES", 20)
+    monkeypatch.setattr("taciturn.problem.predicting._VALUES", 20)
     monkeypatch.setattr(ColumnRows, "__getitem__", lambda self, block: asked.append(block) or honest(self, block))
     np.testing.assert_allclose(made.predict(point, table(X[:rows])), whole, rtol=1e-14, atol=1e-14)
     assert whole.shape == ((rows,) if made.outputs == 1 else (rows, 3))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.problem.svec import packed, unpacked
+from taciturn.problem.svec import packed, unpacked
 
 SQUARES = st.integers(1, 6).flatmap(
     lambda d: st.lists(st.floats(-1e3, 1e3), min_size=d * d, max_size=d * d).map(lambda x: np.reshape(x, (d, d)))

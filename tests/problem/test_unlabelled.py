@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import IGD, InvalidInput, Problem, Simplex, VectorLoss
-from tacit.problem.unlabelled import Advice
+from taciturn import IGD, InvalidInput, Problem, Simplex, VectorLoss
+from taciturn.problem.unlabelled import Advice
 
 NUMBERS = st.floats(-3.0, 3.0)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import (
+from taciturn import (
     FTL,
     GIGA,
     IGD,
@@ -26,9 +26,9 @@ from tacit import (
     pgiga,
     pigd,
 )
-from tacit.accounting.paper import parameters_claiming
-from tacit.datasets import ad_impressions, linear_regression
-from tacit.regret import (
+from taciturn.accounting.paper import parameters_claiming
+from taciturn.datasets import ad_impressions, linear_regression
+from taciturn.regret import (
     best_in_hindsight,
     fading_regret_bound,
     giga_regret_bound,
@@ -40,7 +40,7 @@ from tacit.regret import (
     replay,
     replay_exact,
 )
-from tacit.regret.tails import length_moments
+from taciturn.regret.tails import length_moments
 
 REGRESSION = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=1.0)
 STEPS = ("contracting", "printed")

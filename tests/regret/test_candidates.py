@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tacit import IGD, L2Ball, Logistic, Privacy, Private, Problem, every, ewoo, experts, pocp
-from tacit.errors import Unprovable
-from tacit.mechanisms.exponential import Exponential
-from tacit.regret import ewoo_regret_bound, replay
+from taciturn import IGD, L2Ball, Logistic, Privacy, Private, Problem, every, ewoo, experts, pocp
+from taciturn.errors import Unprovable
+from taciturn.mechanisms.exponential import Exponential
+from taciturn.regret import ewoo_regret_bound, replay
 
 
 def rate(private):

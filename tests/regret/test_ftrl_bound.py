@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tacit import (
+from taciturn import (
     BLT,
     Anytime,
     BinaryTree,
@@ -34,8 +34,8 @@ from tacit import (
     pigd,
     pqftl,
 )
-from tacit.regret import best_in_hindsight, ftrl_regret_bound, replay
-from tacit.regret.tails import length_moments
+from taciturn.regret import best_in_hindsight, ftrl_regret_bound, replay
+from taciturn.regret.tails import length_moments
 from zoo import LOSSES, labels_of
 
 SURE = 1e-9

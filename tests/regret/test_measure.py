@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from tacit import IGD, L2Ball, Logistic, Problem, Release, Squared
-from tacit.datasets import ad_impressions
-from tacit.regret import best_in_hindsight, replay, replay_exact
+from taciturn import IGD, L2Ball, Logistic, Problem, Release, Squared
+from taciturn.datasets import ad_impressions
+from taciturn.regret import best_in_hindsight, replay, replay_exact
 
 
 def test_replay_plays_the_last_release_before_each_round():

@@ -5,11 +5,24 @@ import math
 import numpy as np
 import pytest
 
-from tacit import GIGA, Hinge, InvalidInput, L2Ball, Linear, Logistic, Privacy, Problem, Unprovable, WholeSpace, at, pol
-from tacit.core import Private
-from tacit.learners.averaged import averaged
-from tacit.mechanisms.gaussian import Gaussian
-from tacit.regret import best_in_hindsight, igd_regret_bound, pol_utility_bound, risk_bound
+from taciturn import (
+    GIGA,
+    Hinge,
+    InvalidInput,
+    L2Ball,
+    Linear,
+    Logistic,
+    Privacy,
+    Problem,
+    Unprovable,
+    WholeSpace,
+    at,
+    pol,
+)
+from taciturn.core import Private
+from taciturn.learners.averaged import averaged
+from taciturn.mechanisms.gaussian import Gaussian
+from taciturn.regret import best_in_hindsight, igd_regret_bound, pol_utility_bound, risk_bound
 
 CLASSIFY = Problem(Logistic(), L2Ball(2.0), dimension=3, ridge=0.05)
 

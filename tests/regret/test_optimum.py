@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from tacit import (
+from taciturn import (
     Absolute,
     Box,
     Hinge,
@@ -18,8 +18,8 @@ from tacit import (
     Unprovable,
     WholeSpace,
 )
-from tacit.datasets import ad_impressions, linear_regression
-from tacit.regret import best_in_hindsight, optimum
+from taciturn.datasets import ad_impressions, linear_regression
+from taciturn.regret import best_in_hindsight, optimum
 from zoo import LOSSES, SETS, Distance, labels_of
 
 REGRESSION = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=1.0)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tacit import L2Ball, Logistic, Problem, Squared
-from tacit.datasets import ad_impressions, linear_regression
-from tacit.regret import best_in_hindsight, prefix_leaders, prefix_minima, replay
+from taciturn import L2Ball, Logistic, Problem, Squared
+from taciturn.datasets import ad_impressions, linear_regression
+from taciturn.regret import best_in_hindsight, prefix_leaders, prefix_minima, replay
 
 ROUNDS = np.array([1, 2, 7, 40, 150])
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc
 
-from tacit import InvalidInput
-from tacit.regret.tails import length_moments, longest, probability, strongest
+from taciturn import InvalidInput
+from taciturn.regret.tails import length_moments, longest, probability, strongest
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 10, 100, 999, 1000, 20_001, 10**6, 10**9])

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from report.tags import tags
-from tacit.report.claims_plot import delivered_claims
-from tacit.report.evidence import NOT_PRIVATE, Part, evidence_page
-from tacit.report.grids import Grid
+from taciturn.report.claims_plot import delivered_claims
+from taciturn.report.evidence import NOT_PRIVATE, Part, evidence_page
+from taciturn.report.grids import Grid
 
 PART = Part(
     name="halves",
     quick=False,
     version="1.2.3",
-    command="tacit reproduce halves --seeds 2",
+    command="taciturn reproduce halves --seeds 2",
     runs=1234,
     seconds=75.0,
     title="Half of <b>everything</b>",
@@ -63,10 +63,10 @@ def test_it_says_what_it_was_given(picture):
         "<td>seed</td><td>1, 2</td>",
         "1,234",
         "75 s",
-        "In full: 1,234 runs, seeds 1, 2, by tacit 1.2.3",
+        "In full: 1,234 runs, seeds 1, 2, by taciturn 1.2.3",
         "1.2.3",
         "halves.csv",
-        "tacit reproduce halves --seeds 2",
+        "taciturn reproduce halves --seeds 2",
         "thirds: More of it.",
         NOT_PRIVATE,
     ):

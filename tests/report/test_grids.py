@@ -4,7 +4,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tacit.report.grids import data_grid, shown_grids
+from taciturn.report.grids import data_grid, shown_grids
 
 
 def test_a_table_of_a_terminal_keeps_its_words_and_what_stands_out():

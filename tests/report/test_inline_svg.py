@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from tacit.report.claims_plot import delivered_claims
-from tacit.report.inline_svg import inline_svg
-from tacit.report.plots import budget_curves
+from taciturn.report.claims_plot import delivered_claims
+from taciturn.report.inline_svg import inline_svg
+from taciturn.report.plots import budget_curves
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from report.tags import tags
-from tacit.report.drawings import line, ticks
-from tacit.report.learnt import NOT_PRIVATE, SIMULATION, File, Learnt, Released, Weight, learnt_page
+from taciturn.report.drawings import line, ticks
+from taciturn.report.learnt import NOT_PRIVATE, SIMULATION, File, Learnt, Released, Weight, learnt_page
 
 PLAN = {
     "method": "pftrl",

@@ -5,8 +5,8 @@ import builtins
 import numpy as np
 import pytest
 
-from tacit import TacitError
-from tacit.report.plots import NOT_PRIVATE, Panel, PanelRow, learning_curves, power_laws, regret_curves, two_worlds
+from taciturn import TaciturnError
+from taciturn.report.plots import NOT_PRIVATE, Panel, PanelRow, learning_curves, power_laws, regret_curves, two_worlds
 
 NAMES = ("private, epsilon = 1", "not private")
 
@@ -65,5 +65,5 @@ def test_without_matplotlib_the_extra_is_named(figure, tmp_path, monkeypatch):
         return honest(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(TacitError, match=r"tacit\[plot\]"):
+    with pytest.raises(TaciturnError, match=r"taciturn\[plot\]"):
         FIGURES[figure][0](tmp_path / "figure.svg")

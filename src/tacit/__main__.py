@@ -1,5 +1,0 @@
-"""`python -m tacit`: the command."""
-
-from tacit.cli import main
-
-main()

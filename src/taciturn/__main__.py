@@ -1,0 +1,5 @@
+"""`python -m taciturn`: the command."""
+
+from taciturn.cli import main
+
+main()

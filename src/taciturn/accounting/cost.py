@@ -1,0 +1,142 @@
+"""What releases cost, as data: mechanisms state it, this module reads it.
+
+Gaussian releases are counted in mu², which adds exactly. Anything else is counted in zCDP's rho; once there is some
+of it, the whole is read as zCDP, `rho + mu²/2`, and the reading says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from taciturn.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
+from taciturn.accounting.exact import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
+from taciturn.errors import InvalidInput, finite, float_or_nan, number
+
+_UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What releases cost.
+
+    Attributes
+    ----------
+    mu_squared : float
+        Squared Gaussian-privacy parameter of the Gaussian part.
+    rho : float
+        zCDP of the rest.
+    extra_epsilon, extra_delta : float
+        What a sampler that is not ideal adds. If the probabilities of what it draws are within a factor `exp(±e/2)`
+        of the ideal ones, all draws together, but for outcomes of probability d, then (epsilon, delta) becomes
+        `(epsilon + e, exp(e/2)·delta + d)`.
+    plain_epsilon, plain_delta : float
+        Releases of which only an (epsilon, delta) is known. They add.
+
+    Examples
+    --------
+    >>> round(gaussian(0.236704**2).epsilon(1e-6), 3)
+    1.0
+    """
+
+    mu_squared: float = 0.0
+    rho: float = 0.0
+    extra_epsilon: float = 0.0
+    extra_delta: float = 0.0
+    plain_epsilon: float = 0.0
+    plain_delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        stated = vars(self).copy()
+        for name, part in stated.items():
+            if type(part) is not float:  # most are, and every release makes a cost
+                object.__setattr__(self, name, float_or_nan(part))
+        if not all(part >= 0.0 for part in self.parts):
+            raise InvalidInput(f"nothing costs less than nothing, got {tuple(stated.values())}.")
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """Its numbers, in the order of the attributes."""
+        return tuple(vars(self).values())
+
+    def __str__(self) -> str:
+        parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]
+        if self.plain_epsilon > 0.0:
+            parts = [*(parts if self.mu + self.rho > 0.0 else []), f"epsilon = {self.plain_epsilon:.4g}"]
+        return " and ".join(parts)
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether all of it is Gaussian, and so read exactly."""
+        return self.rho == 0.0
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-privacy parameter of the Gaussian part."""
+        return math.sqrt(self.mu_squared)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon at `delta`, rounded up."""
+        delta = self._left_of(finite("delta", delta))
+        if delta <= SMALLEST:
+            return math.inf
+        ideal = epsilon_of(delta, self.mu * _UP) if self.gaussian else epsilon_of_rho(delta, self._all_rho)
+        added = self.extra_epsilon + self.plain_epsilon
+        return (ideal + added) * (_UP if added else 1.0)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta at `epsilon`, rounded up."""
+        epsilon = number("epsilon", epsilon)
+        epsilon -= self.extra_epsilon + self.plain_epsilon
+        if epsilon < 0.0:
+            return 1.0
+        ideal = delta_of(epsilon, self.mu * _UP) if self.gaussian else delta_of_rho(epsilon, self._all_rho)
+        return min(1.0, math.exp(self.extra_epsilon / 2.0) * ideal + self.extra_delta + self.plain_delta)
+
+    def within(self, privacy: Privacy) -> bool:
+        """Whether this keeps `privacy`.
+
+        >>> gaussian(1e-6, count=100).within(Privacy(1.0, 1e-6))
+        True
+        """
+        epsilon = privacy.epsilon - (self.extra_epsilon + self.plain_epsilon)
+        delta = self._left_of(privacy.delta)
+        if epsilon < 0.0 or delta <= SMALLEST:
+            return False
+        if self.gaussian:
+            return self.mu * _UP <= mu_of(epsilon, delta)
+        return self._all_rho <= rho_of(epsilon, delta)
+
+    def _left_of(self, delta: float) -> float:
+        """What plain releases and an imperfect sampler leave of `delta` to the ideal mechanism."""
+        return (delta - self.extra_delta - self.plain_delta) * math.exp(-self.extra_epsilon / 2.0)
+
+    @property
+    def _all_rho(self) -> float:
+        return (self.rho + self.mu_squared / 2.0) * _UP
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """All `costs` together, adaptively too.
+
+    >>> total([gaussian(0.25, count=2), gaussian(0.5)]).mu
+    1.0
+    """
+    costs = [FREE, *costs]
+    return Cost(*(math.fsum(parts) for parts in zip(*(cost.parts for cost in costs), strict=True)))
+
+
+FREE = Cost()
+"""The cost of publishing nothing."""
+
+
+def gaussian(mu_squared: float, count: int = 1) -> Cost:
+    """`count` Gaussian releases, each of squared parameter `mu_squared`.
+
+    Equal releases are counted, not added up, so that no sum of floats is off by a round.
+
+    >>> gaussian(mu_squared=0.01, count=100).mu
+    1.0
+    """
+    return Cost(mu_squared=float_or_nan(mu_squared) * float_or_nan(count))

@@ -1,0 +1,103 @@
+"""The sentence a reviewer wants: what is claimed, what is delivered, against whom, and on what conditions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from taciturn.accounting.cost import Cost
+from taciturn.accounting.exact import Privacy
+
+_RELATIONS = {
+    "replace": "replacing any one example by another",
+    "zero-out": "removing the influence of any one example",
+}
+_SAMPLER_ENDS = 12
+"""Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.mechanisms.sampling`."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A claim beside the truth, both as values; printing it gives words and numbers.
+
+    Attributes
+    ----------
+    claimed : Privacy
+        What the calibration promises for the whole published sequence.
+    delivered : Cost
+        What the noise delivers against the learner's certificate, the sampler's own imperfection included. Where no two
+        streams reach the certificate in every round, the truth is better still.
+    neighbours : {"replace", "zero-out"}
+        What one person may change.
+    calibration : str
+        `"exact"`, or which reading of the paper chose the noise.
+    simulated : bool
+        Whether the noise comes from a seed, in which case nobody is protected.
+
+    Examples
+    --------
+    >>> from taciturn.accounting.cost import gaussian
+    >>> print(Guarantee(Privacy(1.0, 1e-6), gaussian(0.05), "replace"))  # doctest: +ELLIPSIS
+    The whole published sequence is (1, 1e-06)-differentially private: ...
+    """
+
+    claimed: Privacy
+    delivered: Cost
+    neighbours: str
+    calibration: str = "exact"
+    simulated: bool = False
+
+    @property
+    def proven(self) -> bool:
+        """Whether the noise, if it is secret, delivers at least what is claimed."""
+        return self.delivered.within(self.claimed)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it does deliver that: seeded noise protects nobody."""
+        return self.proven and not self.simulated
+
+    @property
+    def epsilon(self) -> float:
+        """What is proven at the claimed delta, rounded up; for a simulation, what secret noise would give."""
+        return self.delivered.epsilon(self.claimed.delta)
+
+    @property
+    def _truth(self) -> str:
+        """What is delivered; if it is nothing only because noise as it is drawn has an end, that is said.
+
+        A row moved by nearly as many deviations as the noise has may end where the other world's never does, and what
+        is proven of that probability (`Cost.extra_delta`) alone exceeds delta.
+        """
+        if math.isfinite(self.epsilon):
+            return f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
+        endless = replace(self.delivered, extra_delta=0.0).epsilon(self.claimed.delta)
+        if self.delivered.gaussian and math.isfinite(endless):
+            return (
+                f"no finite epsilon at that delta with this sampler, whose noise ends at {_SAMPLER_ENDS} deviations "
+                f"({self.delivered}; noise without an end would deliver epsilon = {_rounded_up(endless)})"
+            )
+        return f"no finite epsilon at that delta ({self.delivered})"
+
+    def __str__(self) -> str:
+        change = _RELATIONS[self.neighbours]
+        claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})"
+        truth = self._truth
+        if not self.proven:
+            seeded = " Simulation: not private." if self.simulated else ""
+            return (
+                f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and what it provably "
+                f"delivers is {truth}, for {change}.{seeded}"
+            )
+        opening = "Simulation: not private. With secret noise the" if self.simulated else "The"
+        verb = "would be" if self.simulated else "is"
+        return (
+            f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
+            "probability of any outcome by at most a factor exp(epsilon), plus delta. The number and order of examples "
+            f"are public. What the noise provably delivers: {truth}."
+        )
+
+
+def _rounded_up(epsilon: float) -> str:
+    """Four digits, none of them to our advantage."""
+    return f"{epsilon:.4g}" if float(f"{epsilon:.4g}") >= epsilon else f"{epsilon * 1.0005:.4g}"

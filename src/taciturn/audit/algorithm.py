@@ -1,0 +1,181 @@
+"""One of the paper's algorithms, audited on its tight problem: every place, both relations, and an adversary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, get_args
+
+from taciturn.accounting.exact import Privacy, delta_of, epsilon_of
+from taciturn.audit.problems import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
+from taciturn.audit.race import race_apart
+from taciturn.audit.race_along import race_along
+from taciturn.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
+from taciturn.contracts import Calibration
+from taciturn.core import Private
+from taciturn.errors import between_0_and_1, one_of, whole
+
+_SHORT = 20  # rounds of a game against an adversary
+_SHARE = 10  # of the trials, for all games but one
+_FEWEST = 100
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game of an audit, and what it found.
+
+    Attributes
+    ----------
+    neighbours, changed : str
+        The relation, and which example differs.
+    adaptive : bool
+        Whether an adversary chose the others.
+    rounds : int
+        Examples of a stream.
+    finding : Finding
+        What was found.
+    """
+
+    neighbours: Neighbours
+    changed: Place
+    adaptive: bool
+    rounds: int
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The audit of an algorithm: all its games, and the one that counts.
+
+    That is one that refutes the claim, if any does; else, of the games without an adversary, the one whose worlds lie
+    farthest apart, which was played in full.
+
+    >>> report = audit("private_sum", Privacy(1.0, 1e-6), rounds=5, trials=500)
+    >>> report.verdict, len(report.games)
+    ('holds', 7)
+    """
+
+    algorithm: Algorithm
+    calibration: Calibration
+    rounds: int
+    error: float
+    games: tuple[Game, ...]
+
+    @property
+    def worst(self) -> Game:
+        """The game that counts."""
+        return max(self.games, key=lambda game: (game.finding.verdict == "refuted", game.finding.trials))
+
+    @property
+    def verdict(self) -> str:
+        """Refuted if a game refutes it."""
+        return self.worst.finding.verdict
+
+    def as_data(self) -> dict[str, Any]:
+        """For machines."""
+        found = self.worst.finding
+        return {
+            "algorithm": self.algorithm,
+            "calibration": self.calibration,
+            **_numbers(found),
+            "rounds": self.rounds,
+            "error": self.error,
+            "games": [
+                {name: getattr(game, name) for name in ("neighbours", "changed", "adaptive", "rounds")}
+                | _numbers(game.finding)
+                for game in self.games
+            ],
+        }
+
+
+def audit(
+    algorithm: Algorithm,
+    privacy: Privacy,
+    *,
+    rounds: int = 200,
+    trials: int = 20_000,
+    ridge: float = 0.1,
+    calibration: Calibration = "exact",
+    error: float = ERROR,
+    before_each: Callable[[str], object] | None = None,
+) -> Audit:
+    """Audit an algorithm on its tight problem.
+
+    The example that differs comes first, in the middle and last, replaced and zeroed out, and, in a shorter game, an
+    adversary chooses the others. Of the games without an adversary, the one whose worlds lie farthest apart is played
+    in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
+
+    Parameters
+    ----------
+    algorithm : str
+        `"pigd"`, `"pgiga"`, `"pocp-ftl"`, `"pqftl"`, `"pftrl"`, `"private_sum"`, `"pol"` or `"ewoo"`.
+    privacy : Privacy
+        The budget; with a calibration of the paper's, its own parameters.
+    rounds, trials : int
+        Examples of a stream, and streams in each world.
+    ridge : float
+        Strong convexity of the losses.
+    calibration : {"exact", "paper-printed", "paper-proven"}
+        Who chooses the noise.
+    error : float
+        Probability with which a true claim may be refuted.
+    before_each : callable, optional
+        Told of every game before it is played, as `"game 2 of 7: replace, middle"`.
+
+    Examples
+    --------
+    >>> printed = audit("pigd", Privacy(1.0, 1e-6), rounds=20, trials=500, ridge=0.01, calibration="paper-printed")
+    >>> printed.verdict
+    'refuted'
+    """
+    rounds, trials = whole("rounds", rounds, least=2), whole("trials", trials, least=_FEWEST)
+    error = between_0_and_1("error", error)
+    one_of("algorithm", algorithm, get_args(Algorithm))
+    check_size(trials, 1 if algorithm == "pol" else rounds)
+    tell = before_each or (lambda _: None)
+    settings: Any = {"ridge": ridge, "calibration": calibration}
+    privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
+    looks: tuple[Callable[..., Finding], ...] = (race_apart, race_along) if algorithm == "ewoo" else (tell_apart,) * 2
+    few, share, games = max(_FEWEST, trials // _SHARE), error / 7.0, list[Game]()
+    for n, place in product(privates, _farthest_first(privates["replace"])):
+        tell(f"game {len(games) + 1} of 7: {n}, {place}")
+        sizes = {"trials": few, "secret_trials": 0} if games else {"trials": trials}
+        found = looks[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
+        games.append(Game(n, place, False, rounds, found))
+    tell("game 7 of 7: replace, first, adaptive")
+    few_rounds = min(rounds, _SHORT)
+    short = tight_private(algorithm, privacy, few_rounds, **settings)
+    play: Any = {"adversary": spiteful(short), "trials": max(_FEWEST, few // 4), "error": share}
+    games.append(Game("replace", "first", True, few_rounds, looks[1](short, tight_pair(short), **play)))
+    return Audit(algorithm, calibration, rounds, error, tuple(games))
+
+
+def _farthest_first(private: Private) -> list[Place]:
+    """The places of the example that differs, first the one that moves the worlds farthest apart."""
+    places: list[Place] = list(get_args(Place))
+    if private.learner.certificate.metric == "range":
+        return places  # the earlier, the more releases see it
+    farthest = max(places, key=lambda place: game_of(private, tight_pair(private, place)).apart)
+    return [farthest, *(place for place in places if place != farthest)]
+
+
+def _numbers(found: Finding) -> dict[str, Any]:
+    """What was claimed and found, by name."""
+    claimed = found.claimed
+    return {
+        "claimed_epsilon": claimed.epsilon,
+        "claimed_delta": claimed.delta,
+        "claimed_mu": found.claimed_mu,
+        "audited_mu": found.mu,
+        "audited_epsilon": epsilon_of(claimed.delta, found.mu),
+        "audited_delta": delta_of(claimed.epsilon, found.mu),
+        "interval": list(found.interval),
+        "says_little": found.says_little,
+        "verdict": found.verdict,
+        "complaints": list(found.complaints),
+        "shift": found.shift,
+        "spread": found.spread,
+        "noise": found.noise,
+        "trials": found.trials,
+    }

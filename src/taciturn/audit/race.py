@@ -1,0 +1,186 @@
+"""The audit of a race between two candidates, by the exponential mechanism: who wins how many releases.
+
+**What is measured.** On common noise, the same seed in both worlds, a release has another winner in the neighbour's
+world with some small probability f, and always in one direction: f is the difference of the probabilities p, q with
+which the first candidate wins in either world, measured by counting.
+
+**What follows.** Let K releases be independent, with the same p and q, and let `D(f)` be the delta, at the claimed
+epsilon, of K releases with the probabilities `(1 ± f)/2` (`delta_of_flips`). With `m = (p + q)/2`, what the releases
+deliver lies between `D(f/(2·max(m, 1-m)))` and `D(f/(2·min(m, 1-m)))`. *Proof.* Let m ≤ 1/2 (else exchange the
+candidates). Whoever turns each win of the second candidate into one of the first, with probability `(1/2 - m)/(1 - m)`,
+makes the two probabilities symmetric around 1/2 and their difference `f/(2(1 - m))`; that is post-processing, under
+which delta does not grow. Conversely, of releases with the probabilities `(1 ± f/(2m))/2`, turn each win of the first
+candidate into one of the second with probability `1 - 2m`: these are the releases. ∎ In the same way D grows with f.
+
+**Coverage.** f and p are shares of independent releases, each in a Clopper-Pearson interval with a quarter of the
+error, m lies within f/2 of p, q within f of it, and D is taken at the worst ends. That releases are independent is
+tested in both worlds by how often a transcript's number of wins lies more than a deviation from K/2; that secret noise
+does as seeded noise does by its wins, and by the same look at its transcripts; a quarter each. All of them are those of
+the very pass that `Private.run` takes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, gammaln
+
+from taciturn.accounting.exact import SMALLEST, mu_of
+from taciturn.arrays import Array
+from taciturn.audit.interval import Interval, share_interval
+from taciturn.audit.pairs import Pair
+from taciturn.audit.points import points_astray, seeded_runs
+from taciturn.audit.secret import secret_runs
+from taciturn.audit.transcripts import exact_rows, opening, released, way_through
+from taciturn.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
+from taciturn.core import Private
+from taciturn.errors import InvalidInput, between_0_and_1, whole
+from taciturn.release import Releases
+
+Wins = NDArray[np.bool_]
+
+
+def race_apart(
+    private: Private, pair: Pair, trials: int = 2_000, *, secret_trials: int | None = None, error: float = ERROR
+) -> Finding:
+    """Audit a race between two candidates on a pair of streams.
+
+    `mu` is the one whose delta, at the claimed epsilon, is that of the releases: so can it be set beside a claim.
+
+    Parameters
+    ----------
+    private : Private
+        By `taciturn.Exponential`, between two candidates, with a horizon.
+    pair : Pair
+        Two streams that leave the candidates level but for the example that differs.
+    trials, secret_trials, error
+        As in `taciturn.audit.tell_apart`.
+
+    Examples
+    --------
+    >>> from taciturn import Privacy, ewoo, experts
+    >>> private = ewoo(experts(2), Privacy(1.0, 1e-6), horizon=20)
+    >>> found = race_apart(private, Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 19, None, at=0, other=([1.0, 0.0], 0.0)), 400)
+    >>> found.verdict, found.mu < found.claimed_mu
+    ('holds', True)
+    """
+    trials, share = whole("trials", trials, least=100), between_0_and_1("error", error) / 4.0
+    check_race(private)
+    check_size(trials, len(private.timetable.rounds))
+    pair.check(private)
+    start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
+    here, there = (_wins(private, pair, world, trials)[:, start:] for world in (0, 1))
+    flips, releases = int(np.sum(here != there)), here.shape[1]
+    f, p = share_interval(flips, here.size, share), share_interval(int(np.sum(here)), here.size, share)
+    q = max(0.0, p[0] - f[1]), min(1.0, p[1] + f[1])
+    complaints = [*_two_ways(here, there), *_not_independent(here, p, share / 2.0)]
+    complaints += _not_independent(there, q, share / 2.0)
+    transcripts = seeded_runs(private, pair)
+    count = max(50, trials // 100) if secret_trials is None else whole("secret_trials", secret_trials, 0)
+    if count and private.seed is None:
+        for world, seeded, chance in ((0, here, p), (1, there, q)):
+            transcripts += (shown := secret_runs(private, pair, world, count))
+            secret = np.array([_won(each)[start:] for each in shown])
+            complaints += _not_as_seeded(secret, seeded, chance, share / 2.0)
+    complaints += points_astray(private, transcripts)
+    middle = p[0] - f[1] / 2.0, p[1] + f[1] / 2.0
+    ends = f[0] / (2.0 * max(middle[1], 1.0 - middle[0])), f[1] / (2.0 * max(min(middle[0], 1.0 - middle[1]), f[1] / 2))
+    low, mu, high = (_mu(private, each, releases) for each in (ends[0], flips / here.size, min(1.0, ends[1])))
+    claimed_mu = claimed_mu_of(private)
+    if low > claimed_mu * (1.0 + 1e-9):
+        complaints.append(
+            f"the two worlds are told apart as with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"
+        )
+    values = _standardised(there), _standardised(here)
+    spread, shift = float(np.std(values[0])), 2.0 * math.sqrt(releases) * flips / here.size
+    measured = (mu, (low, high), shift, spread, spread)
+    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), values)
+
+
+def check_race(private: Private) -> None:
+    """Refuse all but a race between two candidates for a known number of releases."""
+    two = private.learner.certificate.kind == "range/tail" and private.learner.row_size == 2
+    if not two or private.timetable.horizon is None:
+        raise InvalidInput("this audit is of a race between two candidates with a horizon: ewoo(experts(2), …, 100).")
+
+
+def delta_of_flips(f: float, releases: int, epsilon: float) -> float:
+    """`Σ_n max(0, P(n) - exp(epsilon)·Q(n))`, `P = Bin(K, (1+f)/2)`, `Q = Bin(K, (1-f)/2)`.
+
+    >>> delta_of_flips(0.5, 1, epsilon=0.0), delta_of_flips(0.5, 1, epsilon=2.0)
+    (0.5, 0.0)
+    """
+    if f >= 1.0:
+        return 1.0
+    n = np.arange(releases + 1.0)
+    ways = gammaln(releases + 1.0) - gammaln(n + 1.0) - gammaln(releases - n + 1.0) - releases * math.log(2.0)
+    more, less = math.log1p(f), math.log1p(-f)
+    P, Q = ways + n * more + (releases - n) * less, ways + n * less + (releases - n) * more
+    return float(np.sum(np.maximum(0.0, np.exp(P) - np.exp(epsilon + Q))))
+
+
+def _mu(private: Private, f: float, releases: int) -> float:
+    epsilon = private.guarantee.claimed.epsilon
+    delta = delta_of_flips(f, releases, epsilon)
+    return mu_of(epsilon, min(delta, 1.0 - 1e-12)) if delta > SMALLEST else 0.0
+
+
+def scores(private: Private, V: Array, y: Array) -> NDArray[np.int64]:
+    """What is encoded of bounded examples, release by release: no released point has a part in it."""
+    rows = exact_rows(private, V, y, np.empty((len(private.timetable.rounds), 0)))
+    return np.array([private.calibrated.encode({}, row, k)[1] for k, row in enumerate(rows, start=1)])
+
+
+def _wins(private: Private, pair: Pair, world: int, trials: int) -> Wins:
+    """Whether the first candidate wins, trial by trial and release by release, on seeded noise."""
+    way, at, stream = way_through(private), opening(private), pair.bounded(private, world)
+    rounds = private.timetable.rounds
+    return np.array([_won(released(way, at, *stream, rounds, seed)[1]) for seed in range(trials)])
+
+
+def _won(shown: Releases) -> Wins:
+    return np.asarray(shown.noisy[:, 0] == 0.0)
+
+
+def _standardised(wins: Wins) -> Array:
+    """The wins of each transcript, in deviations from an even race."""
+    return np.asarray((2.0 * np.sum(wins, axis=1) - wins.shape[1]) / math.sqrt(wins.shape[1]))
+
+
+def _two_ways(here: Wins, there: Wins) -> list[str]:
+    """On common noise one example helps one candidate."""
+    if np.any(here & ~there) and np.any(~here & there):
+        return ["on common noise the example that differs makes now the one, now the other candidate win"]
+    return []
+
+
+def _not_independent(here: Wins, p: Interval, error: float) -> list[str]:
+    """How often a transcript has many or few wins, beside the binomial law at the nearest and the farthest p."""
+    count = here.shape[1]
+    within = math.sqrt(count) / 2.0
+    far = int(np.sum(np.abs(np.sum(here, axis=1) - count / 2.0) > within))
+    nearest = min(max(0.5, p[0]), p[1])
+    farthest = max(p, key=lambda end: abs(end - 0.5))
+    stated = [_beyond(count, within, end) for end in (nearest, farthest)]
+    low, high = share_interval(far, len(here), error)
+    if low > stated[1] or high < stated[0]:
+        return [f"{far / len(here):.3g} of all transcripts have extreme winners, and {stated[0]:.3g} should"]
+    return []
+
+
+def _beyond(count: int, within: float, p: float) -> float:
+    """`P(|N - K/2| > within)` for a binomial N."""
+    lower, upper = math.ceil(count / 2.0 - within) - 1, math.floor(count / 2.0 + within)
+    return float((bdtr(lower, count, p) if lower >= 0 else 0.0) + (bdtrc(upper, count, p) if upper < count else 0.0))
+
+
+def _not_as_seeded(secret: Wins, seeded: Wins, p: Interval, error: float) -> list[str]:
+    """Whether secret releases are independent too, and intervals for the share of wins meet."""
+    ends = [share_interval(int(np.sum(wins)), wins.size, error / 4.0) for wins in (secret, seeded)]
+    complaints = [f"on secret noise, {complaint}" for complaint in _not_independent(secret, p, error / 2.0)]
+    if ends[0][0] > ends[1][1] or ends[0][1] < ends[1][0]:
+        shares = f"{np.mean(secret):.3g}, on seeded noise {np.mean(seeded):.3g}"
+        complaints.append(f"on secret noise the first candidate wins {shares}")
+    return complaints

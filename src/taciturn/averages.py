@@ -1,0 +1,151 @@
+"""Means of released points. They are made of releases and nothing else, so they cost no privacy.
+
+**Why average.** Examples drawn independently from one distribution, with convex expected loss F: the mean of the points
+played in a number of rounds has, against any fixed u,
+
+    E F(mean) - F(u) ≤ E(regret against u in those rounds)/(their number).
+
+*Proof* (Cesa-Bianchi, Conconi, Gentile, *On the generalization ability of on-line learning algorithms*, 2004). x_t
+depends on earlier examples and on noise, not on the example of round t, so `E F(x_t) = E f_t(x_t)`; and
+`F(mean) ≤ mean of F(x_t)`, by Jensen's inequality. ∎ So a bound on regret, over T, is one on what the mean loses to the
+best fixed point: of private FTRL, for one, `taciturn.regret.ftrl_regret_bound(private)/T`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from taciturn.arrays import Array, Integers
+from taciturn.errors import InvalidInput, not_negative, number, whole
+from taciturn.release import Release, Releases
+
+
+def average(
+    releases: Sequence[Release], share: float = 1.0, *, first: Array | None = None, until: int | None = None
+) -> Array:
+    """The mean of the points played, each weighted by its rounds: those until the next release. Costs no privacy.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+        Of any algorithm, in their order.
+    share : float
+        Of the rounds, the last ones that count: 1 for all, ½ for the second half, when the points have learnt more.
+    first : ndarray, optional
+        The point played before the first release, `problem.first_point`; by default those rounds do not count.
+    until : int, optional
+        The last round that counts; by default the one after the last release. With the horizon T and the `first` point
+        it is the mean of x_1, …, x_T.
+
+    Returns
+    -------
+    ndarray
+        A point of the domain, which is convex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taciturn import Release
+    >>> releases = [Release(t, k, np.zeros(1), np.array([x]), 1.0, True) for k, t, x in ((1, 2, 4.0), (2, 5, 8.0))]
+    >>> average(releases), average(releases, first=np.zeros(1), until=8)
+    (array([5.]), array([4.5]))
+    """
+    return np.asarray(_means(releases, share, first, until)[-1])
+
+
+def running_average(releases: Sequence[Release], share: float = 1.0, *, first: Array | None = None) -> Array:
+    """After each release, the `average` of all so far: an array with one row a release, in one pass.
+
+    >>> import numpy as np
+    >>> from taciturn import Release
+    >>> releases = [Release(t, t, np.zeros(1), np.array([float(t)]), 1.0, True) for t in (1, 2, 3, 4)]
+    >>> running_average(releases).ravel(), running_average(releases, share=0.5).ravel()
+    (array([1. , 1.5, 2. , 2.5]), array([1. , 2. , 2.5, 3.5]))
+    """
+    return _means(releases, share, first, None)[-len(releases) :]
+
+
+def late_average(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
+    """A mean in which later points count more, kept up in one vector however many there are. Costs no privacy.
+
+    A point released after t examples, the one before it after s, weighs as much as the rounds between them, round i
+    counted `i^power` times: the mean becomes `(s/t)^(power+1)·mean + (1 - (s/t)^(power+1))·point`. After any round
+    half the weight is on the last sixth of the stream, if power is 3. (Shamir, Zhang, *Stochastic gradient descent for
+    non-smooth optimization*, 2013, Section 3, have the same for steps of one example.)
+
+    Parameters
+    ----------
+    releases : Releases
+        Those that came since.
+    mean : ndarray, optional
+        The average of the releases before them; None if these are the first.
+    since : int
+        The round of the last release before them.
+    power : float
+        0 weighs all rounds alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taciturn import Releases
+    >>> points, two = np.array([[4.0], [8.0]]), np.ones(2)
+    >>> late_average(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0)
+    array([6.])
+    """
+    from taciturn.kernels.averaging import late_mean
+
+    kept = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    since, power = whole("since", since, least=0), not_negative("power", power)
+    late_mean(kept, since, releases.rounds, releases.points, power + 1.0)
+    return kept
+
+
+def late_averages(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
+    """After each release, the `late_average` of all so far, to the last bit: an array with one row a release.
+
+    >>> import numpy as np
+    >>> from taciturn import Releases
+    >>> points, two = np.array([[4.0], [8.0]]), np.ones(2)
+    >>> late_averages(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0).ravel()
+    array([4., 6.])
+    """
+    from taciturn.kernels.averaging import late_mean
+
+    since, power = whole("since", since, least=0), not_negative("power", power)
+    means = np.empty_like(releases.points)
+    kept = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    for i, rounds in enumerate(releases.rounds):
+        late_mean(kept, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0)
+        means[i], since = kept, int(rounds)
+    return means
+
+
+def _means(releases: Sequence[Release], share: float, first: Array | None, until: int | None) -> Array:
+    """For each point the mean over the last rounds up to its own: a difference of two sums from the beginning."""
+    if len(releases) == 0:
+        raise InvalidInput("there is no average of no releases. Give one or more.")
+    rule = "be positive and at most 1"
+    share = number("share", share, lambda share: 0.0 < share <= 1.0, rule, "Use 1 for all rounds.")
+    t, points = _played(releases)
+    if first is not None:
+        t, points = np.append(0, t), np.concatenate([np.asarray(first, dtype=np.float64)[None, :], points])
+    if (np.diff(t) <= 0).any():
+        raise InvalidInput("releases must come in the order of their rounds. Give those of one stream, oldest first.")
+    ends = t + 1
+    if until is not None:
+        ends[-1] = whole("until", until, least=max(int(t[-1]), int(t[0]) + 1))
+    before = np.concatenate([np.zeros_like(points[:1]), np.cumsum(np.diff(t)[:, None] * points[:-1], axis=0)])
+    begins = ends - np.ceil(share * (ends - t[0])).astype(np.int64)
+    at = np.searchsorted(t, begins, side="right") - 1
+    total = before + (ends - t)[:, None] * points - before[at] - (begins - t[at])[:, None] * points[at]
+    return np.asarray(total / (ends - begins)[:, None])
+
+
+def _played(releases: Sequence[Release]) -> tuple[Integers, Array]:
+    """Rounds and points."""
+    if isinstance(releases, Releases):
+        return releases.rounds, releases.points
+    rounds = np.array([release.t for release in releases], dtype=np.int64)
+    return rounds, np.array([release.point for release in releases])

@@ -1,0 +1,213 @@
+"""What a column is, and the features that its values become: by that value and the contract alone.
+
+| declared | features | a value becomes |
+|---|---|---|
+| `range = [low, high]` | 1 | scaled linearly to [-1, 1], cut to it if it lies outside |
+| `categories = [...]` | one for each | 1 at its own; an unknown or missing one is 0 everywhere |
+| `hash = buckets` | so many | +1 or -1 at a place, both by a hash of `name=value`; a missing one is 0 everywhere |
+| `ignore = true` | 0 | not read |
+
+Each of the first three adds at most 1 to the squared length of a row: with n of them no row is longer than `sqrt(n)`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from taciturn.arrays import Array
+from taciturn.contract.values import Values, number_of, shown, text_of
+from taciturn.contract.vocabulary import Bad, Named, Vocabulary, named
+from taciturn.errors import InvalidInput, float_or_nan, whole
+from taciturn.estimators.hashing import signed_bucket
+from taciturn.problem.ranges import between
+
+MOST_BUCKETS = 2**20
+"""Of a hashed column: more features than that drown in noise."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number with a public range, scaled linearly to [-1, 1]; what lies outside is cut.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((4, 1))
+    >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old"]), out)
+    array([False, False, False,  True])
+    >>> out.ravel()
+    array([0. , 0.5, 1. , 0. ])
+    """
+
+    name: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values, and say which of them are bad."""
+        numbers = values.numbers()
+        bad = np.isnan(numbers)
+        out[:, 0] = np.where(bad, 0.0, between(numbers, self.low, self.high))
+        return bad
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a value, if anything."""
+        return no_number(self.name, value)
+
+    def declared(self) -> dict[str, Any]:
+        return {"range": [self.low, self.high]}
+
+
+@dataclass(frozen=True)
+class Categories:
+    """One of a public list, as a feature for each.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((3, 2))
+    >>> bad = Categories("soil", ("clay", "sand")).encode(PlainValues(["sand", "gold", "clay"]), out)
+    >>> out.tolist()
+    [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+    """
+
+    name: str
+    values: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", named(self.values))
+
+    @property
+    def width(self) -> int:
+        return len(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={value}" for value in self.values)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.values)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values; none is bad."""
+        places, _ = self._vocabulary.places(values)
+        known = np.flatnonzero(places >= 0)
+        out[known, places[known]] = 1.0
+        return np.zeros(len(places), dtype=np.bool_)
+
+    def complaint(self, value: Any) -> str | None:
+        """Nothing is: what is unknown has no feature."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"categories": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Any text, as a sign at one of so many places: both from a hash of `name=value` that is the same everywhere.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((3, 4))
+    >>> bad = Hashed("ip", 4).encode(PlainValues(["10.0.0.1", "10.0.0.2", ""]), out)
+    >>> out.tolist()
+    [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+
+    name: str
+    buckets: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buckets", whole(f"columns.{self.name}.hash", self.buckets))
+        if self.buckets > MOST_BUCKETS:
+            raise InvalidInput(f"columns.{self.name}.hash must be at most {MOST_BUCKETS:,}, got {self.buckets:,}.")
+
+    @property
+    def width(self) -> int:
+        return self.buckets
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}#{i}" for i in range(self.buckets))
+
+    def place(self, text: str) -> tuple[int, float]:
+        """Where a text goes, and its sign."""
+        return signed_bucket(f"{self.name}={text}", self.buckets)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values; none is bad."""
+        codes, texts = values.texts()
+        placed = [(0, 0.0) if text is None else self.place(text) for text in texts]
+        places, signs = np.array([p for p, _ in placed], dtype=np.int64), np.array([s for _, s in placed])
+        out[np.arange(len(codes)), places[codes]] = signs[codes]
+        return np.zeros(len(codes), dtype=np.bool_)
+
+    def complaint(self, value: Any) -> str | None:
+        """Nothing is."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"hash": self.buckets}
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A column that is not read.
+
+    >>> Ignored("note").width
+    0
+    """
+
+    name: str
+
+    @property
+    def width(self) -> int:
+        return 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write nothing: it is never asked to."""
+        raise InvalidInput(f"column {self.name} is ignored and has no features.")
+
+    def complaint(self, value: Any) -> str | None:
+        """Nothing is."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"ignore": True}
+
+
+Column = Range | Categories | Hashed | Ignored
+
+
+def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
+    """The ends of a range as Python floats; one that is empty, infinite, too narrow or too wide is rejected."""
+    ends = float_or_nan(low), float_or_nan(high)
+    if not (-math.inf < ends[0] < ends[1] < math.inf and 1e-60 <= ends[1] - ends[0] <= 1e60):
+        raise InvalidInput(f"{key} must be two finite numbers, the lower first, got [{low!r}, {high!r}].")
+    return ends
+
+
+def no_number(name: str, value: Any) -> str | None:
+    """What is wrong with a value that should be a number, if anything."""
+    if not math.isnan(number_of(value)):
+        return None
+    return f"{name} is missing" if text_of(value) is None else f"{name} is {shown(value)}, which is not a number"

@@ -1,0 +1,128 @@
+"""A contract explained: what is promised, what everyone may know, which features there are, and the plan."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from taciturn.contract.columns import Categories, Column, Hashed, Range
+from taciturn.contract.contract import Contract
+from taciturn.contract.target import Number, Positive
+from taciturn.plan import Plan
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
+    """The explanation for machines.
+
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "bought", "positive": ["yes"]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"age": {"range": [0, 100]}}})
+    >>> found = explain(contract, contract.plan())
+    >>> found["dimension"], found["columns"]
+    (1, [{'name': 'age', 'declared': 'a number from 0 to 100', 'features': 1}])
+    """
+    return {
+        "digest": contract.digest,
+        "guarantee": contract.guarantee(plan),
+        "in_plain_words": in_plain_words(contract),
+        "public": public(contract),
+        "target": aim(contract),
+        "dimension": contract.dimension,
+        "feature_bound": contract.feature_bound,
+        "columns": [{"name": c.name, "declared": kind(c), "features": c.width} for c in contract.columns],
+        "plan": plan.as_data(),
+    }
+
+
+def in_plain_words(contract: Contract) -> str:
+    """What the guarantee means to one person."""
+    replaced = contract.neighbours == "replace"
+    question = "which of two rows it is" if replaced else "whether it had any influence"
+    right = guessed_right(contract.epsilon, contract.delta)
+    percent = math.ceil(1000 * right) / 10
+    chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "nearly always, for all that is promised"
+    return (
+        "Whoever sees every model that is published, knows all rows but one, and must say of that one "
+        f"{question}, both as likely beforehand, is right {chance}; a coin is right half the time. This is for all "
+        "models together, however many there are. It protects a row: whoever is in several is protected less."
+    )
+
+
+def guessed_right(epsilon: float, delta: float) -> float:
+    """How often the best guess between two neighbouring worlds, as likely as each other, can be right.
+
+    It is (1 + TV)/2, and two (epsilon, delta)-close distributions have TV <= (e^epsilon - 1 + 2 delta)/(e^epsilon + 1):
+    on the event A where the first is likelier, P(A) <= e^epsilon Q(A) + delta and 1 - Q(A) <= e^epsilon (1 - P(A)) +
+    delta, and these two added bound (P(A) - Q(A)) (e^epsilon + 1).
+
+    >>> round(guessed_right(1.0, 1e-6), 3), round(guessed_right(0.1, 1e-6), 3)
+    (0.731, 0.525)
+    """
+    return min(1.0, (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon)))
+
+
+def public(contract: Contract) -> list[str]:
+    """What everyone may know."""
+    return [
+        "every published model, when it was published, and whatever is computed from them",
+        "how many rows there are, and in which order they come",
+        "the contract: the budget, the names of the columns, their ranges and categories, the settings",
+        "the size of the noise, which follows from the contract",
+        f"what may be predicted: {aim(contract)}",
+    ]
+
+
+def aim(contract: Contract) -> str:
+    """What is predicted, in words."""
+    target = contract.target
+    if isinstance(target, Number):
+        return f"{target.column}, a number from {target.low:g} to {target.high:g}"
+    if isinstance(target, Positive):
+        return f"whether {target.column} is {target.names[1]} or something else"
+    return f"{target.column}, one of {', '.join(map(str, target.classes))}"
+
+
+def kind(column: Column) -> str:
+    """What a column was declared to be, in words."""
+    if isinstance(column, Range):
+        return f"a number from {column.low:g} to {column.high:g}"
+    if isinstance(column, Categories):
+        shown = ", ".join(map(str, column.values[:8]))
+        return f"one of {shown}" + (f" and {len(column.values) - 8} more" if len(column.values) > 8 else "")
+    return f"anything, hashed into {column.buckets}" if isinstance(column, Hashed) else "ignored"
+
+
+def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
+    """The explanation for people."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from taciturn.report.plans import plan_report
+
+    features = Table("column", "declared as", "features")
+    for column in contract.columns:
+        features.add_row(escape(column.name), escape(kind(column)), str(column.width))
+    return [
+        "[bold]What is promised[/bold]",
+        f"{escape(contract.guarantee(plan))}\n\n{escape(in_plain_words(contract))}\n",
+        "[bold]What is public[/bold]",
+        *(f"- {escape(line)}" for line in public(contract)),
+        "",
+        f"[bold]What is learnt[/bold]\n{escape(_learnt(contract))}",
+        features,
+        "[bold]The plan[/bold]",
+        *plan_report(plan),
+    ]
+
+
+def _learnt(contract: Contract) -> str:
+    bound = f"{contract.feature_bound:.4g}"
+    length = (
+        f"No row is longer than {bound}, so none is scaled down; a smaller feature_bound makes the noise smaller."
+        if contract.stated_bound is None
+        else f"Rows longer than {bound} are scaled down to that."
+    )
+    return f"{contract.dimension:,} features predict {aim(contract)}. {length}"

@@ -1,0 +1,181 @@
+"""`model.json`: the model to use, what it was learnt under, and what it cost. Nothing in it is secret.
+
+Weights are those of the features as the contract encodes them: a score is their sum over a row, the row first scaled
+down to `feature_bound` if it is longer, plus the intercept's weight times its constant. Numbers are written so that
+they are read back to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taciturn.arrays import Array
+from taciturn.contract.contract import Contract, contract_of
+from taciturn.contract.section import Section
+from taciturn.errors import InvalidInput
+from taciturn.estimators.links import probabilities
+from taciturn.estimators.stream import Spent, Stream
+from taciturn.problem.problem import Problem
+from taciturn.replacing import replaced
+
+FORMAT = "taciturn model 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A released model and its contract.
+
+    Attributes
+    ----------
+    contract : Contract
+        How rows are read, and what was learnt.
+    point : ndarray
+        Weights, with those of the intercept; a row of them for each class, if there are more than two, one after the
+        other.
+    round, releases : int
+        Of the last release, 0 if there is none, and how many were made. Rows that came later have no part in the model,
+        and how many they are says where learning stopped, which a bad row may have decided.
+    spent : Spent
+        Epsilon, rounded up, and delta.
+    guarantee : str
+        In words.
+    simulated : bool
+        Whether the noise came from a seed: then nobody is protected.
+
+    Examples
+    --------
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "bought", "positive": ["yes"]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"age": {"range": [0, 100]}}})
+    >>> model = Model(contract, np.array([1.0, -0.5]), 100, 3, Spent(1.0, 1e-6), "...", False)
+    >>> model.contract.decode_predictions(model.scores([[0.9], [-0.2]])).tolist()
+    ['yes', 'rest']
+    """
+
+    contract: Contract
+    point: Array
+    round: int
+    releases: int
+    spent: Spent
+    guarantee: str
+    simulated: bool
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What was learnt; rows that are bad have the score 0."""
+        return self.contract.request(on_bad="zero").problem(self.contract.dimension)
+
+    def scores(self, X: Any) -> Array:
+        """Scores of encoded rows."""
+        return self.problem.predict(self.point, X)
+
+    def probabilities(self, scores: Array) -> Array:
+        """A row of probabilities for each row of scores, in the order of the target's classes."""
+        return probabilities(self.problem, scores)
+
+    def as_data(self) -> dict[str, Any]:
+        """The file's content."""
+        return {
+            "format": FORMAT,
+            "guarantee": self.guarantee,
+            "simulated": self.simulated,
+            "spent": {"epsilon": _finite(self.spent.epsilon), "delta": self.spent.delta},
+            "round": self.round,
+            "releases": self.releases,
+            "feature_bound": self.contract.feature_bound,
+            "scores": self._scores(),
+            "contract": self.contract.declared,
+        }
+
+    def _scores(self) -> list[dict[str, Any]]:
+        names, dimension = self.contract.target.names, self.contract.dimension
+        rows = self.point.reshape(self.problem.outputs, self.problem.width)
+        whose = names if len(rows) > 1 else [names[-1] if names else self.contract.target.column]
+        return [
+            {
+                "of": of,
+                "weights": dict(zip(self.contract.feature_names, row[:dimension].tolist(), strict=True)),
+                "intercept": {"constant": self.problem.intercept, "weight": float(row[dimension:].sum())},
+            }
+            for of, row in zip(whose, rows, strict=True)
+        ]
+
+
+def model_of(contract: Contract, stream: Stream) -> Model:
+    """The model to use now of a stream that learns under this contract."""
+    guarantee, simulated = contract.guarantee(stream.plan), stream.plan.private.seed is not None
+    last = (stream.plan.private.timetable.due(stream.k) or 0) if stream.k else 0
+    return Model(contract, stream.model, last, stream.k, stream.spent, guarantee, simulated)
+
+
+def write_model(path: str | os.PathLike[str], contract: Contract, stream: Stream) -> None:
+    """Write the model to use now; the file is replaced as a whole."""
+    text = json.dumps(model_of(contract, stream).as_data(), indent=2, ensure_ascii=False, allow_nan=False)
+    with replaced(path) as file:
+        file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
+
+
+def read_model(path: str | os.PathLike[str]) -> Model:
+    """The model of a file, or a refusal that says what is wrong with it."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8", errors="surrogatepass"))
+    except OSError as refusal:
+        raise InvalidInput(f"{path} cannot be read: {refusal.strerror}. Learn a model with taciturn learn.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} is no JSON. Give the model.json that taciturn learn wrote.") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InvalidInput(f'{path} is no "{FORMAT}". Give the model.json that this version of taciturn learn wrote.')
+    return _model(Section("", data))
+
+
+def _model(file: Section) -> Model:
+    contract = contract_of(file.section("contract").data)
+    spent = file.section("spent")
+    epsilon = math.inf if spent.take("epsilon") is None else spent.number("epsilon")
+    point = _point(contract, file.listed("scores"))
+    made = Model(
+        contract,
+        point,
+        int(file.number("round")),
+        int(file.number("releases")),
+        Spent(epsilon, spent.number("delta")),
+        file.text("guarantee", "The file is not whole."),
+        file.flag("simulated", True),
+    )
+    file.take("format"), file.take("feature_bound")
+    for section in (file, spent):
+        section.close()
+    return made
+
+
+def _point(contract: Contract, scores: list[Any]) -> Array:
+    problem = contract.request().problem(contract.dimension)
+    rows = []
+    for entry in scores:
+        section = Section("scores", entry if isinstance(entry, dict) else {})
+        section.take("of")
+        weights, intercept = section.section("weights"), section.section("intercept")
+        row = [weights.number(name) for name in contract.feature_names]
+        constant, weight = intercept.number("constant"), intercept.number("weight")
+        if constant != problem.intercept:
+            raise InvalidInput(
+                f"scores.intercept.constant is {constant}; {problem.intercept} follows from the contract."
+            )
+        rows.append([*row, weight] if problem.intercept else row)
+        for part in (section, weights, intercept):
+            part.close()
+    if len(rows) != problem.outputs or not np.isfinite(rows).all():
+        raise InvalidInput(f"scores must be {problem.outputs} lists of finite weights. The file is not whole.")
+    return np.array(rows).ravel()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,84 @@
+"""Where rows come from: a file, plain or packed by gzip, the standard input, or an open binary file; and its format."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO, Literal, cast, get_args
+
+from taciturn.errors import InvalidInput, one_of
+
+Format = Literal["csv", "json", "parquet"]
+Source = str | os.PathLike[str] | BinaryIO
+BadRows = Literal["stop", "zero"]
+
+_ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+def format_of(source: Source, format: str | None = None) -> str:
+    """The format that was named, or that of a file's ending.
+
+    >>> format_of("data.csv.gz"), format_of("-"), format_of("rows.jsonl")
+    ('csv', 'csv', 'json')
+    """
+    if format is not None:
+        return one_of("format", format, get_args(Format))
+    if not isinstance(source, str | os.PathLike) or str(source) == "-":
+        return "csv"
+    ending = Path(str(source).lower().removesuffix(".gz")).suffix
+    if ending not in _ENDINGS:
+        raise InvalidInput(
+            f"{source} has no ending that says its format. Name it, or say --format csv, json or parquet."
+        )
+    return _ENDINGS[ending]
+
+
+@contextmanager
+def opened(source: Source, buffered: bool = True) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
+    """The bytes of a source, unpacked, and of a packed file how many were used; what was opened here is closed here.
+
+    Not `buffered`, nothing is taken of a source but what is read, as far as that can be.
+    """
+    if not isinstance(source, str | os.PathLike):
+        yield source, None
+    elif str(source) == "-":
+        yield sys.stdin.buffer if buffered else getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), None
+    else:
+        try:
+            with open(source, "rb", buffering=-1 if buffered else 0) as raw:
+                if str(source).endswith(".gz"):
+                    with gzip.open(cast(IO[bytes], raw)) as unpacked:
+                        yield cast(IO[bytes], unpacked), raw.tell
+                else:
+                    yield cast(IO[bytes], raw), None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as refusal:
+            raise InvalidInput(f"{source} is no whole gzip file: {refusal}.") from None
+        except OSError as refusal:
+            raise InvalidInput(
+                f"{source} cannot be read: {refusal.strerror or refusal}. Check its name, and who may read it."
+            ) from None
+
+
+def size_of(source: Source) -> int:
+    """Bytes of a file, or 0.
+
+    >>> size_of("-")
+    0
+    """
+    if not isinstance(source, str | os.PathLike) or str(source) == "-" or not os.path.isfile(source):
+        return 0
+    return os.path.getsize(source)

@@ -1,0 +1,168 @@
+"""What is predicted: classes, some values against the rest, or a number with a public range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taciturn.arrays import Array
+from taciturn.contract.columns import check_range, no_number
+from taciturn.contract.values import Values, shown, text_of
+from taciturn.contract.vocabulary import Bad, Named, Vocabulary, named
+from taciturn.estimators.links import classes_of, labels_of
+
+
+@dataclass(frozen=True)
+class Classes:
+    """One of these values: -1 and +1 if there are two, in this order, else numbered from 0. Others are bad.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> Classes("bought", ("no", "yes")).encode(PlainValues(["yes", "no", "maybe"]))
+    (array([ 1., -1., -1.]), array([False, False,  True]))
+    """
+
+    column: str
+    classes: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", named(self.classes))
+
+    @property
+    def names(self) -> tuple[Named, ...]:
+        return self.classes
+
+    @property
+    def label_bound(self) -> float | None:
+        return None
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.classes)
+
+    def encode(self, values: Values) -> tuple[Array, Bad]:
+        """The label of each value, and which values are bad."""
+        places, _ = self._vocabulary.places(values)
+        return labels_of(np.maximum(places, 0), len(self.classes)), places < 0
+
+    def decode(self, scores: Array) -> NDArray[Any]:
+        """The class of each row of scores."""
+        return np.array(self.classes, dtype=object)[classes_of(scores)]
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a value, if anything."""
+        if self._vocabulary.place(text_of(value)) >= 0:
+            return None
+        return f"{self.column} is {shown(value)}, which is none of the classes"
+
+    def declared(self) -> dict[str, Any]:
+        return {"column": self.column, "classes": list(self.classes)}
+
+
+@dataclass(frozen=True)
+class Positive:
+    """These values, +1, against all the rest, -1; a missing one is bad.
+
+    The other values are predicted as "rest". Where that is one of these values, they are named after those they are
+    not; this name is longer than any of these values and contains them, so it equals none.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> Positive("cover", (2,)).encode(PlainValues(["2", "7", ""]))
+    (array([ 1., -1., -1.]), array([False, False,  True]))
+    >>> Positive("cover", (2,)).names, Positive("day", ("rest",)).names
+    (('rest', 2), ('not rest', 'rest'))
+    """
+
+    column: str
+    positive: tuple[Named, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positive", named(self.positive))
+
+    @property
+    def names(self) -> tuple[Named, ...]:
+        several = len(self.positive) > 1
+        one = " or ".join(map(str, self.positive)) if several else self.positive[0]
+        if "rest" not in self.positive:
+            return ("rest", one)
+        return (f"neither {' nor '.join(map(str, self.positive))}" if several else f"not {one}", one)
+
+    @property
+    def label_bound(self) -> float | None:
+        return None
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.positive)
+
+    def encode(self, values: Values) -> tuple[Array, Bad]:
+        """The label of each value, and which values are bad."""
+        places, missing = self._vocabulary.places(values)
+        return np.where(places >= 0, 1.0, -1.0), missing
+
+    def decode(self, scores: Array) -> NDArray[Any]:
+        """The class of each score."""
+        return np.array(self.names, dtype=object)[classes_of(scores)]
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a value, if anything."""
+        return f"{self.column} is missing" if text_of(value) is None else None
+
+    def declared(self) -> dict[str, Any]:
+        return {"column": self.column, "positive": list(self.positive)}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with a public range: labels are what it exceeds the middle by, cut to the range; so are predictions.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> stars = Number("stars", 0.0, 10.0)
+    >>> stars.encode(PlainValues(["7", "99", "many"])), stars.decode(np.array([2.0, -6.0]))
+    ((array([2., 5., 0.]), array([False, False,  True])), array([7., 0.]))
+    """
+
+    column: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = check_range("target.range", self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def names(self) -> tuple[Named, ...]:
+        return ()
+
+    @property
+    def middle(self) -> float:
+        """Half way between the ends."""
+        return self.low + (self.high - self.low) / 2.0
+
+    @property
+    def label_bound(self) -> float | None:
+        return (self.high - self.low) / 2.0
+
+    def encode(self, values: Values) -> tuple[Array, Bad]:
+        """The label of each value, and which values are bad."""
+        numbers = values.numbers()
+        bad = np.isnan(numbers)
+        return np.where(bad, 0.0, np.clip(numbers, self.low, self.high) - self.middle), bad
+
+    def decode(self, scores: Array) -> NDArray[Any]:
+        """The prediction of each score."""
+        return np.clip(scores + self.middle, self.low, self.high)
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a value, if anything."""
+        return no_number(self.column, value)
+
+    def declared(self) -> dict[str, Any]:
+        return {"column": self.column, "range": [self.low, self.high]}
+
+
+Target = Classes | Positive | Number

@@ -1,0 +1,127 @@
+"""A column's values in a block of rows, as numbers or as texts, whatever format they came in.
+
+A value's number and its text depend on that value alone: `PlainValues` is the definition, one value after the other,
+and `taciturn.contract.arrow.ArrowValues` its fast twin.
+
+**Numbers** are decimals: digits, signs, a point and an exponent, with blanks around them. No `inf`, `nan`, `1_000`,
+`0x1F`, no digits of other scripts, nothing past the range of floating point. Truth values are no numbers.
+
+**Texts** are without the blanks around them; an empty one is missing, as is null. A number's text is the shortest that
+gives it back, without a point if it is whole, so that 7 in one format and 7.0 in another are the same category.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import numpy as np
+
+from taciturn.arrays import Array, Integers
+
+_DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
+
+
+class Values(Protocol):
+    """A column's values in a block."""
+
+    def numbers(self) -> Array:
+        """The number of each; NaN where there is none."""
+
+    def texts(self) -> tuple[Integers, list[str | None]]:
+        """Different texts, and for each value which of them it is; None is a missing value's."""
+
+    def value(self, row: int) -> Any:
+        """The value of one row, as it came."""
+
+
+class PlainValues:
+    """Values one after the other: texts, numbers, truth values, or None.
+
+    >>> values = PlainValues(["7", " 7.5 ", "seven", None, 7.0])
+    >>> values.numbers()
+    array([7. , 7.5, nan, nan, 7. ])
+    >>> values.texts()
+    (array([0, 1, 2, 3, 0]), ['7', '7.5', 'seven', None])
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+    def numbers(self) -> Array:
+        kinds = set(map(type, self.values))
+        if kinds <= {int, float} or (kinds == {str} and _DECIMAL.fullmatch("".join(self.values))):
+            with suppress(ValueError, OverflowError):  # then one of them is no number: ask each
+                numbers = np.array(list(map(float, self.values)), dtype=np.float64)
+                return np.where(np.isfinite(numbers), numbers, math.nan)
+        return np.array([number_of(value) for value in self.values], dtype=np.float64)
+
+    def texts(self) -> tuple[Integers, list[str | None]]:
+        places: dict[str | None, int] = {}
+        if len(set(map(type, self.values))) == 1:  # then equal values have equal texts, which 1 and True have not
+            known = {v: places.setdefault(text_of(v), len(places)) for v in dict.fromkeys(self.values)}
+            codes = list(map(known.__getitem__, self.values))
+        else:
+            codes = [places.setdefault(text_of(value), len(places)) for value in self.values]
+        return np.array(codes, dtype=np.int64), list(places)
+
+    def value(self, row: int) -> Any:
+        return self.values[row]
+
+
+def number_of(value: Any) -> float:
+    """The number of one value, or NaN.
+
+    >>> number_of("1e3"), number_of("1_000"), number_of(True)
+    (1000.0, nan, nan)
+    """
+    if isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value)):
+        return math.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def text_of(value: Any) -> str | None:
+    """The text of one value, or None if it is missing.
+
+    >>> text_of(" yes "), text_of(7.0), text_of(0.1), text_of(True), text_of("  "), text_of(float("nan"))
+    ('yes', '7', '0.1', 'true', None, None)
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return None if value is None else str(value).strip() or None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a declared value is a number, and one that floating point can hold.
+
+    >>> is_number(3), is_number(True), is_number("3"), is_number(10**400)
+    (True, False, False, False)
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return isinstance(value, float) or abs(value) < 2**1000
+
+
+def shown(value: Any) -> str:
+    """A value for a message on the trusted side, not longer than a glance.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
+    """
+    if isinstance(value, int) and abs(value) >= 2**1000:
+        return "a number of hundreds of digits"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,192 @@
+"""Everything `taciturn` refuses, in one tree. Each message says what came, and what to do instead.
+
+TaciturnError
+├── InvalidInput       a setting or an example that cannot be used (also a ValueError)
+├── Unprovable         a guarantee was asked for that nothing proves
+├── BudgetExhausted    the privacy budget, or the horizon it was planned for, is used up
+├── StateConflict      a state of other settings, already used, or copied
+└── ContractBroken     a check of taciturn.checks found a promise that is not kept (also an AssertionError)
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+class TaciturnError(Exception):
+    """Base of every error of this package.
+
+    >>> issubclass(BudgetExhausted, TaciturnError)
+    True
+    """
+
+
+class InvalidInput(TaciturnError, ValueError):
+    """A setting or an example that cannot be used; nothing has changed.
+
+    >>> from taciturn import L2Ball
+    >>> L2Ball(-1.0)
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: radius must be positive and finite, got -1.0.
+    """
+
+
+class Unprovable(TaciturnError):
+    """A guarantee was asked for that nothing proves.
+
+    >>> from taciturn import IGD, L2Ball, Logistic, Problem
+    >>> IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.0))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.Unprovable: IGD certifies strongly convex losses only, and ridge is 0.0. ...
+    """
+
+
+class BudgetExhausted(TaciturnError):
+    """The privacy budget, or the horizon it was planned for, is used up.
+
+    >>> raise BudgetExhausted("round 11 lies past the horizon of 10.")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.BudgetExhausted: round 11 lies past the horizon of 10.
+    """
+
+
+class StateConflict(TaciturnError):
+    """A state of other settings, already used, or copied.
+
+    >>> raise StateConflict("generation 3 of this stream was used already.")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.StateConflict: generation 3 of this stream was used already.
+    """
+
+
+class ContractBroken(TaciturnError, AssertionError):
+    """A check of `taciturn.checks` found a promise that is not kept.
+
+    >>> from taciturn.checks.suite import demand
+    >>> demand(1.1 <= 1.0, "a pair of streams uses 1.1 of the certificate", "Find what its proof forgot.")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.ContractBroken: a pair of streams uses 1.1 of the certificate. Find what its proof forgot.
+    """
+
+
+def float_or_nan(value: Any) -> float:
+    """Its float, or NaN if it has none: text is no number, whatever it spells.
+
+    >>> float_or_nan(2), float_or_nan("2"), float_or_nan(None)
+    (2.0, nan, nan)
+    """
+    try:
+        return float(value) if _is_scalar(value) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def number(
+    name: str,
+    value: Any,
+    right: Callable[[float], bool] = lambda _: True,
+    rule: str = "be a number",
+    remedy: str = "",
+) -> float:
+    """Return `value` as a Python float if it is `right`, else reject it by name and state the `rule`.
+
+    Every number of a setting passes here or through `whole`: a NumPy scalar of half or single precision would make
+    every formula that it enters one of that precision, and a certificate too small.
+
+    >>> import numpy as np
+    >>> number("share", np.float16(0.5), lambda share: share <= 1.0, "be at most 1")
+    0.5
+    >>> number("share", 2, lambda share: share <= 1.0, "be at most 1", "Use 1 for all rounds.")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: share must be at most 1, got 2. Use 1 for all rounds.
+    """
+    converted = float_or_nan(value)
+    if math.isnan(converted) or not right(converted):
+        raise InvalidInput(f"{name} must {rule}, got {value!r}. {remedy}".rstrip())
+    return converted
+
+
+def positive(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it is positive and finite, else reject it by name.
+
+    >>> positive("radius", 2)
+    2.0
+    """
+    return number(name, value, lambda x: 0.0 < x < math.inf, "be positive and finite", remedy)
+
+
+def not_negative(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it is finite and not negative, else reject it by name.
+
+    >>> not_negative("ridge", 0)
+    0.0
+    """
+    return number(name, value, lambda x: 0.0 <= x < math.inf, "be 0 or more and finite", remedy)
+
+
+def finite(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it is finite, else reject it by name.
+
+    >>> finite("offset", -1)
+    -1.0
+    """
+    return number(name, value, math.isfinite, "be finite", remedy)
+
+
+def between_0_and_1(name: str, value: Any, remedy: str = "") -> float:
+    """Return `value` as a Python float if it lies strictly between 0 and 1, else reject it by name.
+
+    >>> between_0_and_1("level", 0.5)
+    0.5
+    """
+    return number(name, value, lambda x: 0.0 < x < 1.0, "lie strictly between 0 and 1", remedy)
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `allowed`, else refuse it and list them.
+
+    >>> one_of("neighbours", "replace", ("replace", "zero-out"))
+    'replace'
+    """
+    if value not in allowed:
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+    return value
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """Return `value` as an int if it is a whole number of at least `least`, else refuse it by name.
+
+    >>> whole("horizon", 1e5)
+    100000
+    """
+    try:
+        converted = int(value) if _is_scalar(value) else least - 1
+    except (TypeError, ValueError, OverflowError):
+        converted = least - 1
+    if converted < least or converted != value:
+        raise InvalidInput(f"{name} must be a whole number, {least} or more, got {value!r}.")
+    return converted
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether NumPy, if it is NumPy's, counts it as one real number; an array of one entry is a list, not a number."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    return not isinstance(value, str | bytes) and getattr(value, "ndim", 0) == 0 and kind in "biuf"
+
+
+def expect(name: str, value: Any, right: bool, example: str) -> None:
+    """Refuse a setting of the wrong kind, and show one of the right kind.
+
+    >>> expect("privacy", 1.0, False, "Privacy(epsilon=1.0, delta=1e-6)")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: privacy cannot be 1.0. Give it as in Privacy(epsilon=1.0, delta=1e-6).
+    """
+    if not right:
+        raise InvalidInput(f"{name} cannot be {value!r}. Give it as in {example}.")

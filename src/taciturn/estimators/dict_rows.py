@@ -1,0 +1,194 @@
+"""Examples that come as dicts, made rows of a fixed width: by declared names or by hashing, never by what was seen.
+
+A number stands under its name. A text stands as a 1 under the name `"name=text"`: `{"city": "Rome"}` is
+`{"city=Rome": 1}`. Every dict has a row; what is no number is NaN there, and is dealt with as a bad value.
+
+A row is one array of doubles, so that it can be checked by adding it up: the sum is finite only if all entries are.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from taciturn.arrays import Array
+from taciturn.errors import InvalidInput, expect, float_or_nan, whole
+from taciturn.estimators.hashing import signed_bucket
+
+Row: TypeAlias = "array[float]"
+
+
+class Features(Protocol):
+    """A rule that turns dicts into rows."""
+
+    dimension: int
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        """What each column is called."""
+
+    def row(self, x: Mapping[Any, Any]) -> Row:
+        """The row of one example."""
+
+    def block(self, rows: Sequence[Row]) -> Any:
+        """Rows as a stream takes them."""
+
+    def table(self, X: Any) -> Any:
+        """The rows of a data frame, as a stream takes them: those of its dicts."""
+
+    def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
+        """The entries of a row, and the weights that they meet: columns of `weights`, which has one for each name."""
+
+    def blame(self, row: Row) -> str:
+        """Which feature of a bad row is bad, as far as that is public."""
+
+
+class NamedFeatures:
+    """A column for each declared name: a name that an example lacks is 0 in it, one that was not declared is ignored.
+
+    >>> named = NamedFeatures(["age", "city=Rome"])
+    >>> named.row({"age": 0.5, "city": "Rome", "shoe size": 44})
+    array('d', [0.5, 1.0])
+    """
+
+    def __init__(self, names: Iterable[Hashable]) -> None:
+        expect("features", names, not isinstance(names, str) and isinstance(names, Iterable), 'features=["a", "b"]')
+        self.names = tuple(names)
+        self.dimension = len(self.names)
+        if not self.names or len(set(self.names)) < self.dimension:
+            raise InvalidInput("features must be one name or more, all different. Give them as in features=['a', 'b'].")
+        self._texts: dict[str, dict[str, int]] = {}
+        for column, name in enumerate(self.names):
+            if isinstance(name, str) and "=" in name:
+                before, _, text = name.partition("=")
+                self._texts.setdefault(before, {})[text] = column
+        self._all = itemgetter(*self.names) if self.dimension > 1 and not self._texts else None
+
+    def row(self, x: Mapping[Any, Any]) -> Row:
+        if self._all is not None and type(x) is dict:  # a defaultdict would add what it lacks
+            try:
+                return array("d", self._all(x))
+            except (KeyError, TypeError, ValueError, OverflowError):
+                pass
+        return self._any_row(_dict(x))
+
+    def _any_row(self, x: Mapping[Any, Any]) -> Row:
+        """The definition."""
+        row = array("d", [float_or_nan(x.get(name, 0.0)) for name in self.names])
+        for name, columns in self._texts.items():
+            text = x.get(name)
+            if isinstance(text, str) and text in columns:
+                row[columns[text]] = 1.0
+        return row
+
+    def block(self, rows: Sequence[Row]) -> Array:
+        return np.frombuffer(b"".join(rows), dtype=np.float64).reshape(len(rows), self.dimension)
+
+    def table(self, X: Any) -> Array:
+        columns = [j for j, name in enumerate(self.names) if name in X.columns]
+        given = X[[self.names[j] for j in columns]]
+        if self._texts or not all(kind.kind in "biuf" for kind in given.dtypes):
+            return self.block([self.row(x) for x in X.to_dict("records")])
+        rows = np.zeros((len(X), self.dimension))
+        rows[:, columns] = given.to_numpy(dtype=np.float64, na_value=math.nan)
+        return rows
+
+    def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
+        return np.frombuffer(row), weights
+
+    def blame(self, row: Row) -> str:
+        return (
+            f"feature {next(name for name, entry in zip(self.names, row, strict=True) if not math.isfinite(entry))!r}"
+        )
+
+
+class HashedFeatures:
+    """A column for each bucket, into which names are hashed, with a sign: any names will do, and all examples count.
+
+    Bucket and sign are those of `taciturn.estimators.hashing.signed_bucket`. A row holds its columns first, then its
+    entries.
+
+    >>> HashedFeatures(16).row({"age": 0.5, "city": "Rome"})
+    array('d', [13.0, 11.0, 0.5, 1.0])
+    """
+
+    def __init__(self, buckets: int) -> None:
+        self.dimension = whole("buckets", buckets)
+
+    @property
+    def names(self) -> Sequence[Hashable]:
+        return range(self.dimension)
+
+    def row(self, x: Mapping[Any, Any]) -> Row:
+        entries: dict[int, float] = {}
+        places = _places(self.dimension)
+        for name, value in _dict(x).items():
+            if type(value) is not float:
+                name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, float_or_nan(value))
+            column, sign = places[name if type(name) is str else str(name)]
+            entries[column] = entries[column] + sign * value if column in entries else sign * value
+        return array("d", [*entries, *entries.values()])
+
+    def block(self, rows: Sequence[Row]) -> Any:
+        from scipy.sparse import csr_matrix
+
+        halves = [np.frombuffer(row).reshape(2, -1) for row in rows if row]
+        columns, entries = np.concatenate(halves, axis=1) if halves else np.zeros((2, 0))
+        starts = np.cumsum([0, *(len(row) // 2 for row in rows)])
+        return csr_matrix((entries, columns.astype(np.int64), starts), shape=(len(rows), self.dimension))
+
+    def table(self, X: Any) -> Any:
+        return self.block([self.row(x) for x in X.to_dict("records")])
+
+    def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
+        columns, entries = np.asarray(row).reshape(2, -1)
+        return entries, weights[..., columns.astype(np.int64)]
+
+    def blame(self, row: Row) -> str:
+        return "a feature"
+
+
+def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Features:
+    """The rule that was stated: names or buckets, one of the two.
+
+    >>> features_of(["a", "b"], None).dimension, features_of(None, 1024).dimension
+    (2, 1024)
+    """
+    if (names is None) == (buckets is None):
+        raise InvalidInput(
+            'state features=["a", "b"], the names that examples may have, or buckets=1024, into which any names are '
+            "hashed; one of the two. Names are never inferred from data."
+        )
+    return HashedFeatures(whole("buckets", buckets)) if names is None else NamedFeatures(names)
+
+
+class _Places(dict[str, tuple[int, float]]):
+    """Where names go, and with which sign; kept for names that come again, up to 65,536 of them."""
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
+
+    def __missing__(self, name: str) -> tuple[int, float]:
+        if len(self) >= 2**16:
+            self.clear()
+        self[name] = signed_bucket(name, self.buckets)
+        return self[name]
+
+
+@lru_cache(maxsize=16)  # names may be texts of examples: kept here, where no copy of a model has them
+def _places(buckets: int) -> _Places:
+    return _Places(buckets)
+
+
+def _dict(x: Any) -> Mapping[Any, Any]:
+    if not hasattr(x, "get"):
+        raise InvalidInput(
+            f"an example is a dict from names to values, got {type(x).__name__}. Give one as {{'a': 1}}."
+        )
+    return x  # type: ignore[no-any-return]

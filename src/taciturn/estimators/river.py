@@ -1,0 +1,176 @@
+"""Private linear models for river: `learn_one`, `predict_one`, pipelines, and one guarantee for the whole stream.
+
+They learn as river's do, an example at a time, and predict with released models only. What river's learn by looking is
+declared here, because a model that shows what was seen publishes it: the names of features, the classes, and bounds.
+Without `horizon` a stream may go on for ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from taciturn.estimators.labels import Numbers
+from taciturn.estimators.links import probabilities
+from taciturn.estimators.request import LossName, Request
+from taciturn.estimators.river_linear import PrivateClassifier, PrivateLinear, base
+from taciturn.estimators.river_scaling import NormClip, PublicScaler
+from taciturn.problem.losses import Logistic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["NormClip", "PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PublicScaler"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
+    """Linear regression from a stream of examples, private as a whole.
+
+    What is not listed is as in `PrivateLogisticRegression`.
+
+    Parameters
+    ----------
+    label_bound : float
+        The largest absolute value of a label; larger ones are cut.
+    loss : {"squared", "absolute", "huber", "quantile"}
+        What is small for a good prediction.
+    quantile : float
+        The level, if the loss is a quantile.
+    huber_width : float, optional
+        Where Huber's loss turns straight; a tenth of the label bound if None.
+
+    Examples
+    --------
+    >>> model = PrivateLinearRegression(features=["a"], epsilon=1.0, feature_bound=1.0, label_bound=1.0, seed=1)
+    >>> for i in range(10_000):
+    ...     model.learn_one({"a": i % 2}, 0.8 * (i % 2))
+    >>> round(model.predict_one({"a": 1}), 1)
+    0.8
+    """
+
+    label_bound: float | None = None
+    loss: LossName = "squared"
+    quantile: float = 0.5
+    huber_width: float | None = None
+
+    def predict_one(self, x: Mapping[Any, Any]) -> float:
+        """The prediction of the model to use now."""
+        return float((self._open or self._feed).scores(x))
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series[float]:
+        """The predictions for the rows of a data frame."""
+        import pandas as pd
+
+        return pd.Series(self._feed.scores_many(X), index=X.index)
+
+    @property
+    def _request(self) -> Request:
+        return self._stated(self.loss)
+
+    @property
+    def _labels(self) -> Numbers:
+        return Numbers()
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"buckets": 16, "epsilon": 1.0, "feature_bound": 1.0, "label_bound": 1.0}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLinearSVC(PrivateClassifier):
+    """A linear classifier by the hinge loss, with any number of classes, private as a whole; without probabilities.
+
+    What is not listed is as in `PrivateLogisticRegression`.
+
+    Parameters
+    ----------
+    classes : sequence
+        Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
+
+    Examples
+    --------
+    >>> model = PrivateLinearSVC(buckets=4, classes=["ham", "spam"], epsilon=1.0, feature_bound=1.0, seed=1)
+    >>> for word in ["hello", "prize"] * 1_000:
+    ...     model.learn_one({"word": word}, "spam" if word == "prize" else "ham")
+    >>> model.predict_one({"word": "hello"}), model.predict_one({"word": "prize"})
+    ('ham', 'spam')
+    """
+
+    _loss: ClassVar[LossName] = "hinge"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLogisticRegression(PrivateClassifier):
+    """Logistic regression, with any number of classes, from a stream of examples, private as a whole.
+
+    Parameters
+    ----------
+    features : sequence of str, optional
+        The names of features, each with a weight of its own. A name that an example lacks is 0 in it; one that was not
+        declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
+    buckets : int, optional
+        Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    epsilon, delta : float
+        The total budget of everything that the stream publishes.
+    feature_bound : float
+        The largest norm of an example's features; longer ones are scaled down.
+    fit_intercept : bool
+        Whether there is a constant feature.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        How to learn; auto asks `taciturn.plan`.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
+    horizon : int, optional
+        How many examples there will be at most. The one after it is refused.
+    radius, ridge : float, optional
+        By the rules of `taciturn.estimators.request`, if None.
+    neighbours : {"replace", "zero-out"}
+        What one person may change.
+    on_bad : {"raise", "zero"}
+        What to do with an example without a number where one is due, or of a class that was not declared: refuse it, or
+        let it pass as an example without influence.
+    seed : int, optional
+        For simulations and tests, which then protect nobody.
+    classes : sequence
+        Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
+
+    Examples
+    --------
+    >>> scaler = PublicScaler(ranges={"age": (0, 100), "income": (0, 200_000)})
+    >>> model = PrivateLogisticRegression(features=["age", "income"], epsilon=1.0, feature_bound=1.5, seed=1)
+    >>> pipeline = scaler | model
+    >>> for i in range(2_000):
+    ...     pipeline.learn_one({"age": i % 100, "income": 50_000}, i % 100 > 50)
+    >>> pipeline.predict_one({"age": 90, "income": 50_000}), pipeline.predict_one({"age": 10, "income": 50_000})
+    (True, False)
+    >>> model.n_examples, model.n_releases, model.privacy_spent.epsilon <= 1.0
+    (2000, 20, True)
+    """
+
+    _loss: ClassVar[LossName] = "logistic"
+
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:  # type: ignore[override]  # x is all it needs
+        """How probable each class is, by the model to use now."""
+        feed = self._open or self._feed
+        scores, problem = feed.scores(x), feed.problem
+        if isinstance(problem.loss, Logistic):
+            return {self.classes[0]: _sigmoid(-scores), self.classes[1]: _sigmoid(scores)}
+        return dict(zip(self.classes, probabilities(problem, np.array([scores]))[0].tolist(), strict=True))
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The same for the rows of a data frame."""
+        import pandas as pd
+
+        shares = probabilities(self._feed.problem, self._feed.scores_many(X))
+        return pd.DataFrame(shares, index=X.index, columns=list(self.classes))
+
+
+def _sigmoid(score: float) -> float:
+    if score < 0.0:
+        return math.exp(score) / (1.0 + math.exp(score))
+    return 1.0 / (1.0 + math.exp(-score))

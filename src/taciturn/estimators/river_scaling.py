@@ -1,0 +1,151 @@
+"""Features made small by public ranges and a public norm. Nothing here looks at data, so nothing costs privacy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taciturn.arrays import Array
+from taciturn.errors import InvalidInput, expect, float_or_nan, positive
+from taciturn.estimators.river_linear import base
+from taciturn.problem.ranges import between, number_between
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class PublicScaler(base.MiniBatchTransformer):
+    """Scales features from their public ranges to [-1, 1]; what lies outside is cut, and what has no range passes.
+
+    A `StandardScaler` or `MinMaxScaler` in its place would carry everyone's values into everyone's features, which no
+    guarantee covers.
+
+    Parameters
+    ----------
+    ranges : dict
+        The lowest and the highest value of each feature, as the world has them and not as the data does.
+
+    Examples
+    --------
+    >>> PublicScaler(ranges={"age": (0, 100)}).transform_one({"age": 75, "height": 1.8})
+    {'age': 0.5, 'height': 1.8}
+    """
+
+    def __init__(self, ranges: Mapping[Hashable, tuple[float, float]]) -> None:
+        expect("ranges", ranges, isinstance(ranges, Mapping), 'ranges={"age": (0, 100)}')
+        self.ranges = ranges
+        self._ends = {name: _ends(name, limits) for name, limits in ranges.items()}
+
+    def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The example with every ranged feature scaled; what is no number passes as it is."""
+        scaled = dict(x)
+        for name, ends in self._ends.items():
+            if name in scaled:
+                try:
+                    scaled[name] = number_between(float(_no_text(scaled[name])), *ends)
+                except (TypeError, ValueError, OverflowError):
+                    continue
+        return scaled
+
+    def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The same for the rows of a data frame."""
+        names = [name for name in self._ends if name in X.columns]
+        if not _numeric(X, names):
+            return _row_by_row(self, X)
+        lows, highs = np.array([self._ends[name] for name in names]).reshape(-1, 2).T
+        values = X[names].to_numpy(dtype=np.float64, na_value=math.nan)
+        return _with(X, names, between(values, lows, highs))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"ranges": {"gallup": (0, 100), "ipsos": (30, 50)}}
+
+
+class NormClip(base.MiniBatchTransformer):
+    """Scales an example down whose numbers are longer (Euclidean norm) than a public bound; others pass.
+
+    Parameters
+    ----------
+    bound : float
+        The largest norm. Texts are not counted, and an example with a NaN or an infinity passes as it is.
+
+    Examples
+    --------
+    >>> NormClip(2.5).transform_one({"a": 3.0, "b": 4.0, "city": "Rome"})
+    {'a': 1.5, 'b': 2.0, 'city': 'Rome'}
+    """
+
+    def __init__(self, bound: float = 1.0) -> None:
+        self.bound = positive("bound", bound, "State the largest norm an example may have.")
+
+    def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The example, no longer than the bound."""
+        try:
+            numbers = {name: float(value) for name, value in x.items() if not isinstance(value, str)}
+        except (TypeError, ValueError, OverflowError):
+            return dict(x)
+        largest = max(map(abs, numbers.values()), default=0.0)
+        length = math.hypot(*(value / largest for value in numbers.values())) if 0.0 < largest < math.inf else 0.0
+        if not length * largest > self.bound:
+            return dict(x)
+        return {**x, **{name: value / largest * (self.bound / length) for name, value in numbers.items()}}
+
+    def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The same for the rows of a data frame, to the last bit: a text in one of them makes all go row by row."""
+        names = list(X.columns)
+        if not _numeric(X, names) or not names:
+            return _row_by_row(self, X)
+        values = X.to_numpy(dtype=np.float64, na_value=math.nan, copy=True)
+        fine = np.isfinite(values).all(axis=1)
+        values[fine] = self._clipped(values[fine])
+        return _with(X, names, values)
+
+    def _clipped(self, rows: Array) -> Array:
+        """What `transform_one` computes, in the same operations."""
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        unit = rows / np.where(largest > 0.0, largest, 1.0)[:, None]
+        lengths = np.array([math.hypot(*row) for row in unit.tolist()])
+        with np.errstate(over="ignore"):
+            too_long = lengths * largest > self.bound
+        factors = self.bound / np.where(too_long, lengths, 1.0)
+        return np.where(too_long[:, None], unit * factors[:, None], rows)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"bound": 1.0}
+
+
+def _ends(name: Hashable, limits: Any) -> tuple[float, float]:
+    try:
+        low, high = map(float_or_nan, limits)
+    except (TypeError, ValueError, OverflowError):
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf or not 0.0 < high - low < math.inf:
+        raise InvalidInput(f"the range of {name!r} must be two numbers, the lower one first, got {limits!r}.")
+    return low, high
+
+
+def _no_text(value: Any) -> Any:
+    if isinstance(value, str | bytes):
+        raise TypeError
+    return value
+
+
+def _numeric(X: pd.DataFrame, names: list[Any]) -> bool:
+    return all(kind.kind in "biuf" for kind in X[names].dtypes)
+
+
+def _row_by_row(transformer: base.Transformer, X: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [transformer.transform_one(x) for x in X.to_dict("records")]
+    return pd.DataFrame(rows, index=X.index, columns=X.columns)
+
+
+def _with(X: pd.DataFrame, names: list[Any], values: Any) -> pd.DataFrame:
+    changed = X.copy()
+    changed[names] = values
+    return changed

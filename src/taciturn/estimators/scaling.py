@@ -1,0 +1,122 @@
+"""Scaling by public knowledge, for scikit-learn's pipelines: nothing is learnt from data, so nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:  # pragma: no cover
+    raise ImportError("taciturn.estimators.scaling needs scikit-learn: install taciturn[sklearn].") from None
+
+from taciturn.arrays import Array
+from taciturn.errors import InvalidInput, positive
+from taciturn.problem.door import clip_rows
+from taciturn.problem.ranges import between
+
+__all__ = ["NormClip", "PublicScaler"]
+
+
+class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Scale columns from public ranges to [-1, 1]; what lies outside a range is cut to it.
+
+    A scaler that reads ranges off the data (`StandardScaler`, `MinMaxScaler`) publishes them.
+
+    Parameters
+    ----------
+    ranges : pair, sequence of pairs, or mapping
+        `(low, high)` for all columns, one pair a column, or by name for data frames: `{"age": (0, 120)}`, where columns
+        that are not named stay as they are.
+
+    Examples
+    --------
+    >>> PublicScaler([(0, 10), (0, 2)]).fit_transform([[5.0, 3.0]])
+    array([[0., 1.]])
+    """
+
+    def __init__(self, ranges: Any = None) -> None:
+        self.ranges = ranges
+
+    def fit(self, X: Any, y: Any = None) -> PublicScaler:
+        """Look at the columns' number and names, and at nothing else."""
+        validate_data(self, X)
+        self.low_, self.high_ = self._columns()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Columns scaled and cut."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        scaled = np.isfinite(self.low_)
+        out = np.array(X)
+        out[:, scaled] = between(out[:, scaled], self.low_[scaled], self.high_[scaled])
+        return out
+
+    def _columns(self) -> tuple[Array, Array]:
+        """The range of each column, or a refusal; no number where it stays as it is."""
+        if self.ranges is None:
+            raise InvalidInput("state the ranges of the columns, as in ranges=[(0, 120), (0, 1)], from public facts.")
+        if isinstance(self.ranges, Mapping):
+            names = list(getattr(self, "feature_names_in_", []))
+            if unknown := [name for name in self.ranges if name not in names]:
+                raise InvalidInput(f"there is no column {unknown[0]!r}. Name columns of a data frame, or give a list.")
+            pairs = np.array([self.ranges.get(name, (np.nan, np.nan)) for name in names], dtype=np.float64)
+        else:
+            pairs = np.array(self.ranges, dtype=np.float64)
+            pairs = np.tile(pairs, (self.n_features_in_, 1)) if pairs.ndim == 1 else pairs
+        if pairs.shape != (self.n_features_in_, 2):
+            raise InvalidInput(
+                f"ranges must be a pair (low, high) for each of {self.n_features_in_} columns, got shape {pairs.shape}."
+            )
+        if ((pairs[:, 0] >= pairs[:, 1]) | np.isinf(pairs).any(axis=1)).any():
+            raise InvalidInput(
+                "a range must be (low, high) with low < high, both finite. State them from public facts."
+            )
+        return pairs[:, 0], pairs[:, 1]
+
+
+class NormClip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Scale rows that are longer than `bound` down to it: each by itself, so nothing is learnt.
+
+    Private estimators clip to their `feature_bound` by themselves; this is for steps in between.
+
+    Parameters
+    ----------
+    bound : float
+        Longest row (Euclidean norm).
+
+    Examples
+    --------
+    >>> NormClip(1.0).fit_transform([[3.0, 4.0], [0.1, 0.0]]).round(3)
+    array([[0.6, 0.8],
+           [0.1, 0. ]])
+    """
+
+    def __init__(self, bound: float = 1.0) -> None:
+        self.bound = bound
+
+    def fit(self, X: Any, y: Any = None) -> NormClip:
+        """Look at the columns' number and names, and at nothing else."""
+        positive("bound", self.bound, "State the longest row.")
+        validate_data(self, X, accept_sparse="csr")
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rows within the bound; sparse ones stay so."""
+        check_is_fitted(self, "n_features_in_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        bound = positive("bound", self.bound, "State the longest row.")
+        if not hasattr(X, "tocsr"):
+            return clip_rows(X, bound)
+        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+        factors = np.minimum(1.0, bound / np.maximum(lengths, 1e-300))
+        return type(X)(X.multiply(factors[:, None]))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

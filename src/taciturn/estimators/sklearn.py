@@ -1,0 +1,209 @@
+"""Private linear models with scikit-learn's manners: `fit`, `partial_fit`, `predict`, pipelines.
+
+What is learnt, and how, is stated before the data: nothing is inferred from it but the number of rows and features, and
+the labels where `classes` is left out, which it says. Models come from releases alone, so `predict` costs no privacy;
+`score` on private data is a number that no guarantee covers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+try:
+    from sklearn.base import RegressorMixin
+except ImportError:  # pragma: no cover
+    raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
+
+from taciturn.arrays import Array
+from taciturn.estimators.classifying import PrivateClassifier
+from taciturn.estimators.fitting import PrivateLinearModel
+from taciturn.estimators.links import probabilities
+from taciturn.estimators.request import MethodName, Request
+
+__all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression"]
+
+
+class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
+    """Private linear regression, for scikit-learn.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total budget of everything that one stream publishes. Epsilon must be stated.
+    feature_bound, label_bound : float
+        Longest features (Euclidean norm, before the intercept) and largest label in absolute value. Both must be
+        stated, from public knowledge; longer rows are scaled down, larger labels cut.
+    loss : {"squared", "absolute", "huber", "quantile"}
+        What is minimised.
+    quantile, huber_width : float
+        Which quantile; where Huber's loss turns straight (by default a tenth of the label bound).
+    fit_intercept : bool
+        Whether there is one.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        Auto asks `taciturn.plan`.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: as the plan says, at rounds that grow by a tenth, after each example, after every k.
+    horizon : int, optional
+        Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
+        for streams without an end, which needs more noise.
+    radius, ridge : float, optional
+        Longest model and strong convexity; by default by public rules (`taciturn.estimators.request`).
+    neighbours : {"replace", "zero-out"}
+        What one person may change.
+    seed : int, optional
+        For simulations and tests, which then protect nobody. (There is no `random_state`: tools would set it.)
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray, float
+        The latest model; before the first release one that knows no data.
+    privacy_spent_ : Spent
+        What the releases so far cost.
+    guarantee_ : str
+        What is guaranteed, and what is public besides.
+    releases_ : Releases
+        What the latest call released.
+    n_examples_, n_releases_ : int
+        How many so far in this stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taciturn.estimators.sklearn import PrivateLinearRegression
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(50_000, 2))
+    >>> model = PrivateLinearRegression(epsilon=1.0, feature_bound=1.0, label_bound=2.0, seed=1)
+    >>> model.fit(X, X @ [1.0, -0.5] + 0.2).coef_.round(1), round(float(model.intercept_), 1)
+    (array([ 1. , -0.5]), 0.2)
+    """
+
+    _numbers = True
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        feature_bound: float | None = None,
+        label_bound: float | None = None,
+        loss: Literal["squared", "absolute", "huber", "quantile"] = "squared",
+        quantile: float = 0.5,
+        huber_width: float | None = None,
+        fit_intercept: bool = True,
+        method: MethodName = "auto",
+        release: str | int = "auto",
+        horizon: int | None = None,
+        radius: float | None = None,
+        ridge: float | None = None,
+        neighbours: Literal["replace", "zero-out"] = "replace",
+        seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.label_bound = label_bound
+        self.loss = loss
+        self.quantile = quantile
+        self.huber_width = huber_width
+        self.fit_intercept = fit_intercept
+        self.method = method
+        self.release = release
+        self.horizon = horizon
+        self.radius = radius
+        self.ridge = ridge
+        self.neighbours = neighbours
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from a whole data set, as a stream of its own."""
+        return self._learn_all(X, y, None)
+
+    def partial_fit(self, X: Any, y: Any) -> Any:
+        """Learn from the next rows; any number of calls on different people costs the stated budget once."""
+        return self._learn_more(X, y, None)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions of the latest model; rows are bounded as in learning."""
+        return self._scores(X)
+
+    @property
+    def coef_(self) -> Array:
+        """The weights of the latest model; before the first release one that knows no data."""
+        return np.asarray(super().coef_[0])
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercept of the latest model."""
+        return super().intercept_[0]
+
+    def _request(self, classes: Any) -> Request:
+        return Request(**{name: value for name, value in self.get_params().items() if name != "horizon"})
+
+    def _class_set(self, y: Any, classes: Any) -> None:
+        return None
+
+    def _encoded(self, y: Any, classes: Any) -> Any:
+        return y
+
+
+class PrivateLogisticRegression(PrivateClassifier):
+    """Private logistic regression, for two classes or more, for scikit-learn.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total budget of everything that one stream publishes. Epsilon must be stated.
+    feature_bound : float
+        Longest features (Euclidean norm, before the intercept). Must be stated, from public knowledge; longer rows are
+        scaled down.
+    classes : array-like, optional
+        All labels that there can be. They are public; left out, they are read off `y`, with a warning.
+    fit_intercept, method, release, horizon, radius, ridge, neighbours, seed
+        As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_
+        The latest model, with scikit-learn's shapes; before the first release one that knows no data.
+    privacy_spent_, guarantee_, releases_, n_examples_, n_releases_
+        As in `PrivateLinearRegression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taciturn.estimators.sklearn import PrivateLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(10_000, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], "yes", "no")
+    >>> model = PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, classes=["no", "yes"], seed=1)
+    >>> model.fit(X, y).predict([[0.5, -0.5], [-0.5, 0.5]])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    _loss = "logistic"
+
+    def predict_proba(self, X: Any) -> Array:
+        """A probability for each class."""
+        return probabilities(self._problem, self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Their logarithms."""
+        return np.log(self.predict_proba(X))
+
+
+class PrivateLinearSVC(PrivateClassifier):
+    """Private linear support vector classification: the hinge loss, for two classes or more, for scikit-learn.
+
+    Parameters and attributes are those of `PrivateLogisticRegression`; there are no probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taciturn.estimators.sklearn import PrivateLinearSVC
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(10_000, 2))
+    >>> model = PrivateLinearSVC(epsilon=1.0, feature_bound=1.0, classes=[0, 1], seed=1)
+    >>> model.fit(X, (X[:, 0] > X[:, 1]).astype(int)).predict([[0.5, -0.5], [-0.5, 0.5]])
+    array([1, 0])
+    """
+
+    _loss = "hinge"

@@ -1,0 +1,198 @@
+"""One private stream behind a front door."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.ledger import Ledger
+from taciturn.arrays import Array, Arrays
+from taciturn.averages import late_average
+from taciturn.errors import StateConflict
+from taciturn.plan import Plan
+from taciturn.release import Releases
+from taciturn.state import State, read_beside
+
+
+class PrivacyWarning(UserWarning):
+    """Something is spent, or becomes public, that a user of a front door may not expect."""
+
+
+class Spent(NamedTuple):
+    """What was spent: an epsilon, rounded up, at a delta."""
+
+    epsilon: float
+    delta: float
+
+
+class _Standing(NamedTuple):
+    """Where a stream stands, the model to use there, and what the latest call released; a copy has no state."""
+
+    state: State | None
+    t: int
+    k: int
+    cost: Cost
+    model: Array
+    releases: Releases | None
+
+
+class Stream:
+    """Learns by a plan, and keeps the model to use; copies and pickles of it keep the model and none of the secrets.
+
+    **Interruptions.** A call that is stopped anywhere, by Ctrl-C say, has learnt all of its rows or none, and the next
+    call goes on from there. *Proof.* A call prepares the next state, model and releases as one object, stores it as
+    `_pending`, commits, and stores it as `_at`; each is a single step. Stopped before the commit, the ledger does not
+    have the pending state as its newest one, and it is never used. Stopped after it, the ledger has, and whoever looks
+    next makes it `_at`. Calls take turns, so no other call replaces what is pending before it was looked at. ∎
+    A simulation has no ledger: it has learnt when it stores `_at`.
+
+    Parameters
+    ----------
+    plan : Plan
+        How to learn.
+    ledger : Ledger, optional
+        Where the stream's cost is reserved; by default in one of its own.
+
+    Attributes
+    ----------
+    t, k : int
+        Examples learnt from, and releases made.
+    model : ndarray
+        The point to use: the last released, or the late average of the released ones, as the plan says; the data-free
+        point before the first.
+    releases : Releases, optional
+        What the latest call released; None before the first.
+
+    Examples
+    --------
+    >>> from taciturn.estimators.request import Request
+    >>> plan = Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=1).plan(dimension=2, horizon=3)
+    >>> stream = Stream(plan)
+    >>> releases = stream.learn([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    >>> stream.t, stream.k, stream.spent.epsilon <= 1.0
+    (3, 3, True)
+    """
+
+    def __init__(self, plan: Plan, ledger: Ledger | None = None) -> None:
+        self._begin(plan, plan.private.start(ledger), plan.private.problem.first_point)
+
+    def _begin(self, plan: Plan, state: State, model: Array) -> None:
+        self.plan, self._process, self._turn = plan, os.getpid(), threading.RLock()
+        self._at = self._pending = _Standing(state, state.t, state.k, state.spent, model, None)
+
+    def learn(self, X: Any, y: Any) -> Releases:
+        """Learn from these rows, and return what they released; a rejected row leaves everything as it was."""
+        private = self.plan.private
+        self.must_learn()  # before it waits: in a forked process, nobody would end the turn of a thread of its parent
+        with self._turn:
+            prepared = private.prepare(self._live, X, y)
+            state, releases = prepared.state, prepared.releases
+            at = _Standing(state, state.t, state.k, state.spent, self._model_after(releases), releases)
+            self._pending = at
+            private.commit(prepared)
+            self._at = at
+        return releases
+
+    @property
+    def _now(self) -> _Standing:
+        """Where the stream stands, with what a call has committed that was stopped before it could say so."""
+        if self._pending is not self._at and os.getpid() == self._process:
+            with self._turn:
+                pending = self._pending
+                if pending.state is not None and self.plan.private.is_live(pending.state):
+                    self._at = pending
+        return self._at
+
+    @property
+    def t(self) -> int:
+        """Examples learnt from."""
+        return self._now.t
+
+    @property
+    def k(self) -> int:
+        """Releases made."""
+        return self._now.k
+
+    @property
+    def model(self) -> Array:
+        """The point to use."""
+        return self._now.model
+
+    @property
+    def releases(self) -> Releases | None:
+        """What the latest call released."""
+        return self._now.releases
+
+    def _model_after(self, releases: Releases) -> Array:
+        at = self._now
+        if not len(releases):
+            return at.model
+        if not self.plan.averages:
+            return np.array(releases.points[-1])
+        before = self.plan.private.timetable.due(at.k) if at.k else 0
+        return late_average(releases, at.model if at.k else None, before or 0)
+
+    @property
+    def spent(self) -> Spent:
+        """What the releases so far cost, at the budget's delta."""
+        cost, delta = self.cost, self.plan.private.privacy.delta
+        return Spent(0.0 if cost == FREE else cost.epsilon(delta), delta)
+
+    @property
+    def cost(self) -> Cost:
+        """The same as a value that adds."""
+        return self._now.cost
+
+    def dump(self, path: str | os.PathLike[str], beside: Arrays | None = None) -> None:
+        """Write where the stream stands, secrets included: keep the file as you keep the data."""
+        self.must_learn()
+        with self._turn:
+            self._live.dump(path, {"model": self.model, **(beside or {})})
+
+    @classmethod
+    def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
+        """Go on from where `dump` stood, under the same plan, with the numbers that the stream began with."""
+        stream, beside = cls.__new__(cls), read_beside(path)
+        if "model" not in beside:
+            raise StateConflict(f"{path} has no model beside its state. Give a file that the dump() of a model wrote.")
+        state = plan.private.load(path, ledger)
+        stream._begin(replace(plan, private=plan.private.resumed(state)), state, beside["model"])
+        return stream
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns on here: it is the original, in the process that opened it; a simulation in any."""
+        state = self._now.state
+        return state is not None and (state.simulated or os.getpid() == self._process)
+
+    def must_learn(self) -> None:
+        """Reject a copy, and a forked process."""
+        if self._at.state is None:
+            raise StateConflict(
+                "this is a copy: it can predict, and the stream goes on where it was opened. Learn on there, or open a "
+                "second stream, which spends as much again; to move a stream, dump() it and load it."
+            )
+        if not self.learns:
+            raise StateConflict(
+                "this is a forked process: here the model can predict, and its stream goes on in the process that "
+                "opened it. Learn on there; or dump the stream there, and load it here."
+            )
+
+    @property
+    def _live(self) -> State:
+        self.must_learn()
+        state = self._now.state
+        assert state is not None
+        return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        at = self._now._replace(state=None)
+        return {**vars(self), "_at": at, "_pending": at, "_turn": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _pending=state["_at"], _turn=threading.RLock())

@@ -1,0 +1,141 @@
+"""Averages of iterates, to be released once: offline learning (Section 4.2 and Algorithm 6 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+
+from taciturn.accounting import paper
+from taciturn.accounting.exact import Privacy
+from taciturn.arrays import Array, Arrays, Integers
+from taciturn.contracts import Certificate
+from taciturn.errors import one_of, whole
+from taciturn.learners.iterate import IterateLearner
+from taciturn.problem.problem import Problem
+
+How = Literal["mean", "last", "suffix"]
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """The mean of an iterate learner's rows after examples `first`, …, t; `averaged` makes one.
+
+    **Certificate.** `Σ_{i=first..t} S(i)/(t - first + 1)`, with S the learner's own.
+
+    *Proof.* One example moves the row after i examples by at most S(i), and not at all if it comes later; the
+    triangle inequality does the rest. ∎ For IGD and `first = 1` this is `Gd·(H_{t+1} - 1)/(alpha·t)`, H the harmonic
+    numbers. (The paper's Theorem 10 uses `2L·ln T/T`, without `1/alpha`, which is false.)
+
+    Examples
+    --------
+    >>> from taciturn import IGD, L2Ball, Hinge, Problem, averaged
+    >>> learner = IGD(Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.5))
+    >>> averaged(learner, "mean", horizon=1000).certificate
+    l2/tail, mean of 4/(t+1) from 1 to t
+    """
+
+    learner: IterateLearner
+    first: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", whole("first", self.first))
+
+    @property
+    def problem(self) -> Problem:
+        """The learner's."""
+        return self.learner.problem
+
+    @property
+    def row_size(self) -> int:
+        """The learner's."""
+        return self.learner.row_size
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The mean of the learner's bounds."""
+        inner = self.learner.certificate
+        formula = f"mean of {inner.formula} from {self.first} to t"
+        lemma = f"proof in taciturn.learners.averaged; {inner.lemma}"
+        moved_by, noise = "one example moves every later mean", self._paper_noise
+        return Certificate("l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, noise)
+
+    def start(self) -> Arrays:
+        """The learner's start, and an empty sum."""
+        return {**self.learner.start(), "sum": np.zeros(self.row_size)}
+
+    def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
+        """The learner's steps, its rows added up from `first` on."""
+        inner, total = dict(exact), exact["sum"]
+        for i in range(len(y)):
+            inner = self.learner.absorb(inner, t + i, X[i : i + 1], y[i : i + 1], point)
+            if t + i + 1 >= self.first:
+                inner, row = self.learner.hand_over(inner, t + i + 1)
+                total = total + row
+        return {**inner, "sum": total}
+
+    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+        """The mean so far; before `first`, the data-free point."""
+        if t < self.first:
+            return exact, self.problem.first_point
+        return exact, exact["sum"] / (t - self.first + 1)
+
+    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+        """The point of the domain nearest to the noisy mean."""
+        return self.learner.decide(t, noisy, noise_sd)
+
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Compiled, if the learner is; without steps by number, from all of the learner's rows."""
+        if (how := self.learner.coded) is None:
+            return self._from_rows(exact, t, X, y, rounds)
+        x, total = exact["x"].copy(), exact["sum"].copy()
+        totals = how.iterates(x, t, X, y, rounds, total, self.first)
+        count = (rounds - self.first + 1)[:, None]
+        rows = np.where(count > 0, totals / np.maximum(count, 1), self.problem.first_point)
+        return {"x": x, "sum": total}, rows
+
+    def _from_rows(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        inner = {name: array for name, array in exact.items() if name != "sum"}
+        before = max(t, self.first - 1)
+        inner, rows = self.learner.hand_over_all(inner, t, X, y, np.arange(before + 1, t + len(y) + 1))
+        sums = np.cumsum(np.concatenate([exact["sum"][None], rows]), axis=0)
+        count = (rounds - self.first + 1)[:, None]
+        means = sums[np.maximum(rounds - before, 0)] / np.maximum(count, 1)
+        return {**inner, "sum": sums[-1]}, np.where(count > 0, means, self.problem.first_point)
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the domain nearest to the noisy means."""
+        return self.learner.decide_all(rounds, noisy, noise_sd)
+
+    def _sensitivity(self, t: Array) -> Array:
+        """Means of the learner's bounds; those of the sum's own rounding errors, `2·t·2⁻⁵³·B`, included."""
+        if np.max(t) > 2.0**26:  # such sums are not looked at, and would not fit into memory
+            return np.full_like(t, np.inf)
+        rows = np.arange(1.0, np.max(t) + 1.0)
+        sums = np.concatenate([[0.0], np.cumsum(np.where(rows >= self.first, self.learner.certificate.at(rows), 0.0))])
+        count = np.maximum(t - self.first + 1.0, 1.0)
+        rounding = 2.0 * t * 2.0**-53 * self.learner.longest_iterate * np.sqrt(self.row_size)
+        mean = sums[t.astype(np.int64)] * (1.0 + 2.0 * t * 2.0**-53) / count
+        return np.where(t >= self.first, mean + rounding, 0.0)
+
+    def _paper_noise(
+        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
+    ) -> tuple[Array, Privacy]:
+        """Algorithm 6, which adds noise once, to the mean after T examples."""
+        sd = paper.pol_noise(self.learner.steepest, privacy, horizon)
+        return np.full(len(rounds), sd), privacy
+
+
+def averaged(learner: IterateLearner, how: How = "mean", *, horizon: int) -> Averaged:
+    """A learner's rows averaged over all rounds up to the horizon, over the second half of them, or not at all.
+
+    >>> from taciturn import IGD, L2Ball, Hinge, Problem
+    >>> learner = IGD(Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.5))
+    >>> [averaged(learner, how, horizon=1000).first for how in ("mean", "suffix", "last")]
+    [1, 501, 1000]
+    """
+    one_of("how", how, get_args(How))
+    horizon = whole("horizon", horizon)
+    return Averaged(learner, {"mean": 1, "suffix": horizon // 2 + 1, "last": horizon}[how])

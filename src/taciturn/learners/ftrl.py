@@ -1,0 +1,145 @@
+"""Private follow-the-regularised-leader: gradients at released points, added up privately."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
+
+import numpy as np
+
+from taciturn.arrays import Array, Arrays, Integers
+from taciturn.contracts import Calibrated, Certificate
+from taciturn.errors import Unprovable
+from taciturn.kernels.codes import Leader
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, lattice_of, rounded
+from taciturn.passes import Block, LeadsInside, Pass
+from taciturn.problem.codes import set_code, slope_code
+from taciturn.problem.compressed import Rows, by_number
+from taciturn.problem.problem import Problem
+from taciturn.problem.scalar import Values
+from taciturn.release import Collected
+from taciturn.state import Standing
+
+
+@dataclass(frozen=True)
+class FTRL:
+    """`x_{t+1} = argmin_{x in C} G_t·x + ((alpha·t + lam_t)/2)‖x‖²`, G_t the private sum of loss gradients.
+
+    Gradients of the data term are taken at the *released* points, so one example moves its own gradient and, given
+    the releases, no other. **Certificate.** By at most Gd, the problem's gradient diameter.
+
+    *Proof.* Gd bounds the difference of two neighbouring gradients at any point of the domain, and released points lie
+    in it. Given the releases, all other gradients are the same in both worlds. ∎
+
+    **Regulariser.** `lam_t = 2·s_t·sqrt(d)/B`, s_t the deviation of the noise of G_t and B the radius: the noise alone
+    moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`.
+
+    **Regret.** At most `taciturn.regret.ftrl_regret_bound`, whatever the stream. With a release after every example
+    that is of order `ln² T` with a ridge, and `ln T·sqrt(T)` without.
+
+    Examples
+    --------
+    >>> from taciturn import FTRL, Hinge, L2Ball, Problem
+    >>> FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2)).certificate
+    l2/entry, 2
+    """
+
+    problem: Problem
+
+    def __post_init__(self) -> None:
+        p = self.problem
+        if not (math.isfinite(p.radius) and math.isfinite(p.gradient_diameter + p.lipschitz)):
+            raise Unprovable(
+                f"FTRL needs a bounded domain and bounded gradients, and this is {type(p.loss).__name__} over "
+                f"{p.domain}. Bound the domain, e.g. L2Ball(1.0)."
+            )
+
+    @property
+    def row_size(self) -> int:
+        """Entries of a gradient."""
+        return self.problem.size
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Gd, and rounding."""
+        moved, longest = self.problem.gradient_diameter, self.problem.lipschitz
+        bound = partial(entry_bound, moved, longest, self.row_size)
+        lemma = "proof in taciturn.FTRL"
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, lemma, most=MOST)
+
+    def start(self) -> Arrays:
+        """Nothing yet."""
+        return {"sum": np.zeros(self.row_size)}
+
+    def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
+        """Gradients at the released point, added up since."""
+        total = exact["sum"]
+        for v, label in zip(X, y, strict=True):
+            total = total + rounded(self._gradient(v, float(label), point), self.problem.lipschitz)
+        return {"sum": total}
+
+    def _gradient(self, v: Array, y: float, point: Array) -> Array:
+        """Of the data term alone, cut to the stated length: another's loss may misstate it."""
+        g, longest = self.problem.data_gradient(point, v, y), self.problem.lipschitz
+        length = float(np.linalg.norm(g))
+        return np.asarray(g if length <= longest else g * (longest / length))
+
+    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+        """What came since the last release."""
+        return self.start(), exact["sum"]
+
+    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+        """The regularised leader of the noisy gradients."""
+        return self.problem.domain.project(-noisy / (self.problem.ridge * t + self.regulariser(t, noise_sd)))
+
+    def pass_through(self, calibrated: Calibrated) -> Pass | None:
+        """Compiled, for losses and sets of the package, through a mechanism that has a loop for it."""
+        p = self.problem
+        loss, domain = slope_code(p.loss), set_code(p.domain)
+        if loss is None or domain is None or not isinstance(calibrated, LeadsInside) or not calibrated.leads:
+            return None
+        leader = loss, domain, p.lipschitz / p.norm_bound, p.lipschitz, lattice_of(p.lipschitz)
+        return _Inside(self, calibrated, leader)
+
+    def regulariser(self, t: Values, noise_sd: Values) -> Values:
+        """`lam_t` after t examples, for a sum whose noise has this deviation; numbers or arrays.
+
+        >>> from taciturn import FTRL, Hinge, L2Ball, Problem
+        >>> round(float(FTRL(Problem(Hinge(), L2Ball(2.0), dimension=4)).regulariser(9, 5.0)), 6)
+        11.5
+        """
+        p = self.problem
+        pull = 2.0 * noise_sd * math.sqrt(p.size) / p.radius
+        return pull if p.ridge > 0.0 else pull + p.lipschitz / p.radius * np.sqrt(t)
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """FTRL inside a mechanism's loop."""
+
+    learner: FTRL
+    calibrated: LeadsInside
+    leader: Leader
+    forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = True
+
+    def __call__(
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        from taciturn.kernels.leader import gradients
+
+        t, k, exact, secret, public, point = at
+        count, point, total, rest = len(rounds), point.copy(), exact["sum"].copy(), 0
+        if count:
+            rest, noise = int(rounds[-1]) - t, self.calibrated.noise_for(seed, k + 1, count)
+            noisy, points, sd = shown.room(count, len(total), len(point))
+            sd[:] = self.calibrated.noise_sds(k + 1, count)
+            strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
+            block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
+            secret, public = self.calibrated.lead(block, secret, public, k + 1, noise)
+            shown.written(count)
+        if rest < len(y):
+            gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
+        return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

@@ -1,0 +1,321 @@
+"""Running sums with a few rows of memory: buffered linear Toeplitz (BLT) strategies.
+
+C is lower-triangular Toeplitz with the generating function
+
+    C(x) = Π_i (1 - th'_i·x)/(1 - th_i·x),     1 > th_1 > th'_1 > th_2 > … > th'_m ≥ 0,
+
+so `c_0 = 1` and `c_k = Σ_i om_i·th_i^(k-1)`, `om_i = Π_j (th_i - th'_j)/Π_{j≠i} (th_i - th_j)`: encoding needs one
+buffer for each i. The inverse has the same form with the two sets exchanged and weights `om'_i < 0`, so decoding needs
+as many. `B = A·C⁻¹` has coefficients `b_k = b + Σ_i be_i·th'_i^k`, `b = 1/C(1)`, `be_i = -om'_i/(1 - th'_i)`, all
+positive. Lengths of columns and errors are sums of geometric series, in closed form:
+
+    ‖C e_1‖² = 1 + Σ_ij om_i·om_j·G(th_i·th_j, n - 1),   error_k² = Σ_{l<k} b_l²,   G(r, n) = (1 - rⁿ)/(1 - r).
+
+c falls and is positive, so the first column is the longest.
+
+(Dvijotham, McMahan, Pillutla, Steinke, Thakurta, *Efficient and Near-Optimal Noise Generation for Streaming
+Differential Privacy*, 2024; McMahan, Xu, Zhang, *A Hassle-free Algorithm for Private Learning in Practice*, 2024.)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from taciturn.arrays import Array, Arrays, Integers, fixed
+from taciturn.contracts import damaged
+from taciturn.errors import InvalidInput, one_of, whole
+from taciturn.kept import Rows, kept, sources
+from taciturn.loading import uncollected
+from taciturn.mechanisms.closed_forms import coefficients, mean_squares, prefix_squares, series, squares, weights
+from taciturn.mechanisms.strategy import OneRowEach
+from taciturn.mechanisms.sums import RunningSum
+from taciturn.passes import Block
+
+Aim = Literal["max", "mean"]
+Decays = tuple[tuple[float, ...], tuple[float, ...]]
+
+_BLOCK = 2**13  # errors that are added up together
+_APART = 1e-15  # decays
+
+
+@dataclass(frozen=True)
+class BLT(RunningSum):
+    """Running sums by a buffered linear Toeplitz strategy, fitted to the number of releases: the default.
+
+    Parameters
+    ----------
+    buffers : int
+        Rows of memory on either side, 1 to 10; more are never worse.
+    aim : {"max", "mean"}
+        Which error to make least: the last sum's, or the mean square over all.
+
+    Examples
+    --------
+    >>> from taciturn import BLT
+    >>> round(float(BLT().errors(1024).max()), 2)
+    3.27
+    """
+
+    buffers: int = 4
+    aim: Aim = "max"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buffers", whole("buffers", self.buffers))
+        one_of("aim", self.aim, get_args(Aim))
+        if self.buffers > 10:
+            raise InvalidInput(f"buffers must be at most 10, got {self.buffers}: more gain nothing.")
+
+    def coder(self, n: int | None) -> BLTCoder:
+        """For n rows."""
+        return BLTCoder(self.needs(n), *fitted(self.needs(n), self.buffers, self.aim))
+
+    def restored_coder(self, n: int | None, numbers: Arrays) -> BLTCoder:
+        """For n rows, of the decays and weights that a stream began with."""
+        return BLTCoder.restored(self.needs(n), self.buffers, numbers.get("decays"))
+
+
+@dataclass(frozen=True)
+class BLTCoder(OneRowEach):
+    """The strategy of these two sets of decays, for n rows.
+
+    Weights follow from decays up to rounding, which differs between machines. A stream needs one C for all its rows, so
+    one that goes on elsewhere keeps its weights too.
+    """
+
+    n: int
+    decays: tuple[float, ...]
+    inverse_decays: tuple[float, ...]
+    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    _arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        th, ph = np.array(self.decays), np.array(self.inverse_decays)
+        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
+        object.__setattr__(self, "_arrays", tuple(map(fixed, (th, ph, om, inverse))))
+
+    def numbers(self, k: int) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
+        return {"decays": fixed(np.array(self._arrays))}
+
+    @classmethod
+    def restored(cls, n: int, buffers: int, numbers: Any) -> BLTCoder:
+        """The strategy of such rows; the closed forms hold for all that are accepted.
+
+        Those of C are for positive weights, whatever they are. That decoding inverts it is for use, not for privacy.
+        """
+        found = np.asarray(numbers)
+        if found.dtype != np.float64 or found.ndim != 2 or len(found) != 4 or not 0 < found.shape[1] <= buffers:
+            raise damaged("decays should be four rows of floats")
+        th, ph, om, inverse = (tuple(map(float, row)) for row in found)
+        if not (np.isfinite(found).all() and _in_order((th, ph)) and min(om) > 0.0):
+            raise damaged("decays should fall from below 1, and their weights be positive")
+        fresh = cls(n, th, ph)._arrays
+        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, found, strict=True)):
+            raise damaged("weights should be those of their decays")
+        return cls(n, th, ph, (om, inverse))
+
+    @property
+    def whole(self) -> bool:
+        return False
+
+    @property
+    def column(self) -> float:
+        th, _, om, _ = self._arrays
+        return math.sqrt(1.0 + float(squares(om, th, self.n - 1.0))) * (1.0 + 1e-12 + self.n * 2.0**-51)
+
+    @property
+    def reach(self) -> float:
+        th, _, om, _ = self._arrays
+        return float(1.0 + np.sum(om * series(th, self.n - 1.0)))
+
+    @property
+    def blur(self) -> float:
+        """A buffer holds at most `K = G(th, n)` rows; each of its steps errs by 2 units of that, which decay to 2K.
+
+        To that comes the sum of m + 1 terms, with m + 2 units of each.
+        """
+        th, _, om, _ = self._arrays
+        kept = series(th, float(self.n))
+        return 2.0**-53 * float(np.sum(om * (4.0 * kept**2 + (len(om) + 4.0) * kept)) + len(om) + 4.0)
+
+    def error(self, k: ArrayLike) -> Array:
+        th, ph = self._arrays[:2]
+        return np.sqrt(prefix_squares(th, ph, np.asarray(k, dtype=np.float64)))
+
+    def errors(self, k: int, count: int) -> Array:
+        """`error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are kept."""
+        first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
+        rows = np.concatenate([_errors_of(self, block) for block in range(first, last + 1)])
+        return rows[k - 1 - first * _BLOCK :][:count]
+
+    def start(self, size: int) -> tuple[Arrays, Arrays]:
+        m = len(self.decays)
+        return {"buffers": np.zeros((m, size))}, {"buffers": np.zeros((m, size)), "sum": np.zeros(size)}
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        """`x_k + Σ om_i·s_i`, and then `s_i ← th_i·s_i + x_k`."""
+        th, _, om, _ = self._arrays
+        buffers = secret["buffers"]
+        return {"buffers": th[:, None] * buffers + row}, (row + om @ buffers)[None, :]
+
+    def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
+        """The inverse in the same way, and its running sum."""
+        _, ph, _, om = self._arrays
+        buffers, row = public["buffers"], noisy[0]
+        total = public["sum"] + row + om @ buffers
+        return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.kernels import blt
+
+        th, _, om, _ = self._arrays
+        buffers = secret["buffers"].copy()
+        return {"buffers": buffers}, blt.encode(rows, th, om, buffers)
+
+    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.kernels import blt
+
+        _, ph, _, om = self._arrays
+        buffers, total = public["buffers"].copy(), public["sum"].copy()
+        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total)
+
+    def hide_all(
+        self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers, steps: Array, largest: Array
+    ) -> tuple[Arrays, Arrays, Array]:
+        """Compiled, in one loop, which writes nothing but sums."""
+        from taciturn.kernels import blt
+
+        th, ph, om, inverse = self._arrays
+        encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
+        sums = blt.hide(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total)
+        return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+
+    def lead(
+        self,
+        block: Block,
+        secret: Arrays,
+        public: Arrays,
+        k: int,
+        noise: Integers,
+        steps: Array,
+        largest: Array,
+        inner: float = 1.0,
+        past: Array | None = None,
+        epoch: Array | None = None,
+    ) -> tuple[Arrays, Arrays]:
+        """Compiled; as part of another strategy, `inner` and `past` multiply rows and are added to sums."""
+        from taciturn.kernels.leader import through_blt
+
+        th, ph, om, inverse = self._arrays
+        encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
+        running, none = public["sum"].copy(), np.empty(0)
+        past, epoch = none if past is None else past, none if epoch is None else epoch
+        sides = (th, om, encoder), (ph, inverse, decoder)
+        block.check(through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch))
+        return {"buffers": encoder}, {"buffers": decoder, "sum": running}
+
+
+@lru_cache(maxsize=64)
+def _errors_of(coder: BLTCoder, block: int) -> Array:
+    """Of a block of rows: the closed form for its first, then term by term."""
+    from taciturn.kernels import blt
+
+    (th, ph), first = coder._arrays[:2], block * _BLOCK
+    b, be = coefficients(th, ph)
+    before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
+    return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
+
+
+@lru_cache(maxsize=256)
+def fitted(n: int, buffers: int, aim: Aim = "max") -> Decays:
+    """Decays of C and of its inverse with the least error found, kept for later processes on this machine.
+
+    The fit's last digits depend on the processor: another machine may find other decays, of an error as small. Lengths
+    and errors are computed from the decays themselves, wherever they come from.
+
+    >>> decays, inverse = fitted(1024, 2)
+    >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
+    True
+    """
+    made_of = f"{sources(Path(__file__).parent)}, numpy {np.__version__}, scipy {scipy.__version__}"
+    decays, inverse = kept(f"blt-{n}-{buffers}-{aim}", made_of, lambda: _fit(n, buffers, aim), _in_order)
+    return decays, inverse
+
+
+def _in_order(decays: Rows) -> bool:
+    """Whether these are two sets as above, as far apart as those of a fit."""
+    if len(decays) != 2 or len(decays[0]) != len(decays[1]):
+        return False
+    falling = [1.0, *(each for pair in zip(*decays, strict=True) for each in pair)]
+    return len(falling) > 1 and falling[-1] >= 0.0 and all(a - b > _APART for a, b in pairwise(falling))
+
+
+def _fit(n: int, buffers: int, aim: Aim) -> Decays:
+    """L-BFGS, from a few starts; the fit with one buffer less is taken if it is better.
+
+    The unknowns are the logarithms of `1 - th` and `1 - th'` in their order, the largest at most 0 and the others by
+    positive gaps below it.
+    """
+    with uncollected():
+        from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
+
+    options = {"maxiter": 2000, "ftol": 1e-13}
+    slope = partial(_with_slope, n=n, aim=aim)
+    found = [
+        minimize(slope, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+        for start in _starts(n, buffers)
+    ]
+    best = min(found, key=lambda result: float(result.fun))
+    if buffers > 1:
+        fewer = fitted(n, buffers - 1, aim)
+        if float(_objective(np.array(fewer[0]), np.array(fewer[1]), n, aim)) <= best.fun:
+            return fewer
+    th, ph = _decays(best.x)
+    return tuple(map(float, th)), tuple(map(float, ph))
+
+
+def _starts(n: int, buffers: int) -> list[Array]:
+    """Gaps that spread the logarithms evenly, down to about 1/n or a good deal less."""
+    count = 2 * buffers
+    return [
+        np.concatenate([[last], np.full(count - 1, math.log(depth * math.log(n + 2.0) / count))])
+        for last, depth in ((-1.0, 1.0), (-3.0, 0.7))
+    ]
+
+
+def _decays(z: Array) -> tuple[Array, Array]:
+    """The two sets of decays from unknowns (along the last axis): the largest logarithm, and those of the gaps."""
+    gaps = np.cumsum(np.exp(np.minimum(z[..., 1:], 10.0)), axis=-1)
+    first = -np.log1p(np.exp(np.clip(z[..., :1], -30.0, 30.0)))
+    logs = np.concatenate([first, first - gaps], axis=-1)
+    ordered = -np.expm1(np.maximum(logs, -34.0)[..., ::-1])
+    return ordered[..., 0::2], ordered[..., 1::2]
+
+
+def _with_slope(z: Array, n: int, aim: Aim) -> tuple[float, Array]:
+    """The objective and its slope by central differences, all in one call."""
+    moved = 1e-5 * np.eye(len(z))
+    values = _objective(*_decays(np.concatenate([z[None, :], z + moved, z - moved])), n, aim)
+    count = len(z)
+    return float(values[0]), (values[1 : count + 1] - values[count + 1 :]) / 2e-5
+
+
+def _objective(th: Array, ph: Array, n: int, aim: Aim) -> Array:
+    """The logarithm of the squared error at mu = 1; large where decays coincide."""
+    apart = np.diff(np.stack([th, ph], axis=-1).reshape(*th.shape[:-1], -1), axis=-1)
+    with np.errstate(all="ignore"):
+        column = 1.0 + squares(weights(th, ph), th, n - 1.0)
+        error = prefix_squares(th, ph, np.asarray(float(n))) if aim == "max" else mean_squares(th, ph, n)
+        found = np.log(column * error)
+    return np.where((apart < -_APART).all(axis=-1) & np.isfinite(found), found, 1e3)

@@ -1,0 +1,282 @@
+"""Independent Gaussian noise on every release: the mechanism of POCP (Algorithm 1 of the paper).
+
+Release k hides a row that one example moves by at most `S_k` under noise of deviation `sigma_k`; the sequence is
+mu-GDP with `mu² = Σ S_k²/sigma_k²` (`taciturn.accounting.exact`). How the budget is spread is the *shape*:
+
+    sigma_k = S_k^p·sqrt(Σ_j S_j^(2-2p))/mu
+
+with p = 1 (the paper's: every release costs the same), p = 2/3 (least sum of deviations, hence least regret
+by the Lipschitz argument of the paper's Theorem 2) or p = 1/2 (least sum of variances). Without a
+horizon, `sigma_k² = S_k²/(mu²·w_k)` with `w_k = 1/l(k) - 1/l(k+1)`, `l(k) = 1 + ln k`, whose sum over all k is 1.
+
+Rows are hidden on a lattice (`taciturn.mechanisms.lattice`), whose cost, and the sampler's, is part of every
+calibration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any, Literal
+
+import numpy as np
+
+from taciturn.accounting import paper
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.exact import Privacy
+from taciturn.arrays import Array, Arrays, Integers, fixed
+from taciturn.contracts import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.errors import BudgetExhausted, InvalidInput, one_of
+from taciturn.mechanisms.lattice import (
+    OnLattice,
+    check_steps,
+    checked,
+    ideal_mu,
+    lattice_step,
+    on_lattice,
+    settle,
+    shifts,
+)
+from taciturn.mechanisms.levels import Levels, Planned, Printed
+from taciturn.mechanisms.releases import BLOCK, rounds_from, share, shares
+from taciturn.mechanisms.sampling import LARGEST_SCALE, sampling_cost
+from taciturn.schedule import Timetable
+
+Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
+_POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
+_SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
+_FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
+_SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
+_AT_ONCE = 2**12  # releases whose levels are worked out together
+_KEPT = 2**8  # such blocks: a million releases
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent Gaussian noise on a lattice, one cost per release.
+
+    Parameters
+    ----------
+    shape : {"S^(2/3)", "S", "S^(1/2)"}
+        How the budget is spread over the releases: for least regret, equally, or for least variance. Without a
+        horizon, and with the paper's calibrations, there is no choice and it has no effect.
+
+    Examples
+    --------
+    >>> from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Problem, pocp
+    >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1))
+    >>> def total(shape):
+    ...     calibrated = pocp(learner, Privacy(1, 1e-6), horizon=1000, shape=shape).calibrated
+    ...     return sum(calibrated.noise_sd(k) for k in range(1, 1001))
+    >>> total("S^(2/3)") < total("S")
+    True
+    """
+
+    shape: Shape = "S^(2/3)"
+
+    def __post_init__(self) -> None:
+        one_of("shape", self.shape, tuple(_POWERS))
+
+    @property
+    def accepts(self) -> str:
+        """Rows of which one example moves every later one."""
+        return "l2/tail"
+
+    def calibrate(
+        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    ) -> Calibrated:
+        """Deviations for which everything published keeps `privacy`, or the paper's `beta/t`, and lattice steps."""
+        if calibration != "exact":
+            return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
+        if timetable.horizon is None:
+            return _Endless(certificate, timetable, size, privacy)
+        planned = partial(Planned, certificate, size, _POWERS[self.shape])
+        safe = min(_SAFE, 1.0 - timetable.count * 2.0**-50)
+        without_lattice = planned((planned().scale_for(timetable, privacy.mu * safe),))
+        farthest = max(float(np.max(shifts(*without_lattice.at(rounds)[:2]))) for rounds in timetable.blocks())
+        mu = ideal_mu(privacy, sampling_cost(timetable.count * size, _SLIGHTLY_MORE * farthest))
+        return _Finite(planned().settled(timetable, mu * safe), timetable, privacy)
+
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The scale and lattice steps that a stream began with; deviations follow from them and the certificate."""
+        if timetable.horizon is None:
+            return _Endless(certificate, timetable, size, privacy, float(stored(numbers, "mu")))
+        steps = stored(numbers, "first", (-1,)).astype(np.int64), stored(numbers, "step", (-1,))
+        if calibration != "exact":
+            return _as_in_the_paper(certificate, timetable, size, privacy, calibration, steps)
+        scale = float(stored(numbers, "scale"))
+        return _Finite(Planned(certificate, size, _POWERS[self.shape], (scale,)), timetable, privacy, steps)
+
+
+class _Finite(OnLattice):
+    """Noise for a known number of releases, whose levels are worked out a block at a time and kept for a while.
+
+    **Going on elsewhere.** `steps` are those of a stream that began on another machine: release numbers from which on
+    a step is used, and the steps. If the two machines also have one scale, then the cost of either bounds that of a
+    stream whose releases come partly from each. *Proof.* Let A and B certify S_A and S_B for a release, true bounds
+    both, and move it on its lattice by M_A and M_B, which rise with them. Noise is `c·M^p`, `p ≤ 1`, so that of the one
+    with the larger M is larger. If M_B ≤ M_A, B's noise costs `(M_B/(c·M_B^p))² ≤ (M_A/(c·M_A^p))²`; else at most
+    `(M_A/(c·M_B^p))²`, which is less. (p = 0 for the paper's noise.) Noise as computed is off by a few units in the
+    last place, for which `cost` leaves room. ∎
+    """
+
+    def __init__(
+        self, levels: Levels, timetable: Timetable, claimed: Privacy, steps: tuple[Integers, Array] | None = None
+    ) -> None:
+        super().__init__(levels.size, timetable.count, levels.certificate.magnitude, claimed)
+        self._levels, self._timetable, self._steps = levels, timetable, _in_runs(steps, timetable.count)
+        self._of_block = lru_cache(maxsize=_KEPT)(self._work_out)
+        self._before, self._farthest = [0.0], 0.0
+        runs: list[tuple[Integers, Array]] = []
+        for block in range(-(-timetable.count // _AT_ONCE)):
+            sd, step, spent = self._of_block(block)
+            if steps is not None:
+                check_steps(step, sd, self.magnitude)
+            changes = np.flatnonzero(np.diff(step, prepend=runs[-1][1][-1] if runs else 0.0))
+            if len(changes):
+                runs.append((block * _AT_ONCE + changes + 1, step[changes]))
+            self._before.append(self._before[-1] + float(spent[-1]))
+            self._farthest = max(self._farthest, math.sqrt(float(np.max(np.diff(spent, prepend=0.0)))))
+        first, step = (fixed(np.concatenate(part)) for part in zip(*runs, strict=True))
+        self._numbers = {**levels.numbers, "first": first, "step": step}
+
+    def numbers(self, k: int) -> Arrays:
+        """The scale, and the lattice steps of all releases: from which on each is used."""
+        return self._numbers
+
+    def levels(self, k: int) -> tuple[float, float]:
+        sd, step = self.levels_of(int(k), 1)
+        return float(sd[0]), float(step[0])
+
+    def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
+        first, last = (k - 1) // _AT_ONCE, (k + count - 2) // _AT_ONCE
+        parts = [self._of_block(block)[:2] for block in range(first, last + 1)]
+        sd, step = parts[0] if len(parts) == 1 else (np.concatenate(part) for part in zip(*parts, strict=True))
+        start = k - 1 - first * _AT_ONCE
+        return sd[start : start + count], step[start : start + count]
+
+    def cost(self, k: int | None) -> Cost:
+        """The costs of the first k releases, added up once and rounded up, and the sampler's."""
+        k = self._timetable.count if k is None else int(k)
+        if k == 0:
+            return FREE
+        block, within = divmod(k - 1, _AT_ONCE)
+        spent = self._before[block] + float(self._of_block(block)[2][within])
+        spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
+        return total([Cost(spent), sampling_cost(k * self.size, self._farthest)])
+
+    def _work_out(self, block: int) -> tuple[Array, Array, Array]:
+        """Deviations, lattice steps, and costs added up, of a block of releases."""
+        rounds = self._timetable.following(block * _AT_ONCE, self._timetable.horizon or 0, _AT_ONCE)
+        steps = None
+        if self._steps is not None:
+            releases = np.arange(block * _AT_ONCE + 1, block * _AT_ONCE + len(rounds) + 1)
+            steps = self._steps[1][np.searchsorted(self._steps[0], releases, side="right") - 1]
+        moved, sd, step = self._levels.at(rounds, steps)
+        return fixed(sd), fixed(step), fixed(np.cumsum(shifts(moved, sd) ** 2))
+
+
+def _in_runs(steps: tuple[Integers, Array] | None, count: int) -> tuple[Integers, Array] | None:
+    """Steps by the release from which on each is used, if they are that."""
+    if steps is not None:
+        first, step = steps
+        rises = len(first) == len(step) > 0 and first[0] == 1 and (np.diff(first) > 0).all() and first[-1] <= count
+        if not rises:
+            raise damaged("lattice steps should be those of all releases")
+    return steps
+
+
+class _Endless(OnLattice):
+    """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1.
+
+    Deviations are planned `_SAFE` inside what is charged. So a stream that began with a mu from another machine, which
+    rounds differently, may keep it where this one's is less by a tenth of that at most: `cost` is by this machine's.
+    Lattice steps add to deviations what they add to sensitivities, so the cost does not depend on them.
+    """
+
+    def __init__(
+        self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, mu: float = 0.0
+    ) -> None:
+        super().__init__(size, math.inf, certificate.magnitude, claimed)
+        self.certificate, self.timetable = certificate, timetable
+        self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
+        planned = [claimed.mu * math.sqrt(share(k)) for k in range(1, BLOCK + 1)]
+        early = (sampling_cost(size, shift) for shift in planned)
+        self._sampling = total([*early, sampling_cost(self._most_draws, planned[-1])])
+        self._charged = ideal_mu(claimed, self._sampling)
+        if mu > self._charged * (1.0 + (1.0 - _SAFE) / 10.0):
+            raise damaged(TOO_DEAR)
+        self.mu = mu or self._charged
+        self.levels(1)  # refuses at once what cannot be hidden
+
+    def numbers(self, k: int) -> Arrays:
+        """The mu that all shares are of."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> Arrays:
+        return {"mu": fixed(np.array(self.mu))}
+
+    def levels(self, k: int) -> tuple[float, float]:
+        per_unit = self._per_unit(k)
+        sensitivity = checked(self.certificate.at([self.timetable.due(k) or 1]), self.certificate.magnitude)
+        sd, step = settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
+        return float(sd[0]), float(step[0])
+
+    def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
+        """All at once; one by one where a first lattice step does not fit, as `settle` then tries others."""
+        magnitude, per_unit = self.certificate.magnitude, self._per_unit(np.arange(k, k + count))
+        sensitivity = checked(self.certificate.at(rounds_from(self.timetable, k, count)), magnitude)
+        step = lattice_step(sensitivity, sensitivity * per_unit, self.size, magnitude)
+        sd = on_lattice(sensitivity, step, self.size) * per_unit
+        for j in np.flatnonzero(sd > LARGEST_SCALE * step):
+            sd[j], step[j] = self.levels(k + int(j))
+        return sd, step
+
+    def _per_unit(self, k: Any) -> Any:
+        return 1.0 / (self.mu * _SAFE * np.sqrt(share(k)))
+
+    def cost(self, k: int | None) -> Cost:
+        """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares, and what the sampler may cost in all."""
+        return FREE if k == 0 else total([Cost((self._charged * (1.0 - 1e-13)) ** 2 * shares(k)), self._sampling])
+
+    def noise(self, seed: int | None, k: int, count: int) -> Integers:
+        """As always, until the sampler's share of the budget is used up, some billions of values on."""
+        if (k + count - 1) * self.size > self._most_draws:
+            raise BudgetExhausted(
+                f"release {k} would pass the {self._most_draws:,} values that its sampler's share of epsilon pays for. "
+                "Start a new stream, with a budget of its own."
+            )
+        return super().noise(seed, k, count)
+
+
+def _as_in_the_paper(
+    certificate: Certificate,
+    timetable: Timetable,
+    size: int,
+    privacy: Privacy,
+    calibration: Calibration,
+    steps: tuple[Integers, Array] | None = None,
+) -> Calibrated:
+    """The deviations that the paper states, whatever they deliver.
+
+    For a learner the paper does not name, POCP's `lam` is the least one that is true up to the horizon.
+    """
+    if (horizon := timetable.horizon) is None:
+        raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
+    reading: paper.Reading = "printed" if calibration == "paper-printed" else "proven"
+    stated = certificate.paper
+    if stated is None:
+        every_round = np.arange(1.0, horizon + 1.0)
+        stated = partial(paper.pocp_noise, float(np.max(every_round * certificate.at(every_round))))
+    printed = Printed(certificate, size, lambda rounds: stated(privacy, horizon, rounds, reading))
+    return _Finite(printed, timetable, printed.noise(np.ones(1))[1], steps)

@@ -1,0 +1,145 @@
+"""Rounding rows to a lattice of integers, and what that costs.
+
+A row is rounded to multiples of a power of two `g` and integer noise is added. Rounding moves each of the two
+neighbouring rows by at most `g/2` an entry, so the sensitivity S grows by `sqrt(size)·g`; that is what is charged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from taciturn.accounting.cost import Cost
+from taciturn.accounting.exact import SMALLEST, Privacy, mu_of
+from taciturn.arrays import Array, Arrays, Integers
+from taciturn.contracts import damaged
+from taciturn.errors import InvalidInput, Unprovable
+from taciturn.mechanisms.releases import NoiseByRelease
+from taciturn.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
+from taciturn.passes import HiddenRows
+
+TRIES = 8
+"""Lattices that are tried, each for the noise of the one before."""
+
+NO_LATTICE = "the budget is too small for this many releases: no lattice is coarse enough for the noise."
+_FINE = 2.0**-20  # rounding may add this share to the sensitivity
+
+
+class OnLattice(NoiseByRelease):
+    """Rounding to a lattice, integer noise, and back; the step of release k comes from the subclass."""
+
+    def __init__(self, size: int, count: float, magnitude: float, claimed: Privacy) -> None:
+        super().__init__(size, count, claimed)
+        self.magnitude = magnitude
+
+    def levels(self, k: int) -> tuple[float, float]:
+        """The deviation and the lattice step of release k."""
+        raise NotImplementedError
+
+    def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
+        """Deviations and lattice steps of as many releases from k on."""
+        sd, step = np.array([self.levels(j) for j in range(k, k + count)]).T
+        return sd, step.copy()
+
+    def noise_sd(self, k: int) -> float:
+        """The deviation of release k."""
+        return self.levels(k)[0]
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
+        """The nearest lattice point, of a row kept within its certified magnitude whatever a learner does."""
+        row = np.clip(np.nan_to_num(row), -self.magnitude, self.magnitude)
+        return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
+
+    def draw(self, releases: range, bits: Bits) -> Integers:
+        """Integers of each release's deviation."""
+        sd, step = self.levels_of(releases.start, len(releases))
+        return lattice_normal((sd / step)[:, None], (len(releases), self.size), bits)
+
+    def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
+        """Integers times the step, which is a power of two."""
+        sd, step = self.levels(k)
+        return public, np.asarray(noisy * step, dtype=np.float64), sd
+
+    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.noise(seed, k, count)
+
+    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
+        """Compiled; as `encode` and `decode`."""
+        from taciturn.kernels import lattice
+
+        sd, step = self.levels_of(k, len(rows))
+        return HiddenRows(secret, public, lattice.hidden(rows, step, self.magnitude, noise), sd)
+
+
+def shifts(moved: Array, sd: Array) -> Array:
+    """By how many deviations an example moves each release."""
+    return moved / np.where(moved > 0.0, sd, 1.0)
+
+
+def settle(spread: Callable[[Array], Array], sensitivity: Array, size: float, magnitude: float) -> tuple[Array, Array]:
+    """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
+    sd = spread(sensitivity)
+    for _ in range(TRIES):
+        step = lattice_step(sensitivity, sd, size, magnitude)
+        sd = spread(on_lattice(sensitivity, step, size))
+        if (sd <= LARGEST_SCALE * step).all():
+            return sd, step
+    raise InvalidInput(NO_LATTICE)
+
+
+def on_lattice(sensitivity: Array, step: Array, size: float) -> Array:
+    """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
+    return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
+
+
+def checked(sensitivity: Array, magnitude: float) -> Array:
+    """The bounds of a certificate, if they are bounds."""
+    if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
+        raise Unprovable(
+            "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
+        )
+    return sensitivity
+
+
+def lattice_step(sensitivity: Array, sd: Array, size: float, magnitude: float) -> Array:
+    """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
+    if (sd[sensitivity > 0.0] <= 0.0).any():
+        raise InvalidInput("the noise must be positive wherever an example can move the row.")
+    wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
+    silent = sd == 0.0
+    least = np.where(silent, 0.0, np.maximum(4.0 * sd / LARGEST_SCALE, magnitude * 2.0**-49))
+    most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
+    step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
+    if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():
+        raise InvalidInput(
+            f"rows may be as large as {magnitude:.3g}, which is more than 2^51 lattice steps of {step.min():.3g}. "
+            "Bound the domain more tightly."
+        )
+    return np.asarray(step, dtype=np.float64)
+
+
+def check_steps(step: Array, sd: Array, magnitude: float) -> Array:
+    """Lattice steps that were chosen elsewhere, if they are powers of two that fit the noise and the rows."""
+    noisy, whole = sd > 0.0, np.frexp(step)[0] == 0.5
+    scales = (sd / step)[noisy]
+    if not (whole.all() and (scales >= SMALLEST_SCALE).all() and (scales <= LARGEST_SCALE).all()):
+        raise damaged("a lattice step should be a power of two that fits its noise")
+    if (step * 2.0**51 < magnitude).any():
+        raise damaged("a lattice step is too small for the rows")
+    return step
+
+
+def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
+    """The mu that is left for ideal noise once the sampler's own cost is paid."""
+    epsilon = privacy.epsilon - sampling.extra_epsilon
+    delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
+    if epsilon <= 0.0 or delta <= SMALLEST:
+        remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
+        raise InvalidInput(
+            f"{privacy} is out of the sampler's reach: it alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
+            f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
+        )
+    return mu_of(epsilon, delta)

@@ -1,0 +1,285 @@
+"""What is being learnt, from examples of which only public bounds are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taciturn.arrays import Array
+from taciturn.errors import InvalidInput, expect, not_negative, one_of, positive, whole
+from taciturn.kernels import codes
+from taciturn.problem.compressed import CompressedRows
+from taciturn.problem.door import as_rows, bad_labels, clip_rows, complaint, longest_row
+from taciturn.problem.predicting import as_point, bounded_blocks
+from taciturn.problem.scalar import ROUNDED_UP, ScalarLoss
+from taciturn.problem.scores import ScoresLoss
+from taciturn.problem.sets import ConvexSet
+from taciturn.problem.sources import Source
+from taciturn.problem.vector import VectorLoss
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
+
+    Every example is bounded at this door and nowhere else: longer rows are scaled to `feature_bound`, larger labels
+    cut to `label_bound`. Bounds are statements of yours about the world; none is ever read off the data.
+
+    Parameters
+    ----------
+    loss : ScalarLoss, ScoresLoss or VectorLoss
+        Convex in the point.
+    domain : ConvexSet
+        Where points live, the intercept's coordinate included.
+    dimension : int
+        Number of features, the intercept not counted.
+    feature_bound : float
+        Longest features (Euclidean norm), before the intercept.
+    label_bound : float, optional
+        Largest label in absolute value; needed where labels are real numbers.
+    intercept : float
+        A constant appended to every example; 0 for none. The bound in every formula is then `sqrt(R² + c²)`.
+    ridge : float
+        Strong convexity added to every loss.
+    neighbours : {"replace", "zero-out"}
+        One example replaced by any other, or its whole data term by 0. Neither is "add or remove".
+    on_bad : {"raise", "zero"}
+        A row with a NaN, an infinity or an illegal label: refuse the call before anything changes, naming the row (keep
+        that refusal on the trusted side: it speaks of the data), or count it as an example without influence that still
+        takes its round.
+
+    Examples
+    --------
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> problem = Problem(Logistic(), L2Ball(2.0), dimension=2, intercept=1.0, ridge=0.01)
+    >>> V, y = problem.bound([[3.0, 4.0]], [1.0])
+    >>> V.round(3)
+    array([[0.6, 0.8, 1. ]])
+    >>> round(problem.norm_bound, 4), round(problem.gradient_diameter, 3)
+    (1.4142, 1.974)
+    """
+
+    loss: ScalarLoss | VectorLoss
+    domain: ConvexSet
+    dimension: int
+    feature_bound: float = 1.0
+    label_bound: float | None = None
+    intercept: float = 0.0
+    ridge: float = 0.0
+    neighbours: Literal["replace", "zero-out"] = "replace"
+    on_bad: Literal["raise", "zero"] = "raise"
+
+    def __post_init__(self) -> None:
+        remedy = "State the largest norm an example may have; longer ones are scaled down."
+        object.__setattr__(self, "feature_bound", positive("feature_bound", self.feature_bound, remedy))
+        kinds = isinstance(self.loss, ScalarLoss | VectorLoss) and not isinstance(self.loss, type)
+        expect("loss", self.loss, kinds, "Logistic()")
+        kinds = isinstance(self.domain, ConvexSet) and not isinstance(self.domain, type)
+        expect("domain", self.domain, kinds, "L2Ball(1.0)")
+        object.__setattr__(self, "dimension", whole("dimension", self.dimension))
+        for name in ("intercept", "ridge"):
+            object.__setattr__(self, name, not_negative(name, getattr(self, name)))
+        one_of("neighbours", self.neighbours, ("replace", "zero-out"))
+        one_of("on_bad", self.on_bad, ("raise", "zero"))
+        if self.loss.labels != "real":
+            object.__setattr__(self, "label_bound", 1.0)
+        elif self.label_bound is None:
+            raise InvalidInput(
+                f"{type(self.loss).__name__} has real labels: state label_bound, the largest |y|; larger ones are cut."
+            )
+        object.__setattr__(self, "label_bound", positive("label_bound", self._label_bound))
+        self.domain.check_dimension(self.size)
+        self._check_range()
+
+    def _check_range(self) -> None:
+        """Products of bounds must stay within floating point, whatever the examples are."""
+        scales = {name: getattr(self, name) for name in ("feature_bound", "label_bound", "intercept", "ridge")}
+        for name, value in (scales | {"the domain's radius": self.radius}).items():
+            if value and math.isfinite(value) and not 1e-60 <= value <= 1e60:
+                raise InvalidInput(f"{name} must lie between 1e-60 and 1e60, got {value:g}. Choose other units.")
+
+    @property
+    def width(self) -> int:
+        """Entries of a bounded example: the features and, if there is one, the intercept."""
+        return self.dimension + (self.intercept > 0.0)
+
+    @property
+    def outputs(self) -> int:
+        """Scores of an example: one, or one for each class."""
+        return self.loss.classes if isinstance(self.loss, ScoresLoss) else 1
+
+    @property
+    def size(self) -> int:
+        """Entries of a point: as many as a bounded example has, for each output."""
+        return self.outputs * self.width
+
+    @property
+    def norm_bound(self) -> float:
+        """Longest bounded example, intercept included: `sqrt(R² + c²)`."""
+        return math.hypot(self.feature_bound, self.intercept) * (1.0 + 2.0**-50)
+
+    @property
+    def radius(self) -> float:
+        """Longest point of the domain; may be infinite."""
+        return float(self.domain.radius_in(self.size))
+
+    @property
+    def diameter(self) -> float:
+        """Largest distance between two points of the domain; may be infinite."""
+        return float(self.domain.diameter(self.size))
+
+    @property
+    def first_point(self) -> Array:
+        """The data-free first point: the projection of 0."""
+        return self.domain.project(np.zeros(self.size))
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """Longest gradient of the data term over the domain, rounded up; may be infinite."""
+        if not isinstance(self.loss, ScalarLoss):
+            return float(self.loss.lipschitz(self.norm_bound, self.radius, self._label_bound))
+        reach = self.norm_bound * self.radius
+        return self.norm_bound * float(self.loss.slope_bound(reach, self._label_bound)) * ROUNDED_UP
+
+    @property
+    def lipschitz_with_ridge(self) -> float:
+        """Longest gradient of `f` over the domain; infinite where the domain is."""
+        return self.lipschitz + (self.ridge * self.radius if self.ridge > 0.0 else 0.0)
+
+    @cached_property
+    def smoothness(self) -> float:
+        """Lipschitz constant of the gradient of `f`, ridge included; may be infinite."""
+        if isinstance(self.loss, ScalarLoss):
+            return (float(self.loss.curvature) * self.norm_bound**2 + self.ridge) * ROUNDED_UP
+        return (float(self.loss.smoothness(self.norm_bound)) + self.ridge) * ROUNDED_UP
+
+    @cached_property
+    def gradient_diameter(self) -> float:
+        """How far apart the data gradients of two neighbouring examples can lie at one point of the domain, rounded up.
+
+        The ridge is the same in both and cancels. Under zero-out one of the two gradients is 0.
+        """
+        if self.neighbours == "zero-out":
+            return self.lipschitz
+        return float(self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound))
+
+    def bound(self, X: Any, y: Any = None) -> tuple[Array, Array]:
+        """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
+        X, y = self.read(X, y)
+        return self.legal(X[:], y)
+
+    def read(self, X: Any, y: Any = None) -> tuple[Source, Array]:
+        """Examples as numbers, not bounded yet, to be cut into blocks; a refusal if shapes are wrong, or no labels."""
+        if y is None and self.loss.labels != "none":
+            raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
+        return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+
+    def legal(
+        self, X: Array, y: Array, first: int = 0, compiled: bool = False, out: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Numbers made legal; `first` is the number of the first row in complaints, `out` a place for compiled rows."""
+        self._check_shape(X.shape, len(y))
+        V, labels, bad = self._legal_compiled(X, y, out) if compiled else self._legal(X.copy(), y.copy())
+        if bad.any() and self.on_bad == "raise":
+            raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
+        return V, labels
+
+    def legal_compressed(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
+        """The same, by compiled code alone, for rows that stay compressed; their columns are all different after it."""
+        from taciturn.kernels import door
+
+        self._check_shape(X.shape, len(y))
+        arrays = door.bounded_compressed(*X.numbers(), self.width, y, *self._compiled_door)
+        starts, columns, entries, labels, bad = arrays
+        if bad.any() and self.on_bad == "raise":
+            row = int(np.argmax(bad))
+            one = slice(row, row + 1)
+            raise InvalidInput(complaint(0, X[one].dense(), y[one], self.loss, self.outputs, first + row))
+        return CompressedRows(starts, columns, entries, self.width), labels
+
+    def _check_shape(self, shape: tuple[int, ...], rows: int) -> None:
+        if shape != (rows, self.dimension):
+            raise InvalidInput(
+                f"{rows} rows of {self.dimension} features were due, and {shape} came. Check the source."
+            )
+
+    def _legal(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """The definition: bounded rows, labels, and which rows are bad and have become examples without influence."""
+        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        bad = bad_labels(y, self.loss.labels, self.outputs) | ~np.isfinite(X).all(axis=1)
+        V = np.empty((len(y), self.width))
+        V[:, : self.dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
+        V[:, self.dimension :] = self.intercept
+        V[bad] = 0.0
+        y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
+        return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
+
+    def _legal_compiled(self, X: Array, y: Array, out: Array | None) -> tuple[Array, Array, NDArray[np.bool_]]:
+        from taciturn.kernels import door
+
+        V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
+        X = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
+        labels, bad = door.bounded(X, y, *self._compiled_door, V)
+        return V, labels, bad
+
+    @property
+    def _compiled_door(self) -> tuple[float, float, int, float]:
+        """The longest features, the intercept, the kind of labels, and their bound or how many classes there are."""
+        kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[self.loss.labels]
+        most = float(self.outputs) if kind == codes.CLASS else self._label_bound
+        return longest_row(self.feature_bound, self.dimension), self.intercept, kind, most
+
+    def predict(self, point: Array, X: Any) -> Array:
+        """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
+
+        With a loss of several scores, a row of them for each example; the largest is the class. Sparse rows stay so.
+
+        >>> from taciturn import L2Ball, Logistic, Problem
+        >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
+        array([0.4])
+        """
+        rows, point = as_rows(X, None, self.dimension)[0], as_point(point, self.size)
+        product = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # another's wants arrays
+        blocks = bounded_blocks(self, rows, sparse=product and type(self) is Problem)
+        return np.concatenate([self._scores(point, V) for V in blocks])
+
+    def _scores(self, point: Array, V: Any) -> Array:
+        return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
+
+    def values(self, x: Array, V: Array, y: Array) -> Array:
+        """`f(x)` on each bounded example: the data term and the ridge."""
+        ridge = 0.5 * self.ridge * float(x @ x)
+        if isinstance(self.loss, ScalarLoss):
+            return np.asarray(self.loss.value(V @ x, y) + ridge, dtype=np.float64)
+        if isinstance(self.loss, ScoresLoss):
+            return self.loss.losses(self.loss.scores(x, V), y) + ridge
+        return np.array([self.loss.value(x, v, float(b)) for v, b in zip(V, y, strict=True)]) + ridge
+
+    def gradient(self, x: Array, v: Array, y: float) -> Array:
+        """Gradient of `f` at `x` on one bounded example: the data term and the ridge."""
+        return self.data_gradient(x, v, y) + self.ridge * x
+
+    def data_gradient(self, x: Array, v: Array, y: float) -> Array:
+        """Gradient of the data term alone."""
+        if isinstance(self.loss, ScalarLoss):
+            return float(self.loss.slope(float(v @ x), y)) * v
+        return self.loss.gradient(x, v, y)
+
+    def mean_gradient(self, x: Array, V: Array, y: Array) -> Array:
+        """Gradient of the data term, its mean over bounded examples."""
+        if isinstance(self.loss, ScalarLoss):
+            return np.asarray(V.T @ self.loss.slope(V @ x, y) / len(y))
+        if isinstance(self.loss, ScoresLoss):
+            return np.asarray(self.loss.slopes(self.loss.scores(x, V), y).T @ V / len(y)).ravel()
+        gradients = [self.loss.gradient(x, v, float(b)) for v, b in zip(V, y, strict=True)]
+        return np.asarray(np.mean(gradients, axis=0))
+
+    @property
+    def _label_bound(self) -> float:
+        assert self.label_bound is not None
+        return self.label_bound

@@ -1,0 +1,46 @@
+"""Regret, accuracy and the theorems' bounds. NOT PRIVATE: everything measured here looks at exact examples.
+
+Keep these numbers on the trusted side: no guarantee of this package covers them. The bounds themselves look at no
+example; they are functions of public settings.
+"""
+
+from taciturn.regret.bounds import (
+    fading_regret_bound,
+    giga_regret_bound,
+    igd_regret_bound,
+    leader_regret_bound,
+    noise_regret_bound,
+    pgiga_regret_bound,
+    pocp_regret_bound,
+)
+from taciturn.regret.candidates import ewoo_regret_bound
+from taciturn.regret.ftrl import ftrl_regret_bound
+from taciturn.regret.measure import Record, replay, replay_exact
+from taciturn.regret.offline import pol_utility_bound, risk_bound
+from taciturn.regret.optimum import Optimum, best_in_hindsight
+from taciturn.regret.prefixes import prefix_leaders, prefix_minima
+from taciturn.regret.quadratic import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
+
+__all__ = [
+    "Optimum",
+    "Record",
+    "best_in_hindsight",
+    "ewoo_regret_bound",
+    "fading_regret_bound",
+    "ftrl_regret_bound",
+    "giga_regret_bound",
+    "igd_regret_bound",
+    "leader_regret_bound",
+    "noise_regret_bound",
+    "pgiga_regret_bound",
+    "pocp_regret_bound",
+    "pol_utility_bound",
+    "pqftl_regret_bound",
+    "prefix_leaders",
+    "prefix_minima",
+    "qftl_regret_bound",
+    "quadratic_regret_bound",
+    "replay",
+    "replay_exact",
+    "risk_bound",
+]

@@ -1,0 +1,125 @@
+"""The bound for private FTRL, whatever the stream, the schedule and the strategy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from taciturn.arrays import Array
+from taciturn.core import Private
+from taciturn.errors import Unprovable
+from taciturn.learners.ftrl import FTRL
+from taciturn.mechanisms.sums import RunningSum
+from taciturn.problem.scalar import Values
+from taciturn.regret.tails import length_moments, probability
+
+
+def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
+    """Expected regret of `pftrl`, from the noise really added; streams may depend on what was released.
+
+    `Σ_k (n_k²·G²/(2·(a_k + alpha·n_k)) + c_k·phi(r_k)) + (mu/2)·(B² - ‖x_1‖²)`: that the leader comes late, that noise
+    moves it, that the regulariser holds it back. Point k is released at round t_k and played for n_k rounds, point 0 is
+    x_1, and
+
+    - `phi(r) = G·r - (alpha/2)·r²` up to its maximum, then constant: what a distance r costs in a round. G is the
+      Lipschitz constant, ridge included.
+    - `r_k = (m·s_k + B·|lam_k - mu_k|)/(alpha·t_k + max(lam_k, mu_k))`, at most the diameter; r_0 = 0. s_k is the
+      deviation of the noise, m the mean length of a standard normal vector, lam_k FTRL's regulariser.
+    - mu_k is the non-decreasing sequence nearest to lam_k: lam_k itself where noise never shrinks, as with BLT and
+      SquareRoot. mu is the last, and mu_0 = mu_1.
+    - `a_k = alpha·t_k + mu_k` and `c_k = n_k·a_k/(a_k + alpha·n_k)`.
+
+    Parameters
+    ----------
+    private : Private
+        FTRL on a running sum, with a horizon. Any schedule, but rare releases cost regret: with a geometric one the
+        bound is linear in T, and so is the regret on some streams.
+    failure : float, optional
+        How often a run may exceed the bound; m is then longer by `sqrt(2·ln(1/failure))`.
+
+    Notes
+    -----
+    *Proof.* Let g_t be the gradient of the data term at the point x_t of round t, `h_t(x) = g_t·x + (alpha/2)‖x‖²`, H_k
+    the sum of h_t over the rounds of point k, and u any point of the set. The data term is convex, so the regret
+    against u is at most the sum of all `h_t(x_t) - h_t(u)`.
+
+    *The leader.* Let y_k minimise `F_k = H_0 + … + H_{k-1} + (mu_k/2)‖x‖²`, with `mu_K = mu_{K-1} = mu`; so y_0 = x_1,
+    the shortest point. With `z = y_{k+1}`, as F_k is a_k-strongly convex and mu never falls,
+    `F_{k+1}(z) - F_k(y_k) ≥ H_k(z) + (a_k/2)‖z - y_k‖² + ½(mu_{k+1} - mu_k)‖x_1‖²`. The left sides add up to
+    `F_K(y_K) - F_0(y_0) ≤ Σ h_t(u) + (mu/2)‖u‖² - (mu_0/2)‖x_1‖²`. So the regret is at most
+    `(mu/2)(‖u‖² - ‖x_1‖²)` and the sum of all `H_k(x) - H_k(z) - (a_k/2)‖z - y_k‖²`, x being point k.
+
+    *One of these.* With `e = x - y_k`, `w = z - y_k` and v the gradient of H_k at x it is
+    `v·(e - w) - (alpha·n_k/2)‖e - w‖² - (a_k/2)‖w‖²`, at most
+    `‖v‖²/(2·(a_k + alpha·n_k)) + (c_k/n_k)·(v·e - (alpha·n_k/2)‖e‖²)`, its maximum over w; and `‖v‖ ≤ n_k·G`. It is
+    also at most `n_k·phi(diameter)`, and so is the regret in those rounds: the bound takes what is less.
+
+    *Noise.* x and y_k minimise functions that are `(alpha·t_k + lam_k)`- and `(alpha·t_k + mu_k)`-strongly convex and
+    differ by `b·x + ½(lam_k - mu_k)‖x‖²`, b the noise of the sum; so ‖e‖ is at most r_k with ‖b‖ in place of `m·s_k`.
+    Whatever the stream and the strategy, b is normal, of deviation s_k in each entry. For weights `w_k ≥ 0` the sum of
+    all `w_k·‖b_k‖` has mean `m·Σ w_k·s_k` and, a Lipschitz function of standard normals with constant `Σ w_k·s_k`,
+    exceeds it by `sqrt(2·ln(1/failure))` times that constant no more often than `failure` (`taciturn.regret.tails`).
+    The bound is concave in the lengths ‖b_k‖ and never falls with them, so it lies below its tangent, such a sum. ∎
+
+    Left out is rounding: of gradients, to 2⁻²⁶ of the longest, and of what is encoded, to 2⁻²⁵ deviations of its noise.
+
+    *Order.* For a release after every example and noise that never shrinks, s at the end, the bound is at most
+    `(G² + 2·G·s·sqrt(d))/(2·alpha)·(1 + ln T) + B·s·sqrt(d)` with a ridge, of order ln² T, as s is of order ln T; and
+    `1.5·L·B·sqrt(T) + B·s·sqrt(d)·(2·sqrt(T) + 1)` without. By the same proof a constant regulariser,
+    `sqrt(T·(L² + 2·L·s·sqrt(d)))/B`, would bring the latter down to `B·sqrt(T·(L² + 2·L·s·sqrt(d)))`.
+
+    Examples
+    --------
+    >>> from taciturn import L2Ball, Privacy, Problem, Squared, pftrl
+    >>> problem = Problem(Squared(), L2Ball(0.5), dimension=10, label_bound=1.0, ridge=1.0)
+    >>> [round(ftrl_regret_bound(pftrl(problem, Privacy(1.0, 1e-6), horizon))) for horizon in (10_000, 100_000)]
+    [733, 1381]
+    """
+    learner, mechanism, ends = _parts(private)
+    problem, starts = learner.problem, np.concatenate([[0.0], ends[:-1]])
+    alpha, B, G, played = problem.ridge, problem.radius, problem.lipschitz_with_ridge, ends - starts
+    furthest = problem.diameter
+    steepest = min(furthest, G / alpha) if alpha > 0.0 else furthest
+
+    def cost(r: Values) -> Values:
+        r = np.minimum(r, steepest)
+        return G * r - alpha / 2.0 * r * r
+
+    anyway = float(ends[-1] * cost(furthest))
+    if len(ends) == 1:
+        return anyway
+    sd, t = _deviations(private, mechanism, len(ends))[:-1], starts[1:]
+    lam = np.asarray(learner.regulariser(t, sd))
+    mu = isotonic_regression(lam).x
+    apart = (_length(problem.size, failure) * sd + B * np.abs(lam - mu)) / (alpha * t + np.maximum(lam, mu))
+    moved, mu = np.append(0.0, apart), np.append(mu[0], mu)
+    inertia = alpha * starts + mu
+    late = (played * G) ** 2 / (2.0 * (inertia + alpha * played))
+    noise = played * inertia / (inertia + alpha * played) * cost(moved)
+    held_back = mu[-1] / 2.0 * (B**2 - float(problem.first_point @ problem.first_point))
+    return min(float(np.minimum(late + noise, played * cost(furthest)).sum() + held_back), anyway)
+
+
+def _parts(private: Private) -> tuple[FTRL, RunningSum, Array]:
+    """Learner, mechanism and published rounds, or a refusal."""
+    learner, mechanism = private.learner, private.mechanism
+    if not (isinstance(learner, FTRL) and isinstance(mechanism, RunningSum)) or private.timetable.horizon is None:
+        raise Unprovable(
+            "the bound is for FTRL on a running sum of known length. Use pftrl(problem, privacy, horizon), and state "
+            "the horizon."
+        )
+    return learner, mechanism, private.timetable.rounds.astype(np.float64)
+
+
+def _deviations(private: Private, mechanism: RunningSum, count: int) -> Array:
+    """`private.calibrated.noise_sd(k)` for k = 1, …, count, all at once."""
+    shape = mechanism.errors(count)
+    return np.asarray(shape * (private.calibrated.noise_sd(count) / shape[-1]))
+
+
+def _length(size: int, failure: float | None) -> float:
+    """How long standard normal vectors are on average or, in any fixed mix, but for a share `failure` of draws."""
+    beyond = 0.0 if failure is None else math.sqrt(2.0 * math.log(1.0 / probability(failure)))
+    return length_moments(size)[0] + beyond
