@@ -33,7 +33,7 @@ from rich.table import Table
 import turns as harness
 from taciturn import Privacy
 from taciturn.accounting.cost import gaussian, total
-from taciturn.accounting.exact import noise_multiplier
+from taciturn.accounting.gdp import noise_multiplier
 from turns import Contender, Ratio, Turns
 
 DELTA, EPSILONS, RELEASES = 1e-6, (0.1, 1.0, 10.0), (1, 1000)

@@ -34,13 +34,13 @@ import turns
 import vowpal
 from taciturn.contract.contract import Contract, read_contract
 from taciturn.contract.model_file import read_model
-from taciturn.contract.rows import open_rows
+from taciturn.datasets.covertype import AREAS, RANGES, SOILS, URL, cells, features
 from taciturn.datasets.files import find
-from taciturn.datasets.forest import AREAS, RANGES, SOILS, URL, cells, features
 from taciturn.estimators.stream import Stream
-from taciturn.learning import run as runs
-from taciturn.learning.folder import Folder
-from taciturn.learning.loop import learn_from
+from taciturn.readers.rows import open_rows
+from taciturn.runs import run as runs
+from taciturn.runs.folder import Folder
+from taciturn.runs.ingest import learn_from
 
 COLUMNS = (*(name.replace(" ", "_") for name in RANGES), "area", "soil")
 KINDS = ("csv", "parquet")

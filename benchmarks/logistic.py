@@ -2,7 +2,7 @@
 
 Processor time an example, everyone in turns on one core, and beside it the accuracy of the final model on rows that
 nobody saw; 0.888 is the best there is. A stream comes in chunks of 4,096 rows, and no releases are kept beyond a chunk,
-as no peer keeps its models. taciturn's noise is secret, on a lattice, from AES (`taciturn.mechanisms.sampling`).
+as no peer keeps its models. taciturn's noise is secret, on a lattice, from AES (`taciturn.noise.sampling`).
 
 - *PIGD* and *PGIGA* hide each model by itself, so that the last one is mostly noise when there are 200,000; their late
   average costs no privacy, and is a contender of its own. *FTRL* is by BLT.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from apart import Apart
-from taciturn.mechanisms.sampling import lattice_normal
+from taciturn.noise.sampling import lattice_normal
 from turns import Contender, Ratio, options, run, settle
 
 AT_ONCE, SCALE = 2**17, 2.0**30

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from streams import BUDGET, CHUNK, Task, learns, noise_alone, portions
 from taciturn import L2Ball, Logistic, Private, Problem, Squared, every, geometric, pftrl, pgiga, pigd, pqftl
-from taciturn.mechanisms.sampling import secret_bits
+from taciturn.noise.sampling import secret_bits
 from turns import Contender, Turns, options, save, settle, surroundings, take_turns
 
 STAGES = ("bits", "sampling", "examples", "learning")

@@ -43,11 +43,11 @@ from rich.table import Table
 import turns as harness
 from apart import Apart
 from taciturn import Logistic, ObjectivePerturbation, Privacy, Problem, WholeSpace
+from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.datasets import Stream, adult, covertype
-from taciturn.datasets.splitting import split
+from taciturn.datasets.split import split
 from taciturn.estimators.stream import PrivacyWarning
-from taciturn.experiments.offline_table import METHODS
-from taciturn.perturbation import ridge_for
+from taciturn.reproduce.offline_table import METHODS
 
 EPSILONS, DELTA = (0.1, 1.0, 10.0), 1e-6
 DATA: Mapping[str, Callable[[], Stream]] = {"adult": adult, "covertype": covertype}

@@ -26,7 +26,7 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
         return markdown
     import typer.main
 
-    from taciturn import cli
+    from taciturn.cli import app as cli
 
     return markdown.replace(commands.MARK, commands.reference(typer.main.get_command(cli.app)))
 

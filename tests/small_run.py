@@ -12,13 +12,13 @@ import numpy as np
 from taciturn.accounting import ledger as books
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import read_model, write_model
-from taciturn.contract.rows import Batch, open_rows
-from taciturn.learning.durable import locked
-from taciturn.learning.folder import Folder
-from taciturn.learning.loop import Ending, learn_from
-from taciturn.learning.run import Run, begin, resume
+from taciturn.core.state import read_state
 from taciturn.plan import Plan
-from taciturn.state import read_state
+from taciturn.readers.rows import Batch, open_rows
+from taciturn.runs.files import locked
+from taciturn.runs.folder import Folder
+from taciturn.runs.ingest import Ending, learn_from
+from taciturn.runs.run import Run, begin, resume
 
 DECLARED = """\
 [privacy]

@@ -8,7 +8,7 @@ pytest.importorskip("dp_accounting", reason="the extra peers is not installed")
 
 from benching import loaded, quick
 from taciturn import Privacy
-from taciturn.accounting.exact import epsilon_of, noise_multiplier
+from taciturn.accounting.gdp import epsilon_of, noise_multiplier
 
 
 @pytest.fixture(scope="module")

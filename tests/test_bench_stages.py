@@ -41,7 +41,7 @@ def test_a_stream_that_is_given_noise_draws_none(stages, stream, monkeypatch):
     """Where there are no bits it learns all the same; noise alone fails."""
     private, rows = stream
     given, alone = stages.given_noise(private, rows), stages.noise_alone(private, len(rows))
-    monkeypatch.setattr("taciturn.mechanisms.releases.secret_bits", lambda: 1 / 0)
+    monkeypatch.setattr("taciturn.mechanisms.release_noise.secret_bits", lambda: 1 / 0)
     given()
     with pytest.raises(ZeroDivisionError):
         alone()

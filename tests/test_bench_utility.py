@@ -9,7 +9,7 @@ pytest.importorskip("sklearn", reason="the extra sklearn is not installed")
 
 from benching import loaded, quick
 from taciturn.datasets import ad_impressions
-from taciturn.datasets.splitting import split
+from taciturn.datasets.split import split
 
 
 @pytest.fixture(scope="module")

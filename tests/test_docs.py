@@ -167,7 +167,7 @@ def test_a_lazy_name_is_not_readable():
 
 def test_every_experiment_is_on_the_page_of_the_evidence():
     """With what it shows; and the map of the paper says where it is."""
-    from taciturn.experiments import REGISTRY
+    from taciturn.reproduce import REGISTRY
 
     page, paper_map = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("evidence.md", "paper_map.md"))
     assert [name for name in REGISTRY if f"\n| `{name}` |" not in page] == []

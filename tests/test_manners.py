@@ -9,7 +9,7 @@ import sys
 import pytest
 from typer.main import get_command
 
-from taciturn.cli import PANELS, app
+from taciturn.cli.app import PANELS, app
 
 
 def leaves(command, name="taciturn"):
@@ -23,7 +23,7 @@ def leaves(command, name="taciturn"):
 COMMANDS = leaves(get_command(app))
 
 
-def taciturn(*arguments, code="from taciturn.cli import main; main()", **environment):
+def taciturn(*arguments, code="from taciturn.cli.app import main; main()", **environment):
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -101,7 +101,8 @@ def test_debug_shows_where():
 
 
 INTERRUPTED = """
-from taciturn import audit, cli
+from taciturn import audit
+from taciturn.cli import app as cli
 def interrupt(*_, **__):
     raise KeyboardInterrupt
 audit.audit = interrupt

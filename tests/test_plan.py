@@ -35,7 +35,7 @@ from taciturn import (
     geometric,
     grid,
 )
-from taciturn.cli import app
+from taciturn.cli.app import app
 from taciturn.plan import recommend
 from taciturn.regret import best_in_hindsight, replay
 

@@ -1,4 +1,4 @@
-"""Randomness enters by one door, `mechanisms/sampling.py`; `datasets/` and `checks/streams.py` protect nobody."""
+"""Randomness enters by one door, `noise/sampling.py`; `datasets/` and `checks/streams.py` protect nobody."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ DRAWS = {"rvs", "default_rng", "RandomState", "SystemRandom", "check_random_stat
 
 ANYTHING = GENERATORS | DRAWS
 ALLOWED = {
-    "taciturn.mechanisms.sampling": ANYTHING,
+    "taciturn.noise.sampling": ANYTHING,
     "taciturn.datasets": ANYTHING,
     "taciturn.checks.streams": {"numpy.random", "default_rng"},  # what things are tried on
-    "taciturn.state": {"secrets", "uuid"},  # a stream's id is random, and public
+    "taciturn.core.state": {"secrets", "uuid"},  # a stream's id is random, and public
 }
 
 
@@ -92,7 +92,7 @@ def draws(module: str, source: str) -> list[str]:
     allowed = set().union(*(a for m, a in ALLOWED.items() if f"{module}.".startswith(f"{m}.")))
     found = sorted({(n, g) for n, name in names(ast.parse(source)) if (g := generator(name))})
     return [
-        f"{module}:{line} uses {used}: draw it in taciturn.mechanisms.sampling"
+        f"{module}:{line} uses {used}: draw it in taciturn.noise.sampling"
         for line, used in found
         if used not in allowed
     ]
@@ -140,7 +140,7 @@ def test_no_generator_but_the_sampler(module):
         ("r = __import__('secrets')", "secrets"),
     ],
 )
-@pytest.mark.parametrize("module", ["taciturn.core", "taciturn.mechanisms.gaussian"])
+@pytest.mark.parametrize("module", ["taciturn.core.private", "taciturn.mechanisms.gaussian"])
 def test_a_planted_generator_is_named(module, source, used):
     offences = draws(module, source)
     assert offences
@@ -150,13 +150,13 @@ def test_a_planted_generator_is_named(module, source, used):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("taciturn.mechanisms.sampling", "import secrets\nx = np.random.default_rng(1)"),
+        ("taciturn.noise.sampling", "import secrets\nx = np.random.default_rng(1)"),
         ("taciturn.datasets.ads", "rng = np.random.default_rng(7)"),
         ("taciturn.datasets.__init__", "import random"),
-        ("taciturn.state", "import secrets\nfrom uuid import uuid4"),
-        ("taciturn.core", "from scipy.stats import norm\np = norm.cdf(0)\nr = self.random"),
-        ("taciturn.core", "from taciturn.mechanisms.sampling import lattice_normal"),
-        ("taciturn.core", "x = getattr(self, 'random')\ny = getattr(self, name)\nz = import_module(name)"),
+        ("taciturn.core.state", "import secrets\nfrom uuid import uuid4"),
+        ("taciturn.core.private", "from scipy.stats import norm\np = norm.cdf(0)\nr = self.random"),
+        ("taciturn.core.private", "from taciturn.noise.sampling import lattice_normal"),
+        ("taciturn.core.private", "x = getattr(self, 'random')\ny = getattr(self, name)\nz = import_module(name)"),
     ],
 )
 def test_what_is_allowed(module, source):
@@ -164,4 +164,4 @@ def test_what_is_allowed(module, source):
 
 
 def test_the_state_draws_an_id_and_no_noise():
-    assert draws("taciturn.state", "x = np.random.normal()")
+    assert draws("taciturn.core.state", "x = np.random.normal()")

@@ -44,10 +44,10 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting import ledger as books
-from taciturn.contracts import Certificate
+from taciturn.core.protocols import Certificate
+from taciturn.core.state import read_state
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms import blt, epochs
-from taciturn.state import read_state
 
 NO_SIMD = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"  # what newer builds of NumPy call them; others are ignored
 OLD_NAMES = "AVX512F AVX512CD AVX512_SKX AVX2 FMA3"
@@ -186,7 +186,7 @@ def test_fits_differ_between_processors(tmp_path):
         pytest.skip("this build takes no notice of the kernels it is told to use")
 
 
-LEARN = "import sys; from taciturn.cli import main; sys.exit(main())"
+LEARN = "import sys; from taciturn.cli.app import main; sys.exit(main())"
 
 
 def test_a_run_goes_on_on_another_processor(tmp_path):
@@ -381,7 +381,7 @@ def test_mechanisms_without_the_verb_go_on_where_they_calibrate_the_same(mechani
 
 
 def test_a_state_of_an_older_version_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("taciturn.state.VERSION", 1)
+    monkeypatch.setattr("taciturn.core.state.VERSION", 1)
     cases()["igd"].start().dump(tmp_path / "old.npz")
     monkeypatch.undo()
     with pytest.raises(StateConflict, match="another version"):

@@ -80,19 +80,22 @@ from taciturn import (
     private_sum,
     regret,
 )
-from taciturn.accounting import concentrated, cost, errata, exact, paper, perturbed
+from taciturn.accounting import cost, errata, paper
+from taciturn.accounting import gdp as exact
+from taciturn.accounting import objective as perturbed
+from taciturn.accounting import zcdp as concentrated
+from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.audit import Pair, audit, race_along, race_apart, tell_apart, tight_private
 from taciturn.averages import average, late_average, late_averages, running_average
 from taciturn.contract.columns import Categories, Hashed, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
-from taciturn.estimators.request import Request
-from taciturn.perturbation import ridge_for
+from taciturn.core.state import fingerprint
+from taciturn.estimators.settings import Request
 from taciturn.plan import recommend
-from taciturn.problem.scalar import Smoothed
-from taciturn.problem.unlabelled import Advice
+from taciturn.problem.scalar_loss import Smoothed
+from taciturn.problem.unlabelled_loss import Advice
 from taciturn.regret import tails
-from taciturn.state import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore::taciturn.estimators.stream.PrivacyWarning")
 
@@ -292,11 +295,11 @@ CASES: dict[str, list[Case]] = {
     "taciturn.private_sum": [
         Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7})
     ],
-    "taciturn.accounting.concentrated.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
-    "taciturn.accounting.concentrated.epsilon_of_rho": [
+    "taciturn.accounting.zcdp.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
+    "taciturn.accounting.zcdp.epsilon_of_rho": [
         Case(concentrated.epsilon_of_rho, {"delta": 1e-3, "rho": 1.3}),
     ],
-    "taciturn.accounting.concentrated.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.accounting.zcdp.rho_of": [Case(concentrated.rho_of, {"epsilon": 1.3, "delta": 1e-3})],
     "taciturn.accounting.cost.gaussian": [Case(_gaussian, {"mu_squared": 0.01, "count": 100})],
     "taciturn.accounting.errata.quadratic_pair": [
         Case(errata.quadratic_pair, {"weight_v": 1.3, "weight_u": 1.1, "R": 1.7, "R_y": 1.9})
@@ -307,10 +310,10 @@ CASES: dict[str, list[Case]] = {
             {"horizons": (100, 120), "epsilons": (1.3, 2.1), "deltas": (1e-3, 1e-2), "alphas": (1.1, 0.3)},
         )
     ],
-    "taciturn.accounting.exact.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
-    "taciturn.accounting.exact.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
-    "taciturn.accounting.exact.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
-    "taciturn.accounting.exact.noise_multiplier": [
+    "taciturn.accounting.gdp.delta_of": [Case(exact.delta_of, {"epsilon": 1.3, "mu": 1.7})],
+    "taciturn.accounting.gdp.epsilon_of": [Case(exact.epsilon_of, {"delta": 1e-3, "mu": 1.7})],
+    "taciturn.accounting.gdp.mu_of": [Case(exact.mu_of, {"epsilon": 1.3, "delta": 1e-3})],
+    "taciturn.accounting.gdp.noise_multiplier": [
         Case(lambda releases: exact.noise_multiplier(BUDGET, releases), {"releases": 100})
     ],
     "taciturn.accounting.paper.delivered": [
@@ -334,10 +337,10 @@ CASES: dict[str, list[Case]] = {
     "taciturn.accounting.paper.tree_noise": [
         Case(lambda **n: paper.tree_noise(privacy=BUDGET, **n), {"bound": 1.3, "horizon": 100})
     ],
-    "taciturn.accounting.perturbed.delta_perturbed": [
+    "taciturn.accounting.objective.delta_perturbed": [
         Case(perturbed.delta_perturbed, {"epsilon": 2.3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
     ],
-    "taciturn.accounting.perturbed.shift_of": [
+    "taciturn.accounting.objective.shift_of": [
         Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
     ],
     "taciturn.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
@@ -368,7 +371,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],
     "taciturn.contract.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
-    "taciturn.estimators.request.Request": [
+    "taciturn.estimators.settings.Request": [
         Case(_request, MODEL_REQUEST := {k: v for k, v in MODEL.items() if k != "horizon"} | {"classes": 3}),
         Case(
             lambda **n: _request("quantile", **n),
@@ -406,15 +409,15 @@ CASES: dict[str, list[Case]] = {
     "taciturn.estimators.sklearn.PrivateLogisticRegression": [
         Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL)
     ],
-    "taciturn.perturbation.ridge_for": [
+    "taciturn.algorithms.objective_perturbation.ridge_for": [
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3}),
     ],
     "taciturn.plan.recommend": [
         Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
     ],
-    "taciturn.problem.scalar.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
-    "taciturn.problem.unlabelled.Advice": [Case(Advice, {"loss_bound": 1.3})],
+    "taciturn.problem.scalar_loss.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
+    "taciturn.problem.unlabelled_loss.Advice": [Case(Advice, {"loss_bound": 1.3})],
     "taciturn.regret.best_in_hindsight": [
         Case(
             lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
@@ -492,9 +495,9 @@ RESULTS = {
 """What the package returns, and nobody states."""
 
 UNCERTIFIED = {
-    "taciturn.accounting.exact.doubled",
-    "taciturn.accounting.exact.largest_true",
-    "taciturn.accounting.exact.last_true",
+    "taciturn.accounting.gdp.doubled",
+    "taciturn.accounting.gdp.largest_true",
+    "taciturn.accounting.gdp.last_true",
     "taciturn.checks.check_learner",
     "taciturn.checks.check_loss",
     "taciturn.checks.check_set",
@@ -508,14 +511,14 @@ UNCERTIFIED = {
 
 MODULES = (
     "taciturn",
-    "taciturn.accounting.concentrated",
+    "taciturn.accounting.zcdp",
     "taciturn.accounting.cost",
     "taciturn.accounting.errata",
-    "taciturn.accounting.exact",
+    "taciturn.accounting.gdp",
     "taciturn.accounting.guarantee",
     "taciturn.accounting.ledger",
     "taciturn.accounting.paper",
-    "taciturn.accounting.perturbed",
+    "taciturn.accounting.objective",
     "taciturn.audit",
     "taciturn.averages",
     "taciturn.checks",
@@ -523,13 +526,13 @@ MODULES = (
     "taciturn.contract.contract",
     "taciturn.contract.target",
     "taciturn.datasets",
-    "taciturn.estimators.request",
+    "taciturn.estimators.settings",
     "taciturn.estimators.river",
     "taciturn.estimators.scaling",
     "taciturn.estimators.sklearn",
-    "taciturn.perturbation",
+    "taciturn.algorithms.objective_perturbation",
     "taciturn.plan",
-    "taciturn.problem.unlabelled",
+    "taciturn.problem.unlabelled_loss",
     "taciturn.regret",
     "taciturn.regret.tails",
 )
@@ -574,7 +577,7 @@ def test_every_number_has_an_entry(name, thing):
 
 def test_cases_are_public():
     """No case is left of a name that has gone."""
-    names = set(dict(public())) | {"taciturn.problem.scalar.Smoothed"}
+    names = set(dict(public())) | {"taciturn.problem.scalar_loss.Smoothed"}
     assert set(CASES) | RESULTS | UNCERTIFIED <= names
 
 
@@ -771,7 +774,7 @@ def test_what_is_no_number_is_rejected(case):
 @pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
 def test_no_bound_at_all_is_not_certified(value):
     """A certificate whose magnitude is no number, or infinite, is hidden by no mechanism."""
-    from taciturn.schedule import Timetable
+    from taciturn.core.schedule import Timetable
 
     with pytest.raises(taciturn.Unprovable, match="not a finite bound"):
         Gaussian().calibrate(_certificate(value), Timetable(every(1), 6), 2, BUDGET, "exact")

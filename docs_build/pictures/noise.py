@@ -23,7 +23,7 @@ from taciturn import (
     pigd,
     private_sum,
 )
-from taciturn.mechanisms.sums import RunningSum
+from taciturn.mechanisms.prefix_sum import RunningSum
 
 BUDGET = Privacy(epsilon=1.0, delta=1e-6)
 SUMS, ITERATES = 64, 100_000

@@ -1,5 +1,5 @@
 """`python -m taciturn`: the command."""
 
-from taciturn.cli import main
+from taciturn.cli.app import main
 
 main()

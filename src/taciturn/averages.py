@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from taciturn.arrays import Array, Integers
+from taciturn._util.arrays import Array, Integers
+from taciturn.core.release import Release, Releases
 from taciturn.errors import InvalidInput, not_negative, number, whole
-from taciturn.release import Release, Releases
 
 
 def average(
@@ -94,7 +94,7 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     >>> late_average(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0)
     array([6.])
     """
-    from taciturn.kernels.averaging import late_mean
+    from taciturn.compiled.averages import late_mean
 
     kept = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
     since, power = whole("since", since, least=0), not_negative("power", power)
@@ -111,7 +111,7 @@ def late_averages(releases: Releases, mean: Array | None = None, since: int = 0,
     >>> late_averages(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0).ravel()
     array([4., 6.])
     """
-    from taciturn.kernels.averaging import late_mean
+    from taciturn.compiled.averages import late_mean
 
     since, power = whole("since", since, least=0), not_negative("power", power)
     means = np.empty_like(releases.points)

@@ -33,19 +33,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from taciturn.accounting.exact import Privacy
-from taciturn.algorithms import pftrl, pgiga, pigd, pqftl
-from taciturn.core import Private
+from taciturn.accounting.gdp import Privacy
+from taciturn.algorithms.recipes import pftrl, pgiga, pigd, pqftl
+from taciturn.core.private import Private
+from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import TaciturnError, Unprovable, expect, one_of, whole
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
-from taciturn.mechanisms.sums import RunningSum
-from taciturn.mechanisms.toeplitz import SquareRoot
+from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.losses import Squared
+from taciturn.problem.multiclass import OneHot
 from taciturn.problem.problem import Problem
-from taciturn.problem.scores import OneHot
-from taciturn.schedule import Schedule, every, geometric
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
 _MOST_SQUARED = 500  # entries of an example whose products, d(d+1)/2 of them, are still added up

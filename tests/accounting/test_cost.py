@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import Cost, InvalidInput, Privacy
-from taciturn.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
 from taciturn.accounting.cost import FREE, gaussian, total
+from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
 from zoo import true_delta
 
 GAUSSIANS = st.lists(st.builds(gaussian, st.floats(0.0, 4.0), st.integers(0, 1000)), max_size=8)

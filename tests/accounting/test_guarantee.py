@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from taciturn import Cost, Guarantee, Privacy
 from taciturn.accounting import guarantee as module
 from taciturn.accounting.cost import gaussian, total
-from taciturn.accounting.exact import epsilon_of
-from taciturn.mechanisms.sampling import REACH, sampling_cost
+from taciturn.accounting.gdp import epsilon_of
+from taciturn.noise.sampling import REACH, sampling_cost
 
 BUDGET = Privacy(1.0, 1e-6)
 KEPT = gaussian(0.05)

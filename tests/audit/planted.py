@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from taciturn import IGD, Learner, Mechanism
-from taciturn.passes import Together
-from taciturn.release import Collected
+from taciturn.core.loop import Together
+from taciturn.core.release import Collected
 
 
 def halved(noise: np.ndarray) -> np.ndarray:

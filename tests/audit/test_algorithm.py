@@ -12,14 +12,15 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from taciturn import InvalidInput, Privacy, audit_cli
-from taciturn.accounting.exact import mu_of
+from taciturn import InvalidInput, Privacy
+from taciturn.accounting.gdp import mu_of
 from taciturn.audit import Audit, audit, tell_apart, tight_pair, tight_private
 from taciturn.audit.algorithm import Game
 from taciturn.audit.problems import Algorithm
 from taciturn.audit.verdict import claimed_mu_of, game_of
-from taciturn.cli import app
-from taciturn.contracts import Calibration
+from taciturn.cli import audit as audit_cli
+from taciturn.cli.app import app
+from taciturn.core.protocols import Calibration
 from taciturn.report.tables import audit_table
 
 pytestmark = pytest.mark.privacy

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from taciturn.accounting.exact import delta_of
+from taciturn.accounting.gdp import delta_of
 from taciturn.audit.interval import mean_interval, share_interval, spread_interval
 from taciturn.audit.race import delta_of_flips
 from taciturn.audit.shape import not_normal

@@ -9,12 +9,12 @@ import pytest
 
 from audit.planted import Spoilt, exact_points
 from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
-from taciturn.accounting.exact import mu_of
+from taciturn.accounting.gdp import mu_of
 from taciturn.audit import race_along, race_apart, spiteful, tight_pair
-from taciturn.mechanisms import releases
+from taciturn.core.loop import Together
+from taciturn.mechanisms import release_noise as releases
 from taciturn.mechanisms.exponential import _Race
-from taciturn.mechanisms.sampling import seeded_bits
-from taciturn.passes import Together
+from taciturn.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -44,13 +44,13 @@ from taciturn.audit.common_noise import CommonNoise
 from taciturn.audit.replay import Replayed
 from taciturn.audit.transcripts import whitening
 from taciturn.audit.verdict import game_of
-from taciturn.learners.total import Total
-from taciturn.mechanisms import releases
-from taciturn.mechanisms.sampling import seeded_bits
+from taciturn.core.loop import Together
+from taciturn.core.release import Collected, Releases
+from taciturn.learners.vector_sum import Total
+from taciturn.mechanisms import release_noise as releases
 from taciturn.mechanisms.strategy import matrices
 from taciturn.mechanisms.tree import TreeCoder
-from taciturn.passes import Together
-from taciturn.release import Collected, Releases
+from taciturn.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
 

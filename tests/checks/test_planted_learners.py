@@ -14,12 +14,12 @@ from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logi
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import look_at
+from taciturn.core.schedule import Timetable
+from taciturn.learners.batch import InOneLoop
 from taciturn.learners.iterate import IterateLearner
-from taciturn.learners.together import InOneLoop
-from taciturn.learners.total import Total
+from taciturn.learners.vector_sum import Total
 from taciturn.problem.sets import WholeSpace
-from taciturn.problem.unlabelled import Nearness
-from taciturn.schedule import Timetable
+from taciturn.problem.unlabelled_loss import Nearness
 from zoo import LEARNERS, Distance
 
 pytestmark = pytest.mark.privacy

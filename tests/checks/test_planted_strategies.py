@@ -13,9 +13,9 @@ from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
 from taciturn.checks.suite import look_at
 from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.strategy import OneRowEach
-from taciturn.mechanisms.sums import RunningSum
-from taciturn.mechanisms.toeplitz import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy

@@ -3,7 +3,7 @@
 import io
 
 from taciturn.contract.contract import contract_of
-from taciturn.contract.rows import open_rows
+from taciturn.readers.rows import open_rows
 
 COLUMNS = {
     "age": {"range": [0, 100]},

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
+from taciturn.contract.categories import check_values
 from taciturn.contract.columns import Categories, Hashed, Ignored, Range
-from taciturn.contract.reading import column_of
+from taciturn.contract.toml import column_of
 from taciturn.contract.values import PlainValues
-from taciturn.contract.vocabulary import check_values
 
 KINDS = [Range("x", -3.0, 7.0), Categories("x", ("a", "b")), Categories("x", (1, 2.5)), Hashed("x", 3)]
 VALUES = st.one_of(st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5"]))

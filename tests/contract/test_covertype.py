@@ -8,8 +8,8 @@ import pytest
 
 from taciturn.contract.contract import contract_of
 from taciturn.contract.model_file import model_of
-from taciturn.contract.rows import open_rows
 from taciturn.estimators.stream import Stream
+from taciturn.readers.rows import open_rows
 
 FILE = Path(os.environ.get("TACITURN_DATA") or "nowhere") / "covtype.npz"
 RANGES = {

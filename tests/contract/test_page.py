@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from taciturn.cli import app
+from taciturn.cli.app import app
 from taciturn.contract.contract import contract_of, read_contract
 from taciturn.errors import TaciturnError
 

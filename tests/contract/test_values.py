@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.contract.arrow import ArrowValues
 from taciturn.contract.values import PlainValues, number_of, text_of
+from taciturn.readers.arrow import ArrowValues
 
 TEXTS = st.one_of(
     st.text(max_size=6),

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from taciturn import datasets
-from taciturn.datasets import bikes, census, departures, forest, housing, songs
+from taciturn.datasets import adult as census
+from taciturn.datasets import bike as bikes
+from taciturn.datasets import california_housing as housing
+from taciturn.datasets import covertype as forest
+from taciturn.datasets import flights as departures
+from taciturn.datasets import year_prediction as songs
 from taciturn.errors import InvalidInput
 
 LOADERS = {

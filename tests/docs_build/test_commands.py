@@ -76,7 +76,7 @@ def test_all_that_a_command_says_of_itself():
 
 def test_every_command_and_option_of_taciturn_is_listed():
     """A command that is added appears by itself; so it is with options."""
-    from taciturn import cli
+    from taciturn.cli import app as cli
 
     text = hooks.on_page_markdown(f"# Title\n\n{MARK}\n")
     found = dict(commands(get_command(cli.app)))

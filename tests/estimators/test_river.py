@@ -244,7 +244,7 @@ def test_nothing_shown_depends_on_what_is_held():
 
 
 def test_a_fault_that_pickles_what_is_held_is_caught(monkeypatch):
-    from taciturn.estimators.feed import Feed
+    from taciturn.estimators.river_stream import Feed
 
     monkeypatch.setattr(Feed, "__getstate__", lambda feed: {**vars(feed), "_turn": None})
     with pytest.raises(AssertionError):

@@ -9,7 +9,7 @@ import pytest
 
 from taciturn import Hinge, Logistic, MultiHinge, OneHot, Softmax, Squared, Unprovable
 from taciturn.estimators.links import classes_of
-from taciturn.estimators.request import Request
+from taciturn.estimators.settings import Request
 from taciturn.estimators.stream import Stream
 
 HINGE = Request("hinge", epsilon=2.0, feature_bound=1.0, classes=3, seed=1)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from taciturn.averages import late_average
+from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
-from taciturn.estimators.request import Request
+from taciturn.estimators.settings import Request
 from taciturn.estimators.stream import Spent, Stream
-from taciturn.state import State
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(1000, 3))

@@ -22,7 +22,7 @@ from taciturn import (
     Squared,
     WholeSpace,
 )
-from taciturn.problem.scalar import Smoothed
+from taciturn.problem.scalar_loss import Smoothed
 from zoo import Diagonal, LogCosh
 
 PRECISION = 240

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from taciturn import QFTL, L2Ball, OneHot, Privacy, Problem, Squared, pqftl
-from taciturn.problem.scores import ScoresLoss
+from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.svec import packed
 
 NOWHERE = np.zeros(0)

@@ -25,8 +25,8 @@ from taciturn import (
     pqftl,
     private_sum,
 )
+from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import Coder, matrices
-from taciturn.mechanisms.sums import RunningSum
 
 STRATEGIES: dict[str, RunningSum] = {
     "tree": BinaryTree(refined=False),

@@ -29,13 +29,13 @@ from taciturn import (
     pigd,
     pocp,
 )
-from taciturn.accounting.concentrated import rho_of
 from taciturn.accounting.cost import FREE, Cost
-from taciturn.contracts import Certificate
+from taciturn.accounting.zcdp import rho_of
+from taciturn.core.protocols import Certificate
+from taciturn.core.schedule import Timetable
 from taciturn.learners.experts import experts
 from taciturn.mechanisms.exponential import ROUNDING, Exponential, bounded_range
-from taciturn.mechanisms.sampling import GUMBEL_ERROR, GUMBEL_STEP
-from taciturn.schedule import Timetable
+from taciturn.noise.sampling import GUMBEL_ERROR, GUMBEL_STEP
 
 pytestmark = pytest.mark.privacy
 

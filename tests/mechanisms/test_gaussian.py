@@ -35,10 +35,10 @@ from taciturn import (
 )
 from taciturn.accounting import paper
 from taciturn.accounting.cost import Cost, total
-from taciturn.contracts import Certificate
+from taciturn.core.protocols import Certificate
+from taciturn.core.schedule import Timetable
 from taciturn.mechanisms.gaussian import Gaussian as Mechanism
-from taciturn.mechanisms.sampling import sampling_cost
-from taciturn.schedule import Timetable
+from taciturn.noise.sampling import sampling_cost
 
 pytestmark = pytest.mark.privacy
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from taciturn import IGD, L2Ball, Linear, Logistic, Privacy, Private, Problem, WholeSpace, pgiga, pigd, pocp
-from taciturn.mechanisms import releases
-from taciturn.mechanisms.sampling import seeded_bits
+from taciturn.mechanisms import release_noise as releases
+from taciturn.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax
-from taciturn.problem.scores import ScoresLoss
+from taciturn.problem.multiclass import ScoresLoss
 
 
 @pytest.fixture(params=[Softmax(2), Softmax(3), OneHot(2), OneHot(5)], ids=str)

@@ -17,7 +17,7 @@ from taciturn.checks.losses import (
     slope_never_falls,
     variation_is_a_bound,
 )
-from taciturn.problem.scalar import Smoothed
+from taciturn.problem.scalar_loss import Smoothed
 from zoo import LOSSES, labels_of
 
 EACH = pytest.mark.parametrize("name", LOSSES)

@@ -34,7 +34,7 @@ from taciturn.checks import checks_for
 from taciturn.checks.neighbours import moved, search
 from taciturn.checks.suite import look_at
 from taciturn.plan import recommend
-from taciturn.problem.scores import ScoresLoss
+from taciturn.problem.multiclass import ScoresLoss
 
 FEW = arrays(np.int64, 4, elements=st.integers(-2, 2)).map(lambda u: u.astype(float))
 """Scores that tie, and margins that are just kept, more often than not."""

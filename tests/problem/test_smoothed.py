@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import Absolute, Hinge, Problem, Quantile, ScalarLoss, Squared, WholeSpace
-from taciturn.problem.scalar import Smoothed
+from taciturn.problem.scalar_loss import Smoothed
 
 KINKED = {"absolute": Absolute(), "hinge": Hinge(), "quantile": Quantile(0.9)}
 EACH = pytest.mark.parametrize("loss", [*KINKED.values(), Squared()], ids=[*KINKED, "squared"])

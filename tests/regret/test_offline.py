@@ -19,7 +19,7 @@ from taciturn import (
     at,
     pol,
 )
-from taciturn.core import Private
+from taciturn.core.private import Private
 from taciturn.learners.averaged import averaged
 from taciturn.mechanisms.gaussian import Gaussian
 from taciturn.regret import best_in_hindsight, igd_regret_bound, pol_utility_bound, risk_bound

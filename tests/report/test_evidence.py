@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from report.tags import tags
 from taciturn.report.claims_plot import delivered_claims
 from taciturn.report.evidence import NOT_PRIVATE, Part, evidence_page
 from taciturn.report.grids import Grid
+from tags import tags
 
 PART = Part(
     name="halves",

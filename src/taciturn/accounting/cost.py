@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from taciturn.accounting.concentrated import delta_of_rho, epsilon_of_rho, rho_of
-from taciturn.accounting.exact import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
+from taciturn.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
+from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
 from taciturn.errors import InvalidInput, finite, float_or_nan, number
 
 _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost

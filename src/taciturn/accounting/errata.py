@@ -30,7 +30,7 @@ from scipy.special import digamma
 
 from taciturn.accounting import paper
 from taciturn.accounting.cost import gaussian
-from taciturn.accounting.exact import Privacy
+from taciturn.accounting.gdp import Privacy
 from taciturn.errors import not_negative, positive, whole
 
 HORIZONS = (1_000, 100_000, 500_000)

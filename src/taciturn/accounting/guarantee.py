@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, replace
 
 from taciturn.accounting.cost import Cost
-from taciturn.accounting.exact import Privacy
+from taciturn.accounting.gdp import Privacy
 
 _RELATIONS = {
     "replace": "replacing any one example by another",
     "zero-out": "removing the influence of any one example",
 }
 _SAMPLER_ENDS = 12
-"""Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.mechanisms.sampling`."""
+"""Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.noise.sampling`."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NoReturn, TypeVar
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.exact import Privacy
+from taciturn.accounting.gdp import Privacy
 from taciturn.errors import BudgetExhausted, StateConflict, Unprovable, expect
 
 Position = tuple[int, int, int, str]

@@ -22,9 +22,9 @@ import math
 from collections.abc import Callable
 from typing import Literal, get_args
 
+from taciturn._util.arrays import Array
 from taciturn.accounting.cost import Cost, gaussian
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array
+from taciturn.accounting.gdp import Privacy
 from taciturn.errors import InvalidInput, not_negative, one_of, whole
 
 Reading = Literal["printed", "proven"]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, get_args
 
-from taciturn.accounting.exact import Privacy, delta_of, epsilon_of
+from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
 from taciturn.audit.problems import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
 from taciturn.audit.race import race_apart
 from taciturn.audit.race_along import race_along
 from taciturn.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
-from taciturn.contracts import Calibration
-from taciturn.core import Private
+from taciturn.core.private import Private
+from taciturn.core.protocols import Calibration
 from taciturn.errors import between_0_and_1, one_of, whole
 
 _SHORT = 20  # rounds of a game against an adversary

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.audit.pairs import Pair
 from taciturn.audit.played import Played, directions
 from taciturn.audit.transcripts import opening, released, way_through, whitening
-from taciturn.core import Private
-from taciturn.release import Releases
+from taciturn.core.private import Private
+from taciturn.core.release import Releases
 
 _FIRST = 8  # seeds on which directions are measured; trials take others
 _TOGETHER = 256  # trials that are whitened at once

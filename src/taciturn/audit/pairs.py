@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array
-from taciturn.core import Private
+from taciturn._util.arrays import Array
+from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, float_or_nan
 
 Example = tuple[Any, float]

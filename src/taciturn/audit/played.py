@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from taciturn.arrays import Array
-from taciturn.release import Releases
+from taciturn._util.arrays import Array
+from taciturn.core.release import Releases
 
 _STILL = 1e-6  # of the largest shift
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from taciturn.audit.pairs import Pair
 from taciturn.audit.transcripts import opening, released, way_through
-from taciturn.core import Private
-from taciturn.release import Releases
+from taciturn.core.private import Private
+from taciturn.core.release import Releases
 
 _CLOSE = 1e-9  # of the radius: compiled code rounds otherwise
 _SEEDS = range(4)

@@ -14,15 +14,15 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from taciturn.accounting.exact import Privacy
-from taciturn.algorithms import ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import Privacy
+from taciturn.algorithms.recipes import ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
 from taciturn.audit.pairs import Adversary, Example, Pair
-from taciturn.contracts import Calibration
-from taciturn.core import Private
+from taciturn.core.private import Private
+from taciturn.core.protocols import Calibration
 from taciturn.errors import InvalidInput, one_of
 from taciturn.learners.experts import experts
-from taciturn.learners.leader import FTL
+from taciturn.learners.ftl import FTL
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.losses import Linear, Squared

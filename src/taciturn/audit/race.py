@@ -27,17 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, gammaln
 
-from taciturn.accounting.exact import SMALLEST, mu_of
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import SMALLEST, mu_of
 from taciturn.audit.interval import Interval, share_interval
 from taciturn.audit.pairs import Pair
 from taciturn.audit.points import points_astray, seeded_runs
 from taciturn.audit.secret import secret_runs
 from taciturn.audit.transcripts import exact_rows, opening, released, way_through
 from taciturn.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
-from taciturn.core import Private
+from taciturn.core.private import Private
+from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, between_0_and_1, whole
-from taciturn.release import Releases
 
 Wins = NDArray[np.bool_]
 

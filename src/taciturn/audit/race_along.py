@@ -22,15 +22,15 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import expit, log_expit
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.audit.interval import Interval, bounded_interval
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.race import check_race, scores
 from taciturn.audit.replay import Replayed
 from taciturn.audit.verdict import ERROR, Finding
-from taciturn.core import Private
+from taciturn.core.private import Private
 from taciturn.errors import between_0_and_1, whole
-from taciturn.mechanisms.sampling import GUMBEL_STEP
+from taciturn.noise.sampling import GUMBEL_STEP
 
 
 def race_along(

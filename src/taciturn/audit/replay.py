@@ -18,12 +18,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.played import Played, directions
 from taciturn.audit.transcripts import exact_rows, opening, released, way_through, whitening
-from taciturn.core import Private
-from taciturn.release import Releases
+from taciturn.core.private import Private
+from taciturn.core.release import Releases
 
 
 class Replayed:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import fdtri, ndtri
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.audit.interval import spread_interval
 from taciturn.audit.pairs import Pair
 from taciturn.audit.played import Played, TwoWorlds
 from taciturn.audit.spread import Statistic
-from taciturn.core import Private
-from taciturn.release import Releases
+from taciturn.core.private import Private
+from taciturn.core.release import Releases
 
 
 def secret_runs(private: Private, pair: Pair, world: int, trials: int) -> list[Releases]:

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.audit.interval import spread_interval
 
 _STEEPEST = 1.0 / math.sqrt(2.0 * math.pi * math.e)  # the largest x·phi(x)

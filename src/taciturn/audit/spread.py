@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.played import Played
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.core import Private
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.loop import LearnsTogether, Pass, Together, pass_through
+from taciturn.core.private import Private
+from taciturn.core.release import Collected, Releases
+from taciturn.core.state import Standing
 from taciturn.mechanisms.strategy import matrices
-from taciturn.passes import LearnsTogether, Pass, Together, pass_through
-from taciturn.release import Collected, Releases
-from taciturn.state import Standing
 
 _SILENT = 1e-12  # of the largest deviation, where none is stated: what moves there weighs as much as it should
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from taciturn.accounting.exact import Privacy, mu_of
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import Privacy, mu_of
 from taciturn.audit.common_noise import CommonNoise
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.pairs import Adversary, Pair
@@ -19,10 +19,10 @@ from taciturn.audit.replay import Replayed
 from taciturn.audit.secret import secret_runs, unlike_seeded
 from taciturn.audit.shape import not_normal
 from taciturn.audit.spread import Statistic, best_statistic
-from taciturn.core import Private
+from taciturn.core.loop import LearnsTogether, ours
+from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, between_0_and_1, whole
-from taciturn.passes import LearnsTogether, ours
-from taciturn.problem.scalar import ScalarLoss
+from taciturn.problem.scalar_loss import ScalarLoss
 
 ERROR = 1e-6
 """Probability with which an audit may refute a claim that is true."""

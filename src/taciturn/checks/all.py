@@ -20,12 +20,12 @@ from taciturn.checks.accountants import Accountant, Exact
 from taciturn.checks.hiding import Hiding
 from taciturn.checks.suite import Check, Report, look_at
 from taciturn.checks.trial import Trial
-from taciturn.contracts import Learner, Mechanism
+from taciturn.core.protocols import Learner, Mechanism
 from taciturn.errors import expect
-from taciturn.mechanisms.sums import RunningSum
-from taciturn.problem.scalar import ScalarLoss
+from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet
-from taciturn.problem.vector import VectorLoss
+from taciturn.problem.vector_loss import VectorLoss
 
 
 def checks_for(thing: Any) -> list[Check]:

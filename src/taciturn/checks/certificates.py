@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.neighbours import distance, first_round, moved, other_example, rebuilt, search, that_can_leave_out
 from taciturn.checks.streams import generator, members
 from taciturn.checks.suite import demand, skip
 from taciturn.checks.trial import MECHANISMS, Trial
-from taciturn.contracts import Learner
+from taciturn.core.protocols import Learner
 from taciturn.errors import ContractBroken, TaciturnError
 from taciturn.problem.losses import Linear
 from taciturn.problem.problem import Problem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.streams import generator
-from taciturn.problem.scalar import ScalarLoss
+from taciturn.problem.scalar_loss import ScalarLoss
 
 
 def in_ball(points: Array, radius: float) -> Array:

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array, Integers
+from taciturn._util.arrays import Array, Integers
+from taciturn.accounting.gdp import Privacy
 from taciturn.checks.streams import generator
 from taciturn.checks.suite import skip
-from taciturn.contracts import Calibrated, Certificate, Mechanism
+from taciturn.core.protocols import Calibrated, Certificate, Mechanism
+from taciturn.core.schedule import Timetable, every
 from taciturn.errors import InvalidInput
-from taciturn.schedule import Timetable, every
 
 BUDGET = Privacy(epsilon=10.0, delta=1e-6)
 """So large that what is measured is larger than how finely it can be."""

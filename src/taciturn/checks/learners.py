@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays
 from taciturn.checks.streams import copied, examples, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.checks.trial import Trial
-from taciturn.learners.together import one_by_one
-from taciturn.passes import LearnsTogether
+from taciturn.core.loop import LearnsTogether
+from taciturn.learners.batch import one_by_one
 
 ROUNDING = 1e-6
 """Two ways of computing a row may differ by this share of what one example moves it by."""

@@ -6,12 +6,12 @@ import io
 
 import numpy as np
 
+from taciturn._util.arrays import Arrays
 from taciturn.accounting.cost import FREE
-from taciturn.arrays import Arrays
 from taciturn.checks.hiding import BUDGET, Hiding
 from taciturn.checks.streams import copied, same
 from taciturn.checks.suite import COPY, OF_THE_NOISE, demand, skip
-from taciturn.passes import HidesTogether
+from taciturn.core.loop import HidesTogether
 
 
 def encode_and_decode_keep_the_protocol(hiding: Hiding) -> None:

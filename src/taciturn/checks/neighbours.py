@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from taciturn.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
 from taciturn.checks.suite import skip
-from taciturn.contracts import Certificate, Learner
+from taciturn.core.protocols import Certificate, Learner
 from taciturn.problem.problem import Problem
-from taciturn.problem.vector import VectorLoss
+from taciturn.problem.vector_loss import VectorLoss
 
 _LATEST = 2**16  # rounds up to which a certificate may be 0
 

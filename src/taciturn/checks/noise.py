@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.hiding import Hiding
 from taciturn.checks.suite import demand, skip
 

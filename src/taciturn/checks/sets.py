@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.streams import generator, members, points_around
 from taciturn.checks.suite import demand, skip
 from taciturn.errors import InvalidInput

@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand
 from taciturn.errors import ContractBroken
+from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import Coder, matrices
-from taciturn.mechanisms.sums import RunningSum
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
 _NEARLY = 1.0 + 1e-12

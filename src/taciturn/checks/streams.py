@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from taciturn.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import ConvexSet
 

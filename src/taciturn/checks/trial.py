@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import Privacy
 from taciturn.checks.neighbours import first_round
 from taciturn.checks.streams import examples
-from taciturn.contracts import Learner, Mechanism
-from taciturn.core import Private
+from taciturn.core.private import Private
+from taciturn.core.protocols import Learner, Mechanism
+from taciturn.core.schedule import Schedule, every
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian
-from taciturn.schedule import Schedule, every
 
 MECHANISMS: dict[str, Mechanism] = {"l2/tail": Gaussian(), "l2/entry": BLT(), "range/tail": Exponential()}
 BUDGET = Privacy(epsilon=1.0, delta=1e-6)

@@ -10,12 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.gradients import in_ball
 from taciturn.checks.streams import generator
 from taciturn.checks.suite import demand, skip
-from taciturn.problem.scores import ScoresLoss
-from taciturn.problem.vector import VectorLoss
+from taciturn.problem.multiclass import ScoresLoss
+from taciturn.problem.vector_loss import VectorLoss
 
 RADIUS, LABEL_BOUND = 2.0, 1.0
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.checks.learners import ROUNDING
 from taciturn.checks.suite import OF_THE_NOISE, demand, skip
 from taciturn.checks.trial import BUDGET, Trial
-from taciturn.core import Private
+from taciturn.core.loop import Definition, pass_through
+from taciturn.core.private import Private
+from taciturn.core.release import Releases
+from taciturn.core.schedule import every, geometric
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError
-from taciturn.passes import Definition, pass_through
-from taciturn.release import Releases
-from taciturn.schedule import every, geometric
 
 
 def guarantee_is_proven(trial: Trial) -> None:
@@ -56,7 +56,7 @@ def compiled_is_the_definition(trial: Trial) -> None:
         demand(
             alike,
             "the compiled pass counts rounds or releases otherwise",
-            "Compare it with taciturn.passes.Definition.",
+            "Compare it with taciturn.core.loop.Definition.",
         )
         remedy = "Make the compiled loop do what the verbs do, or leave it out."
         allowed = OF_THE_NOISE * defined.noise_sd + ROUNDING * trial.learner.certificate.at(defined.rounds)

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.contract.categories import Bad, Named, Vocabulary, named
 from taciturn.contract.values import Values, number_of, shown, text_of
-from taciturn.contract.vocabulary import Bad, Named, Vocabulary, named
 from taciturn.errors import InvalidInput, float_or_nan, whole
 from taciturn.estimators.hashing import signed_bucket
 from taciturn.problem.ranges import between

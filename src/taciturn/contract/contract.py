@@ -1,6 +1,6 @@
 """A contract: everything that is stated about a stream in public, before a row of it is read.
 
-From it follow the features, the labels, the bounds and the plan. Rows are read by it (`taciturn.contract.rows`), and
+From it follow the features, the labels, the bounds and the plan. Rows are read by it (`taciturn.readers.rows`), and
 two runs under one contract read a row alike. It is stated in a file:
 
 ```toml
@@ -43,16 +43,16 @@ from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import Privacy
+from taciturn.contract.categories import Bad
 from taciturn.contract.columns import Column, Ignored
-from taciturn.contract.reading import KINDS, column_of, read_toml, refuse_blanks, release_of, target_of
-from taciturn.contract.section import Section
 from taciturn.contract.target import Target
+from taciturn.contract.toml import KINDS, column_of, read_toml, refuse_blanks, release_of, target_of
+from taciturn.contract.toml_table import Section
 from taciturn.contract.values import Values
-from taciturn.contract.vocabulary import Bad
 from taciturn.errors import InvalidInput, number, whole
-from taciturn.estimators.request import LossName, MethodName, Request
+from taciturn.estimators.settings import LossName, MethodName, Request
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Plan
 
@@ -70,7 +70,7 @@ class Contract:
     columns : tuple of columns
         In the order of their features.
     loss, method, release, horizon, radius, ridge, quantile, huber_width
-        As in `taciturn.estimators.request.Request`.
+        As in `taciturn.estimators.settings.Request`.
     stated_bound : float, optional
         The feature bound, if it was stated.
     intercept : bool

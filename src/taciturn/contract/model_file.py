@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn._util.atomic import replaced
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.contract.section import Section
+from taciturn.contract.toml_table import Section
 from taciturn.errors import InvalidInput
 from taciturn.estimators.links import probabilities
 from taciturn.estimators.stream import Spent, Stream
 from taciturn.problem.problem import Problem
-from taciturn.replacing import replaced
 
 FORMAT = "taciturn model 1"
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.contract.categories import Bad, Named, Vocabulary, named
 from taciturn.contract.columns import check_range, no_number
 from taciturn.contract.values import Values, shown, text_of
-from taciturn.contract.vocabulary import Bad, Named, Vocabulary, named
 from taciturn.estimators.links import classes_of, labels_of
 
 

@@ -1,7 +1,7 @@
 """A column's values in a block of rows, as numbers or as texts, whatever format they came in.
 
 A value's number and its text depend on that value alone: `PlainValues` is the definition, one value after the other,
-and `taciturn.contract.arrow.ArrowValues` its fast twin.
+and `taciturn.readers.arrow.ArrowValues` its fast twin.
 
 **Numbers** are decimals: digits, signs, a point and an exponent, with blanks around them. No `inf`, `nan`, `1_000`,
 `0x1F`, no digits of other scripts, nothing past the range of floating point. Truth values are no numbers.
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from taciturn.arrays import Array, Integers
+from taciturn._util.arrays import Array, Integers
 
 _DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
 

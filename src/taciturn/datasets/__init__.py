@@ -1,12 +1,12 @@
 """Streams to learn from: simulated ones, each from a seeded generator of its own, and public data sets."""
 
-from taciturn.datasets.bikes import bike
-from taciturn.datasets.census import adult
-from taciturn.datasets.departures import flights
-from taciturn.datasets.forest import covertype
-from taciturn.datasets.housing import california_housing
+from taciturn.datasets.adult import adult
+from taciturn.datasets.bike import bike
+from taciturn.datasets.california_housing import california_housing
+from taciturn.datasets.covertype import covertype
+from taciturn.datasets.flights import flights
 from taciturn.datasets.simulated import Stream, ad_impressions, linear_regression
-from taciturn.datasets.songs import year_prediction
+from taciturn.datasets.year_prediction import year_prediction
 
 __all__ = [
     "Stream",

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
+from taciturn._util.cache import cache
 from taciturn.errors import InvalidInput
-from taciturn.kept import cache
 
 VARIABLE = "TACITURN_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""

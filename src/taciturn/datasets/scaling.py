@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.problem.ranges import between
 
 ROOM = 1e-12

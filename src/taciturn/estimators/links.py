@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, softmax
 
-from taciturn.arrays import Array, Integers
+from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput
 from taciturn.problem.losses import Logistic, Squared
+from taciturn.problem.multiclass import OneHot, Softmax
 from taciturn.problem.problem import Problem
-from taciturn.problem.scores import OneHot, Softmax
 
 
 def labels_of(numbers: Integers, classes: int) -> Array:

@@ -16,9 +16,9 @@ import numpy as np
 
 from taciturn.estimators.labels import Numbers
 from taciturn.estimators.links import probabilities
-from taciturn.estimators.request import LossName, Request
-from taciturn.estimators.river_linear import PrivateClassifier, PrivateLinear, base
+from taciturn.estimators.river_base import PrivateClassifier, PrivateLinear, base
 from taciturn.estimators.river_scaling import NormClip, PublicScaler
+from taciturn.estimators.settings import LossName, Request
 from taciturn.problem.losses import Logistic
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     horizon : int, optional
         How many examples there will be at most. The one after it is refused.
     radius, ridge : float, optional
-        By the rules of `taciturn.estimators.request`, if None.
+        By the rules of `taciturn.estimators.settings`, if None.
     neighbours : {"replace", "zero-out"}
         What one person may change.
     on_bad : {"raise", "zero"}

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, float_or_nan, positive
-from taciturn.estimators.river_linear import base
+from taciturn.estimators.river_base import base
 from taciturn.problem.ranges import between, number_between
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ try:
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.scaling needs scikit-learn: install taciturn[sklearn].") from None
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, positive
-from taciturn.problem.door import clip_rows
+from taciturn.problem.clipping import clip_rows
 from taciturn.problem.ranges import between
 
 __all__ = ["NormClip", "PublicScaler"]

@@ -16,11 +16,11 @@ try:
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
-from taciturn.arrays import Array
-from taciturn.estimators.classifying import PrivateClassifier
-from taciturn.estimators.fitting import PrivateLinearModel
+from taciturn._util.arrays import Array
 from taciturn.estimators.links import probabilities
-from taciturn.estimators.request import MethodName, Request
+from taciturn.estimators.settings import MethodName, Request
+from taciturn.estimators.sklearn_base import PrivateLinearModel
+from taciturn.estimators.sklearn_classifier import PrivateClassifier
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression"]
 
@@ -49,7 +49,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
         for streams without an end, which needs more noise.
     radius, ridge : float, optional
-        Longest model and strong convexity; by default by public rules (`taciturn.estimators.request`).
+        Longest model and strong convexity; by default by public rules (`taciturn.estimators.settings`).
     neighbours : {"replace", "zero-out"}
         What one person may change.
     seed : int, optional

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger
-from taciturn.arrays import Array, Arrays
 from taciturn.averages import late_average
+from taciturn.core.release import Releases
+from taciturn.core.state import State, read_beside
 from taciturn.errors import StateConflict
 from taciturn.plan import Plan
-from taciturn.release import Releases
-from taciturn.state import State, read_beside
 
 
 class PrivacyWarning(UserWarning):
@@ -70,7 +70,7 @@ class Stream:
 
     Examples
     --------
-    >>> from taciturn.estimators.request import Request
+    >>> from taciturn.estimators.settings import Request
     >>> plan = Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=1).plan(dimension=2, horizon=3)
     >>> stream = Stream(plan)
     >>> releases = stream.learn([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])

@@ -8,10 +8,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting import paper
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.contracts import Certificate
+from taciturn.accounting.gdp import Privacy
+from taciturn.core.protocols import Certificate
 from taciturn.errors import one_of, whole
 from taciturn.learners.iterate import IterateLearner
 from taciturn.problem.problem import Problem

@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from taciturn.arrays import Array
-from taciturn.problem.scalar import Values
+from taciturn._util.arrays import Array
+from taciturn.problem.scalar_loss import Values
 
 MOVES_ITS_OWN = "one example moves its own contribution"
 MOST = 2**26

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 
 from taciturn.errors import whole
-from taciturn.learners.weights import EWOO
+from taciturn.learners.ewoo import EWOO
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import ROUNDED_UP
+from taciturn.problem.scalar_loss import ROUNDED_UP
 from taciturn.problem.sets import Simplex
-from taciturn.problem.unlabelled import Advice
+from taciturn.problem.unlabelled_loss import Advice
 
 
 def experts(

@@ -9,18 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.contracts import Calibrated, Certificate
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.compiled.codes import Leader
+from taciturn.core.loop import Block, LeadsInside, Pass
+from taciturn.core.protocols import Calibrated, Certificate
+from taciturn.core.release import Collected
+from taciturn.core.state import Standing
 from taciturn.errors import Unprovable
-from taciturn.kernels.codes import Leader
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, lattice_of, rounded
-from taciturn.passes import Block, LeadsInside, Pass
 from taciturn.problem.codes import set_code, slope_code
-from taciturn.problem.compressed import Rows, by_number
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import Values
-from taciturn.release import Collected
-from taciturn.state import Standing
+from taciturn.problem.scalar_loss import Values
+from taciturn.problem.sparse_rows import Rows, by_number
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class _Inside:
     def __call__(
         self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
-        from taciturn.kernels.leader import gradients
+        from taciturn.compiled.ftrl import gradients
 
         t, k, exact, secret, public, point = at
         count, point, total, rest = len(rounds), point.copy(), exact["sum"].copy(), 0

@@ -9,15 +9,15 @@ from typing import Literal
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array, Arrays
-from taciturn.contracts import Certificate
+from taciturn.accounting.gdp import Privacy
+from taciturn.compiled import codes
+from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, one_of
-from taciturn.kernels import codes
+from taciturn.learners.batch import Coded, coded
 from taciturn.learners.iterate import MOVED_BY, IterateLearner
-from taciturn.learners.together import Coded, coded
-from taciturn.problem.scalar import ScalarLoss, Values
+from taciturn.problem.scalar_loss import ScalarLoss, Values
 
 Step = Literal["contracting", "printed"]
 

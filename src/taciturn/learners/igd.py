@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array, Arrays
-from taciturn.contracts import Certificate
-from taciturn.kernels import codes
-from taciturn.learners.implicit import implicit_step
+from taciturn.accounting.gdp import Privacy
+from taciturn.compiled import codes
+from taciturn.core.protocols import Certificate
+from taciturn.learners.batch import Coded, coded
+from taciturn.learners.implicit_step import implicit_step
 from taciturn.learners.iterate import MOVED_BY, UNIT, IterateLearner, check_solvable
-from taciturn.learners.scores import steps_by_slopes
-from taciturn.learners.together import Coded, coded
+from taciturn.learners.multiclass_step import steps_by_slopes
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import ScalarLoss, Smoothed, Values
+from taciturn.problem.scalar_loss import ScalarLoss, Smoothed, Values
 from taciturn.problem.sets import WholeSpace
 
 
@@ -48,7 +48,7 @@ class IGD(IterateLearner):
 
     Where a kinked loss meets a bounded set, an exact step is so sensitive to rounding that the certificate would be
     lost; there the kinks are rounded off over a millionth of the range of predictions
-    (`taciturn.problem.scalar.Smoothed`).
+    (`taciturn.problem.scalar_loss.Smoothed`).
 
     Examples
     --------

@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.contracts import Calibrated, Certificate
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.loop import HidesEachAlone, Pass
+from taciturn.core.protocols import Calibrated, Certificate
 from taciturn.errors import Unprovable
-from taciturn.learners.together import Coded, InOneLoop, one_by_one, project_all
-from taciturn.passes import HidesEachAlone, Pass
+from taciturn.learners.batch import Coded, InOneLoop, one_by_one, project_all
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import ScalarLoss, Values, check_slopes
+from taciturn.problem.scalar_loss import ScalarLoss, Values, check_slopes
 
 UNIT = 2.0**-53
 MOVED_BY = "one example moves every later iterate"
@@ -132,8 +132,8 @@ class IterateLearner:
         A step computes inner products, a multiple of the example, a sum and a projection, each with a relative error of
         at most a few `(size + 8)·2⁻⁵³`; the numbers involved are at most `‖x‖ ≤ B` and the data's pull, `G/D_i`. So
         step i errs by at most `u·(B + G/D_i)`, `u = 16·(size + 8)·2⁻⁵³`, in each of the two runs, and later steps
-        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`. (`taciturn.kernels.sparse` counts
-        the errors of a step on compressed rows, which come to no more.)
+        shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`. (`taciturn.compiled.igd_sparse`
+        counts the errors of a step on compressed rows, which come to no more.)
         """
         unit = 16.0 * (self.row_size + 8) * UNIT
         largest = self.longest_iterate + self.problem.lipschitz / self.inertia(t)

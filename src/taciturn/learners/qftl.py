@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array, Arrays, Integers, fixed
-from taciturn.contracts import Certificate
+from taciturn.accounting.gdp import Privacy
+from taciturn.compiled import codes
+from taciturn.core.protocols import Certificate
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
-from taciturn.kernels import codes
+from taciturn.learners.batch import project_all
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, product_bound, unit_of
-from taciturn.learners.together import project_all
 from taciturn.problem.codes import set_code
 from taciturn.problem.losses import Squared
+from taciturn.problem.multiclass import OneHot
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import Values
-from taciturn.problem.scores import OneHot
+from taciturn.problem.scalar_loss import Values
 from taciturn.problem.svec import unpacked
 
 _MOST = 2**17  # examples whose products float64 adds up exactly
@@ -148,7 +148,7 @@ class QFTL:
         """Compiled; where releases are rare, products of matrices."""
         if len(y) > min(8 * len(rounds), _MOST):
             return self._by_blocks(exact, t, X, y, rounds)
-        from taciturn.kernels import quadratic
+        from taciturn.compiled import qftl as quadratic
 
         rows, rest = (part.astype(np.int64) for part in quadratic.sums(*self._factors(X, y), t, rounds))
         rows[0] += exact["sum"]
@@ -169,7 +169,7 @@ class QFTL:
         """
         from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
 
-        from taciturn.kernels.quadratic import whole
+        from taciturn.compiled.qftl import whole
 
         d, total = self.problem.width, self.start()["sum"]
         both = np.empty((min(len(y), _IN_CACHE), d + self.problem.outputs))
@@ -193,7 +193,7 @@ class QFTL:
 
     def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
-        from taciturn.kernels import quadratic
+        from taciturn.compiled import qftl as quadratic
 
         p, ridges = self.problem, self._ridge(rounds, noise_sd)
         domain = set_code(p.domain)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taciturn.arrays import Arrays
+from taciturn._util.arrays import Arrays
 from taciturn.errors import InvalidInput, between_0_and_1, whole
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.epochs import EPOCHS, EpochCoder
-from taciturn.mechanisms.sums import RunningSum
+from taciturn.mechanisms.prefix_sum import RunningSum
 
 
 @dataclass(frozen=True)

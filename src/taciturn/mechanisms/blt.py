@@ -30,15 +30,15 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from taciturn.arrays import Array, Arrays, Integers, fixed
-from taciturn.contracts import damaged
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn._util.cache import Rows, kept, sources
+from taciturn._util.loading import uncollected
+from taciturn.core.loop import Block
+from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, one_of, whole
-from taciturn.kept import Rows, kept, sources
-from taciturn.loading import uncollected
-from taciturn.mechanisms.closed_forms import coefficients, mean_squares, prefix_squares, series, squares, weights
+from taciturn.mechanisms.blt_formulas import coefficients, mean_squares, prefix_squares, series, squares, weights
+from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import OneRowEach
-from taciturn.mechanisms.sums import RunningSum
-from taciturn.passes import Block
 
 Aim = Literal["max", "mean"]
 Decays = tuple[tuple[float, ...], tuple[float, ...]]
@@ -176,7 +176,7 @@ class BLTCoder(OneRowEach):
 
     def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernels import blt
+        from taciturn.compiled import blt
 
         th, _, om, _ = self._arrays
         buffers = secret["buffers"].copy()
@@ -184,7 +184,7 @@ class BLTCoder(OneRowEach):
 
     def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernels import blt
+        from taciturn.compiled import blt
 
         _, ph, _, om = self._arrays
         buffers, total = public["buffers"].copy(), public["sum"].copy()
@@ -194,7 +194,7 @@ class BLTCoder(OneRowEach):
         self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers, steps: Array, largest: Array
     ) -> tuple[Arrays, Arrays, Array]:
         """Compiled, in one loop, which writes nothing but sums."""
-        from taciturn.kernels import blt
+        from taciturn.compiled import blt
 
         th, ph, om, inverse = self._arrays
         encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
@@ -215,7 +215,7 @@ class BLTCoder(OneRowEach):
         epoch: Array | None = None,
     ) -> tuple[Arrays, Arrays]:
         """Compiled; as part of another strategy, `inner` and `past` multiply rows and are added to sums."""
-        from taciturn.kernels.leader import through_blt
+        from taciturn.compiled.ftrl import through_blt
 
         th, ph, om, inverse = self._arrays
         encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
@@ -229,7 +229,7 @@ class BLTCoder(OneRowEach):
 @lru_cache(maxsize=64)
 def _errors_of(coder: BLTCoder, block: int) -> Array:
     """Of a block of rows: the closed form for its first, then term by term."""
-    from taciturn.kernels import blt
+    from taciturn.compiled import blt
 
     (th, ph), first = coder._arrays[:2], block * _BLOCK
     b, be = coefficients(th, ph)

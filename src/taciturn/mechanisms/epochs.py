@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.contracts import damaged
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.loop import Block
+from taciturn.core.protocols import damaged
 from taciturn.mechanisms.blt import BLTCoder, fitted
 from taciturn.mechanisms.strategy import Dense
-from taciturn.passes import Block
 
 EPOCHS = 24
 """As many as a stream without a horizon may have."""

@@ -47,16 +47,16 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.accounting.concentrated import rho_of
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost
-from taciturn.accounting.exact import SMALLEST, Privacy
-from taciturn.arrays import Array, Arrays, Integers, fixed
-from taciturn.contracts import Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.accounting.gdp import SMALLEST, Privacy
+from taciturn.accounting.zcdp import rho_of
+from taciturn.core.loop import HiddenRows
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable
-from taciturn.mechanisms.releases import NoiseByRelease, rounds_from, share, shares
-from taciturn.mechanisms.sampling import GUMBEL_STEP, Bits, lattice_gumbel
-from taciturn.passes import HiddenRows
-from taciturn.schedule import Timetable
+from taciturn.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
+from taciturn.noise.sampling import GUMBEL_STEP, Bits, lattice_gumbel
 
 ROUNDING = 7.0 * GUMBEL_STEP
 """What rounding scores and noise adds to the range of the log-ratio."""

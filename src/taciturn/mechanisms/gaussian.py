@@ -1,7 +1,7 @@
 """Independent Gaussian noise on every release: the mechanism of POCP (Algorithm 1 of the paper).
 
 Release k hides a row that one example moves by at most `S_k` under noise of deviation `sigma_k`; the sequence is
-mu-GDP with `mu² = Σ S_k²/sigma_k²` (`taciturn.accounting.exact`). How the budget is spread is the *shape*:
+mu-GDP with `mu² = Σ S_k²/sigma_k²` (`taciturn.accounting.gdp`). How the budget is spread is the *shape*:
 
     sigma_k = S_k^p·sqrt(Σ_j S_j^(2-2p))/mu
 
@@ -22,11 +22,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.exact import Privacy
-from taciturn.arrays import Array, Arrays, Integers, fixed
-from taciturn.contracts import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.accounting.gdp import Privacy
+from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, one_of
 from taciturn.mechanisms.lattice import (
     OnLattice,
@@ -38,10 +39,9 @@ from taciturn.mechanisms.lattice import (
     settle,
     shifts,
 )
-from taciturn.mechanisms.levels import Levels, Planned, Printed
-from taciturn.mechanisms.releases import BLOCK, rounds_from, share, shares
-from taciturn.mechanisms.sampling import LARGEST_SCALE, sampling_cost
-from taciturn.schedule import Timetable
+from taciturn.mechanisms.noise_levels import Levels, Planned, Printed
+from taciturn.mechanisms.release_noise import BLOCK, rounds_from, share, shares
+from taciturn.noise.sampling import LARGEST_SCALE, sampling_cost
 
 Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}

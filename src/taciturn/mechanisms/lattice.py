@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import Cost
-from taciturn.accounting.exact import SMALLEST, Privacy, mu_of
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.contracts import damaged
+from taciturn.accounting.gdp import SMALLEST, Privacy, mu_of
+from taciturn.core.loop import HiddenRows
+from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, Unprovable
-from taciturn.mechanisms.releases import NoiseByRelease
-from taciturn.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
-from taciturn.passes import HiddenRows
+from taciturn.mechanisms.release_noise import NoiseByRelease
+from taciturn.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
 
 TRIES = 8
 """Lattices that are tried, each for the noise of the one before."""
@@ -68,7 +68,7 @@ class OnLattice(NoiseByRelease):
 
     def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
         """Compiled; as `encode` and `decode`."""
-        from taciturn.kernels import lattice
+        from taciturn.compiled import lattice
 
         sd, step = self.levels_of(k, len(rows))
         return HiddenRows(secret, public, lattice.hidden(rows, step, self.magnitude, noise), sd)

@@ -13,8 +13,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn.arrays import Array, Arrays, Integers
-from taciturn.passes import Block
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.loop import Block
 
 
 class Coder(Protocol):

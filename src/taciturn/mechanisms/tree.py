@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn.arrays import Array, Arrays, Integers
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.core.loop import Block
+from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import Dense
-from taciturn.mechanisms.sums import RunningSum
-from taciturn.passes import Block
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,14 @@ class TreeCoder(Dense):
 
     def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernels import tree
+        from taciturn.compiled import tree
 
         waiting = secret["nodes"].astype(rows.dtype)
         return {"nodes": waiting}, tree.encode(rows, k, waiting)
 
     def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.kernels import tree
+        from taciturn.compiled import tree
 
         nodes = public["nodes"].copy()
         return {"nodes": nodes}, tree.decode(noisy, k, count, nodes, self._weights)
@@ -149,7 +149,7 @@ class TreeCoder(Dense):
         self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
     ) -> tuple[Arrays, Arrays]:
         """Compiled."""
-        from taciturn.kernels.leader import through_tree
+        from taciturn.compiled.ftrl import through_tree
 
         waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
         block.check(through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights))

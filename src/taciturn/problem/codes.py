@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from taciturn.kernels import codes
-from taciturn.kernels.codes import Code
-from taciturn.problem import losses, scores, sets, unlabelled
-from taciturn.problem.scalar import Smoothed
+from taciturn.compiled import codes
+from taciturn.compiled.codes import Code
+from taciturn.problem import losses, sets
+from taciturn.problem import multiclass as scores
+from taciturn.problem import unlabelled_loss as unlabelled
+from taciturn.problem.scalar_loss import Smoothed
 
 _LOSSES: dict[type, int] = {
     losses.Squared: codes.SQUARED,

@@ -12,9 +12,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.special import expit
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.errors import between_0_and_1, positive
-from taciturn.problem.scalar import ROUNDED_UP, ScalarLoss, Values, bisect, widest_chord
+from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss, Values, bisect, widest_chord
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, whole
 from taciturn.problem.sets import ConvexSet
 

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import ROUNDED_UP, ScalarLoss, Values
+from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss, Values
 
 
 class Objective(Protocol):

@@ -10,17 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
+from taciturn.compiled import codes
 from taciturn.errors import InvalidInput, expect, not_negative, one_of, positive, whole
-from taciturn.kernels import codes
-from taciturn.problem.compressed import CompressedRows
-from taciturn.problem.door import as_rows, bad_labels, clip_rows, complaint, longest_row
-from taciturn.problem.predicting import as_point, bounded_blocks
-from taciturn.problem.scalar import ROUNDED_UP, ScalarLoss
-from taciturn.problem.scores import ScoresLoss
+from taciturn.problem.clipping import as_rows, bad_labels, clip_rows, complaint, longest_row
+from taciturn.problem.inputs import Source
+from taciturn.problem.multiclass import ScoresLoss
+from taciturn.problem.predict import as_point, bounded_blocks
+from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss
 from taciturn.problem.sets import ConvexSet
-from taciturn.problem.sources import Source
-from taciturn.problem.vector import VectorLoss
+from taciturn.problem.sparse_rows import CompressedRows
+from taciturn.problem.vector_loss import VectorLoss
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Problem:
 
     def legal_compressed(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
         """The same, by compiled code alone, for rows that stay compressed; their columns are all different after it."""
-        from taciturn.kernels import door
+        from taciturn.compiled import clipping as door
 
         self._check_shape(X.shape, len(y))
         arrays = door.bounded_compressed(*X.numbers(), self.width, y, *self._compiled_door)
@@ -220,7 +220,7 @@ class Problem:
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
 
     def _legal_compiled(self, X: Array, y: Array, out: Array | None) -> tuple[Array, Array, NDArray[np.bool_]]:
-        from taciturn.kernels import door
+        from taciturn.compiled import clipping as door
 
         V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
         X = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 
 
 def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:

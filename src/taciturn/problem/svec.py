@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from taciturn.arrays import Array, Integers, fixed
+from taciturn._util.arrays import Array, Integers, fixed
 
 
 def packed(M: Array) -> Array:

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from taciturn.accounting.exact import Privacy
-from taciturn.core import Private
+from taciturn.accounting.gdp import Privacy
+from taciturn.core.private import Private
 from taciturn.errors import Unprovable, not_negative, whole
-from taciturn.learners.fading import FadingIGD
+from taciturn.learners.fading_igd import FadingIGD
 from taciturn.learners.giga import GIGA, Step
 from taciturn.learners.iterate import IterateLearner
 from taciturn.problem.problem import Problem

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from taciturn.core import Private
+from taciturn.core.private import Private
 from taciturn.errors import Unprovable
-from taciturn.learners.weights import EWOO
+from taciturn.learners.ewoo import EWOO
 
 
 def ewoo_regret_bound(private: Private) -> float:

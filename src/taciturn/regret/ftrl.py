@@ -7,12 +7,12 @@ import math
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from taciturn.arrays import Array
-from taciturn.core import Private
+from taciturn._util.arrays import Array
+from taciturn.core.private import Private
 from taciturn.errors import Unprovable
 from taciturn.learners.ftrl import FTRL
-from taciturn.mechanisms.sums import RunningSum
-from taciturn.problem.scalar import Values
+from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.problem.scalar_loss import Values
 from taciturn.regret.tails import length_moments, probability
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.arrays import Array, Integers
-from taciturn.contracts import Learner
+from taciturn._util.arrays import Array, Integers
+from taciturn.core.protocols import Learner
+from taciturn.core.release import Release
+from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.problem import Problem
-from taciturn.problem.scores import ScoresLoss
 from taciturn.regret.optimum import Optimum
-from taciturn.release import Release
 
 
 @dataclass(frozen=True, eq=False)

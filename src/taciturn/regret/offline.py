@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from taciturn.core import Private
+from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, Unprovable, finite, float_or_nan, whole
 from taciturn.learners.averaged import Averaged
 from taciturn.learners.igd import IGD

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, Unprovable, positive
-from taciturn.problem.minimise import descend
 from taciturn.problem.objective import Objective, mean_loss
+from taciturn.problem.optimize import descend
 from taciturn.problem.problem import Problem
-from taciturn.problem.scalar import ScalarLoss
+from taciturn.problem.scalar_loss import ScalarLoss
 
 _STEPS = 4_000  # with momentum, where Newton's method does not end it
 _ROUNDING = 2.0**-44

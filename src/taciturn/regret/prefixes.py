@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array, Integers
-from taciturn.learners.leader import FTL
+from taciturn._util.arrays import Array, Integers
+from taciturn.learners.ftl import FTL
 from taciturn.problem.problem import Problem
 
 

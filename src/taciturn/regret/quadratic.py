@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from taciturn.accounting.exact import Privacy
+from taciturn.accounting.gdp import Privacy
 from taciturn.errors import Unprovable, not_negative, one_of, positive, whole
 from taciturn.problem.losses import Squared
 from taciturn.problem.problem import Problem

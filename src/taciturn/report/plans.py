@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from taciturn.plan import Plan
-from taciturn.report.learnt import left_out
+from taciturn.runs.report import left_out
 
 
 def plan_report(made: Plan) -> list[RenderableType]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.arrays import Array
+from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, TaciturnError
 
 NOT_PRIVATE = "measured on the exact stream: not private"

@@ -1,0 +1,1 @@
+"""Arrays, atomic file replacement, the cache folder and compilation: what every other package may use."""

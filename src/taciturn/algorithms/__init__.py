@@ -1,0 +1,1 @@
+"""The paper's algorithms by name, and objective perturbation."""

@@ -1,0 +1,249 @@
+"""The paper's algorithms by name; each is one expression."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from taciturn.accounting.gdp import Privacy
+from taciturn.core.private import Private
+from taciturn.core.protocols import Calibration, Learner
+from taciturn.core.schedule import Schedule, Timetable, at, every
+from taciturn.errors import expect, whole
+from taciturn.learners.averaged import How, averaged
+from taciturn.learners.ewoo import EWOO
+from taciturn.learners.ftl import FTL
+from taciturn.learners.ftrl import FTRL
+from taciturn.learners.giga import GIGA, Step
+from taciturn.learners.igd import IGD
+from taciturn.learners.qftl import QFTL
+from taciturn.learners.vector_sum import Total
+from taciturn.mechanisms.anytime import Anytime
+from taciturn.mechanisms.blt import BLT
+from taciturn.mechanisms.exponential import Exponential
+from taciturn.mechanisms.gaussian import Gaussian, Shape
+from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.problem.problem import Problem
+from taciturn.problem.sets import WholeSpace
+from taciturn.problem.unlabelled_loss import Nearness
+
+
+def pocp(
+    learner: Learner,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    schedule: Schedule | None = None,
+    shape: Shape = "S^(2/3)",
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """Private online convex programming (Algorithm 1): any learner with a tail certificate, made private.
+
+    Parameters
+    ----------
+    learner : Learner
+        Certifies how far one example moves its iterates.
+    privacy : Privacy
+        The total budget of everything published.
+    horizon : int, optional
+        Number of examples; without it the stream may go on for ever, with more noise: five to nine times as much at
+        the last of 1e3 to 1e6 releases, much the same with a geometric schedule.
+    schedule : Schedule
+        When to publish: `every(1)`, the paper's, by default. Fewer releases need less noise: `geometric(1.1)`.
+    shape : {"S^(2/3)", "S", "S^(1/2)"}
+        How the budget is spread over the releases (`taciturn.Gaussian`); with the paper's calibrations it has no
+        effect.
+    calibration, allow_broken, seed
+        As in `taciturn.Private`.
+
+    Examples
+    --------
+    >>> from taciturn import IGD, L2Ball, Logistic, Privacy, Problem, pocp
+    >>> private = pocp(IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)), Privacy(1, 1e-6), horizon=1000)
+    >>> print(private.guarantee)  # doctest: +ELLIPSIS
+    The whole published sequence is (1, 1e-06)-differentially private: ...
+    """
+    return Private(learner, Gaussian(shape), schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+
+
+def pigd(problem: Problem, privacy: Privacy, horizon: int | None = None, **settings: Any) -> Private:
+    """Private implicit gradient descent (Algorithm 2); settings as for `pocp`.
+
+    >>> from taciturn import Hinge, L2Ball, Privacy, Problem, pigd
+    >>> problem = Problem(Hinge(), L2Ball(1.0), dimension=1, ridge=0.5)
+    >>> pigd(problem, Privacy(1, 1e-6), horizon=1000).learner.certificate
+    l2/tail, 4/(t+1)
+    """
+    return pocp(IGD(problem), privacy, horizon, **settings)
+
+
+def pgiga(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    step: Step | None = None,
+    **settings: Any,
+) -> Private:
+    """Private GIGA (Algorithm 3), for smooth losses; settings as for `pocp`.
+
+    The step contracts from the first round; with the paper's calibrations it is the printed one, unless you say
+    otherwise.
+
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pgiga
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
+    >>> pgiga(problem, Privacy(1, 1e-6), horizon=1000).learner.certificate
+    l2/tail, 10.991/(t+1.25)
+    """
+    default: Step = "contracting" if settings.get("calibration", "exact") == "exact" else "printed"
+    return pocp(GIGA(problem, step or default), privacy, horizon, **settings)
+
+
+def pol(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int,
+    *,
+    how: How = "mean",
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """Private offline learning (Algorithm 6): IGD over the whole data, its averaged iterate released once.
+
+    Any loss and set that IGD takes will do: the hinge loss and constraints too. The mean is the paper's; one example
+    moves the last iterate `ln T` times less, so `how="last"` needs that much less noise and is mostly better.
+
+    >>> from taciturn import Hinge, Privacy, Problem, Simplex, pol
+    >>> private = pol(Problem(Hinge(), Simplex(), dimension=2, ridge=0.1), Privacy(1, 1e-6), horizon=3)
+    >>> _, (model,) = private.run(private.start(), [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    >>> Simplex().contains(model.point)
+    True
+    """
+    learner, once = averaged(IGD(problem), how, horizon=horizon), at([whole("horizon", horizon)])
+    settings: dict[str, Any] = {"calibration": calibration, "allow_broken": allow_broken, "seed": seed}
+    return pocp(learner, privacy, horizon, schedule=once, **settings)
+
+
+def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, seed: int | None = None) -> Private:
+    """The leader of all examples, released once (Chaudhuri, Monteleoni, Sarwate, 2011): POCP over FTL at one round.
+
+    Unlike its authors' it takes any loss and set that `FTL` does, and Gaussian noise for an exact sensitivity.
+
+    >>> from taciturn import Logistic, Privacy, Problem, WholeSpace, output_perturbation
+    >>> problem = Problem(Logistic(), WholeSpace(), dimension=2, ridge=0.1)
+    >>> output_perturbation(problem, Privacy(1, 1e-6), horizon=3).timetable.rounds
+    array([3])
+    """
+    return pocp(FTL(problem), privacy, horizon, schedule=at([whole("horizon", horizon)]), seed=seed)
+
+
+def ewoo(
+    learner: EWOO,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+) -> Private:
+    """Private exponentially weighted online optimisation (Section 4.1), and private experts.
+
+    >>> from taciturn import EWOO, Box, Absolute, Privacy, Problem, ewoo
+    >>> problem = Problem(Absolute(), Box(-1.0, 1.0), dimension=1, label_bound=1.0)
+    >>> private = ewoo(EWOO(problem, [[-1.0], [0.0], [1.0]]), Privacy(1, 1e-6), horizon=2)
+    >>> float(private.fit([[1.0], [0.5]], [1.0, 0.5]).point[0]) in (-1.0, 0.0, 1.0)
+    True
+    """
+    expect("learner", learner, isinstance(learner, EWOO), "EWOO(problem, grid(domain, size, per_axis)) or experts(10)")
+    return Private(learner, Exponential(), schedule or every(1), privacy, horizon, seed=seed)
+
+
+def private_sum(
+    dimension: int,
+    bound: float,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: RunningSum | None = None,
+    schedule: Schedule | None = None,
+    neighbours: Literal["replace", "zero-out"] = "replace",
+    on_bad: Literal["raise", "zero"] = "raise",
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """A private running sum of vectors (Algorithm 5, put right): longer ones than `bound` are scaled down.
+
+    Parameters
+    ----------
+    dimension, bound : number
+        Entries of a vector, and the longest it may be.
+    privacy, horizon, schedule, calibration, allow_broken, seed
+        As in `taciturn.Private`.
+    strategy : RunningSum, optional
+        How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations want
+        `BinaryTree(refined=False)`.
+    neighbours, on_bad
+        As in `taciturn.Problem`.
+
+    Examples
+    --------
+    >>> from taciturn import Privacy, private_sum
+    >>> sums = private_sum(2, 1.0, Privacy(1.0, 1e-6), horizon=100)
+    >>> state, releases = sums.run(sums.start(), [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> [release.t for release in releases], releases[0].point.shape
+    ([1, 2, 3], (2,))
+    """
+    learner = Total(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad))
+    mechanism = strategy or _strategy(horizon, schedule)
+    return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+
+
+def pqftl(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: RunningSum | None = None,
+    schedule: Schedule | None = None,
+    extra_ridge: float = 0.0,
+    weight: float | None = None,
+    calibration: Calibration = "exact",
+    allow_broken: bool = False,
+    seed: int | None = None,
+) -> Private:
+    """Private follow-the-leader for squared loss (Algorithm 4, repaired): `QFTL` on private running sums.
+
+    >>> from taciturn import L2Ball, Privacy, Problem, Squared, pqftl
+    >>> problem = Problem(Squared(), L2Ball(0.5), dimension=2, label_bound=1.0, ridge=1.0)
+    >>> pqftl(problem, Privacy(1.0, 1e-6), horizon=3).fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1.0, -0.5, 0.2]).t
+    3
+    """
+    learner, mechanism = QFTL(problem, extra_ridge, weight), strategy or _strategy(horizon, schedule)
+    return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+
+
+def pftrl(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: RunningSum | None = None,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+) -> Private:
+    """Private follow-the-regularised-leader, for any convex loss over a bounded set: `FTRL` on private running sums.
+
+    >>> from taciturn import Hinge, L2Ball, Privacy, Problem, pftrl
+    >>> private = pftrl(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6))
+    >>> private.fit([[0.6, 0.8], [1.0, 0.0]], [1, -1]).t
+    2
+    """
+    mechanism = strategy or _strategy(horizon, schedule)
+    return Private(FTRL(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed)
+
+
+def _strategy(horizon: int | None, schedule: Schedule | None) -> RunningSum:
+    """BLT where the number of releases is known."""
+    return Anytime() if Timetable(schedule or every(1), horizon).horizon is None else BLT()

@@ -1,0 +1,82 @@
+"""`taciturn audit`: it asks `taciturn.audit` and prints; the exit status is the verdict."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+    from taciturn.audit import Audit
+
+Name = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
+Calibrations = Literal["exact", "paper-printed", "paper-proven"]
+
+
+def audit(
+    algorithm: Annotated[Name, typer.Argument(help="What to audit.")],
+    epsilon: Annotated[float, typer.Option(help="Total epsilon; with the paper's noise, its parameter.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Total delta; with the paper's noise, its parameter.")] = 1e-6,
+    rounds: Annotated[int, typer.Option(help="Examples of a stream.")] = 200,
+    trials: Annotated[int, typer.Option(help="Streams to run in each of the two worlds.")] = 20_000,
+    ridge: Annotated[float, typer.Option(help="Strong convexity of the losses.", metavar="A")] = 0.1,
+    calibration: Annotated[Calibrations, typer.Option(help="Who chooses the noise.")] = "exact",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw what the two worlds publish.", metavar="FILE")] = None,
+) -> None:
+    """Run an algorithm on the two streams it finds hardest, and see whether they are told apart better than claimed.
+
+    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit, 3 if something went wrong.
+
+    Example: taciturn audit pigd --epsilon 1 --delta 1e-6
+    """
+    from taciturn import audit as audits
+    from taciturn.accounting.gdp import Privacy
+    from taciturn.report.machines import json_text
+    from taciturn.report.plots import check_file, two_worlds
+
+    if plot is not None:
+        check_file(plot)
+    settings: Any = {"rounds": rounds, "trials": trials, "ridge": ridge, "calibration": calibration}
+    report = audits.audit(algorithm, Privacy(epsilon, delta), **settings, before_each=_tell)
+    if as_json:
+        typer.echo(json_text(report.as_data()))
+    else:
+        _show(report)
+    if plot is not None:
+        found = report.worst.finding
+        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
+    if report.verdict == "refuted":
+        raise typer.Exit(1)
+
+
+def _tell(game: str) -> None:
+    """To whoever waits at a terminal."""
+    if sys.stderr.isatty():
+        typer.echo(f"{game} …", err=True)
+
+
+def _show(report: Audit) -> None:
+    from rich.console import Console
+
+    from taciturn.report.tables import audit_table
+
+    console, data = Console(), report.as_data()
+    claim = f"({data['claimed_epsilon']:g}, {data['claimed_delta']:g})-differential privacy"
+    low, high = data["interval"]
+    console.print(audit_table(data))
+    console.print(
+        f"Claimed: {claim}, mu = {data['claimed_mu']:.4g}. Audited: mu = {data['audited_mu']:.4g}, between {low:.4g} "
+        f"and {high:.4g} (error {report.error:g}); that is epsilon = {data['audited_epsilon']:.3g} at this delta.",
+        highlight=False,
+    )
+    if report.verdict == "holds":
+        console.print("The claim [bold]holds[/bold]: nothing here contradicts it.", highlight=False)
+    if data["says_little"]:
+        console.print(
+            "This says little: mu may be 0, and may lie far past the claim. Take more trials.", highlight=False
+        )
+    for complaint in data["complaints"]:
+        console.print(f"[bold red]REFUTED[/bold red]: {complaint}.", highlight=False)

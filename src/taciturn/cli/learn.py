@@ -1,0 +1,131 @@
+"""`taciturn learn`: it wires the contract's rows to a run, tells what happens, and says how to go on."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from taciturn.readers.source import BadRows, Format, size_of
+
+if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+    from collections.abc import Iterator
+
+    from taciturn.contract.contract import Contract
+    from taciturn.runs.ingest import Ending
+    from taciturn.runs.run import Run
+
+
+def learn(
+    contract: Annotated[Path, typer.Argument(help="What was declared: a taciturn.toml.", show_default=False)],
+    data: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet; - for standard input.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="DIR")] = Path("taciturn-run"),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the folder's run stopped.")] = False,
+    bad_rows: Annotated[BadRows, typer.Option(help="Stop at a bad row, or let it count without influence.")] = "stop",
+    format: Annotated[Format | None, typer.Option(help="Of the data; by its ending if left out.")] = None,
+    diagnostics: Annotated[
+        bool, typer.Option("--diagnostics", help="NOT PRIVATE: add figures made of exact rows to the report.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="Simulate: the noise protects nobody.", min=0)] = None,
+    commit_every: Annotated[float, typer.Option(help="Seconds between commits while rows flow.", min=0.0)] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but refusals.")] = False,
+) -> None:
+    """Learn in one pass, publish models as you go, and survive a crash at any moment.
+
+    Writes models.jsonl (every release), model.json (the one to use), report.html, and state.npz, which is secret.
+    Exit status 0 at the end of the input, 2 if a row or the run is refused, 130 or 143 if interrupted.
+
+    Example: taciturn learn taciturn.toml data.csv --out run
+    """
+    from taciturn.contract.contract import read_contract
+    from taciturn.runs import run as runs
+    from taciturn.runs.diagnostics import Diagnostics
+    from taciturn.runs.files import full_disk_explained, locked
+    from taciturn.runs.folder import Folder
+    from taciturn.runs.ingest import learn_from
+    from taciturn.runs.progress import Progress
+    from taciturn.runs.summary import write_report
+
+    declared = read_contract(contract)
+    plan = declared.plan(on_bad="zero", seed=seed)  # bad rows are the reader's to stop at, so that both go on alike
+    runs.check_folder(Folder(out), declared.digest, resume)  # before a row is read, or anything is written
+    rows = _rows(declared, data, bad_rows, format)
+    with ExitStack() as held:
+        with full_disk_explained(out):
+            out.mkdir(parents=True, exist_ok=True)
+            folder = Folder(out, held.enter_context(locked(out)))
+            open_run, show = runs.resume if resume else runs.begin, partial(_publish, contract=declared)
+            run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every)
+            classifies = bool(declared.target.names)
+            watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
+            with Progress(size_of(data), quiet or as_json) as progress:
+                ending = learn_from(run, rows, watch, progress)
+        warnings = [_MOVED.format(out)] if folder.moved else []
+        report = False
+        try:
+            write_report(run, declared, ending, watch)
+            report = True
+        except Exception as error:  # what was published stands, whatever a page about it comes to
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            warnings.append(_NO_REPORT.format(what))
+        finally:
+            _say(run, declared, ending, report, as_json, quiet)
+    for warning in warnings:
+        typer.echo(f"taciturn: warning: {warning}", err=True)
+    _end(ending)
+
+
+_MOVED = "{} was moved while this run was learning in it, and its files went along: look for them where it is now."
+_NO_REPORT = (
+    "report.html could not be written ({}). The run is not affected: its models are published and committed, and "
+    "nothing needs to be learnt again."
+)
+
+
+def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | None) -> Iterator[Any]:
+    """The rows; a file's header is read now, that of a pipe when it comes."""
+    from taciturn.readers.rows import open_rows
+
+    def piped() -> Iterator[Any]:
+        source: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a thread waits on it: it is to hold no lock
+        yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
+
+    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
+
+
+def _publish(run: Run, contract: Contract) -> None:
+    from taciturn.contract.model_file import write_model
+
+    write_model(run.folder.model, contract, run.stream)
+    run.folder.sync()
+
+
+def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bool, quiet: bool) -> None:
+    from taciturn.runs.summary import as_data, outcome
+
+    if as_json:
+        from taciturn.report.machines import json_text
+
+        typer.echo(json_text(as_data(run, contract, ending, report)))
+    elif not quiet:
+        spent = run.stream.spent
+        typer.echo(outcome(run, ending))
+        typer.echo(
+            f"{run.stream.k:,} models released; spent epsilon = {spent.epsilon:.4g} of {contract.epsilon:g} at delta = "
+            f"{spent.delta:g}.{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
+        )
+        page = ", report.html" if report else ""
+        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; state.npz is secret.")
+
+
+def _end(ending: Ending) -> None:
+    """The exit status; a refusal is said by the command as all are."""
+    if ending.refusal is not None:
+        raise ending.refusal
+    if ending.status:
+        raise typer.Exit(ending.status)

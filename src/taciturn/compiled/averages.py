@@ -1,0 +1,20 @@
+"""Means kept up release by release.
+
+Slow twin: the formula of `taciturn.averages.late_average`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taciturn._util.jit import compiled
+
+
+@compiled
+def late_mean(mean: Any, since: int, rounds: Any, points: Any, power: float) -> None:
+    """Turn the mean of the releases up to round `since` into that of these too; changes `mean`."""
+    for k in range(len(rounds)):
+        share = (since / rounds[k]) ** power
+        for j in range(len(mean)):
+            mean[j] = share * mean[j] + (1.0 - share) * points[k, j]
+        since = rounds[k]

@@ -1,0 +1,143 @@
+"""Examples made legal, in one pass over them. Slow twin: `taciturn.problem.problem.Problem.legal`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from taciturn._util.jit import compiled
+from taciturn.compiled._dot import copied, squared
+from taciturn.compiled.codes import CLASS, SIGN
+
+
+@compiled
+def bounded(X: Any, y: Any, longest: float, intercept: float, kind: int, label_bound: float, V: Any) -> Any:
+    """Writes bounded rows, and the intercept if there is a place for it, into V; labels, and which rows are bad."""
+    n, d = X.shape
+    labels, bad = np.zeros(n), np.zeros(n, dtype=np.bool_)
+    for i in range(n):
+        unit, length = _length(V, i, d, copied(X, i, V))
+        bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
+        if bad[i]:
+            for j in range(V.shape[1]):
+                V[i, j] = 0.0
+            labels[i] = 1.0 if kind == SIGN else 0.0
+            continue
+        _shorten(V, i, d, unit, length, longest)
+        for j in range(d, V.shape[1]):
+            V[i, j] = intercept
+        labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
+    return labels, bad
+
+
+@compiled
+def bounded_compressed(
+    starts: Any,
+    columns: Any,
+    entries: Any,
+    width: int,
+    y: Any,
+    longest: float,
+    intercept: float,
+    kind: int,
+    label_bound: float,
+) -> Any:
+    """The same for compressed rows: their starts, columns and entries, labels, and which rows were bad and are empty.
+
+    What is stored twice is added up, in the order in which it is stored.
+    """
+    n, extra = len(y), 1 if intercept > 0.0 else 0
+    labels, bad, begins = np.zeros(n), np.zeros(n, dtype=np.bool_), np.zeros(n + 1, dtype=np.int64)
+    room = len(columns) + extra * n
+    where, V, places = np.empty(room, dtype=np.int64), np.empty(room), np.empty(0, dtype=np.int64)
+    for i in range(n):
+        first, last, begin = starts[i], starts[i + 1], begins[i]
+        if len(places) == 0 and not _rises(columns[first:last]):
+            places = np.zeros(width, dtype=np.int64)
+        end = _gathered(columns[first:last], entries[first:last], begin, where, V, places)
+        row = V[begin:end].reshape((1, end - begin))
+        unit, length = _length(row, 0, end - begin, squared(row, 0, end - begin))
+        bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
+        if bad[i]:
+            begins[i + 1] = begin
+            labels[i] = 1.0 if kind == SIGN else 0.0
+            continue
+        _shorten(row, 0, end - begin, unit, length, longest)
+        if extra:
+            where[end], V[end] = width - 1, intercept
+        begins[i + 1] = end + extra
+        labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
+    return begins, where[: begins[n]], V[: begins[n]], labels, bad
+
+
+@compiled
+def _rises(columns: Any) -> bool:
+    for p in range(1, len(columns)):
+        if columns[p] <= columns[p - 1]:
+            return False
+    return True
+
+
+@compiled
+def _gathered(columns: Any, entries: Any, begin: int, where: Any, V: Any, places: Any) -> int:
+    """Writes a row from `begin` on and returns its end; columns may repeat, in any order, if there are places.
+
+    `places[j]` is where column j was written last: in this row, if that place is one of its own and still says j.
+    """
+    end = begin
+    for p in range(len(columns)):
+        j = columns[p]
+        if len(places) > 0:
+            place = places[j]
+            if begin <= place < end and where[place] == j:
+                V[place] += entries[p]
+                continue
+            places[j] = end
+        where[end], V[end] = j, entries[p]
+        end += 1
+    return end
+
+
+@compiled
+def _shorten(V: Any, i: int, d: int, unit: float, length: float, longest: float) -> None:
+    """Scales a row down that is too long; its length is `length` units, which may be more than a float can be."""
+    if length * unit > longest:
+        scale = longest / length
+        if unit != 1.0:
+            for j in range(d):
+                V[i, j] /= unit
+        for j in range(d):
+            V[i, j] *= scale
+
+
+@compiled
+def _length(V: Any, i: int, d: int, total: float) -> tuple[float, float]:
+    """A unit, and a row's norm in units, by the square of that or, where it may over- or underflow, by its entries.
+
+    The unit is 1 but for such rows, and infinite for bad ones.
+    """
+    if 1e-280 < total < 1e280:
+        return 1.0, math.sqrt(total)
+    largest = 0.0
+    for j in range(d):
+        entry = abs(V[i, j])
+        if not entry < math.inf:
+            return math.inf, 0.0
+        largest = max(largest, entry)
+    if largest == 0.0:
+        return 1.0, 0.0
+    total = 0.0
+    for j in range(d):
+        total += (V[i, j] / largest) ** 2
+    return largest, math.sqrt(total)
+
+
+@compiled
+def _legal(y: float, kind: int, label_bound: float) -> bool:
+    if kind == SIGN:
+        return abs(y) == 1.0
+    if kind == CLASS:
+        return 0.0 <= y < label_bound and math.floor(y) == y
+    return abs(y) < math.inf

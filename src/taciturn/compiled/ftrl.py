@@ -1,0 +1,232 @@
+"""Private follow-the-regularised-leader through a strategy: gradients at released points, so release after release.
+
+Slow twins: `taciturn.learners.ftrl.FTRL` and `taciturn.mechanisms.blt.BLTCoder` or
+`taciturn.mechanisms.tree.TreeCoder`.
+
+Examples V are dense rows, or none of them and starts, columns and entries of compressed ones: four arrays, one type.
+Between releases a compressed example then costs what its entries cost.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from taciturn._util.jit import compiled, inlined
+from taciturn.compiled import tree
+from taciturn.compiled._dot import along, dots_at
+from taciturn.compiled._simd import LANES, add_up, between, floor, put, rint, take, zeros
+from taciturn.compiled.blt import remembered
+from taciturn.compiled.codes import MULTI_HINGE, ONE_HOT, SOFTMAX, Code, Leader
+from taciturn.compiled.losses import slope
+from taciturn.compiled.multiclass import multi_hinge, softmax, target
+from taciturn.compiled.sets import nearest, project
+
+
+@compiled
+def through_blt(
+    learner: Leader,
+    point: Any,
+    total: Any,
+    t: int,
+    V: Any,
+    y: Any,
+    rounds: Any,
+    strides: Any,
+    noisy: Any,
+    points: Any,
+    noise: Any,
+    steps: Any,
+    largest: Any,
+    encoder: Any,
+    decoder: Any,
+    running: Any,
+    inner: float,
+    past: Any,
+    epoch: Any,
+) -> int:
+    """Writes noisy sums and points of these rounds.
+
+    `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
+    multiplied by `inner`, and `past` is added to sums, for a strategy that is part of another; else it is empty.
+    Changed are `point`, `total` (gradients since the last release), the buffers, `running` (the decoder's sum) and
+    `epoch` (all rows, if it is not empty).
+    """
+    loss, domain, steepest, most, lattice = learner
+    done, scores = 0, np.empty(len(point) // V[0].shape[1])
+    for i in range(len(y)):
+        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+        if done < len(rounds) and rounds[done] == t + i + 1:
+            lattice_of_row = largest[done], inner / steps[done], steps[done] / inner
+            sums = encoder, decoder, running, past, epoch
+            squared = _hide(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
+            _settle(domain, squared, point, done, points)
+            done += 1
+    return done
+
+
+@inlined
+def _hide(
+    lattice_of_row: tuple[float, float, float],
+    total: Any,
+    noise: Any,
+    noisy: Any,
+    k: int,
+    sums: Any,
+    scale: float,
+    point: Any,
+) -> float:
+    """Writes the noisy sum of row k, and `scale` times that into `point`: the square of its length.
+
+    `lattice_of_row` is its largest entry, steps a unit, and units a step. All that is done to a coordinate is done to
+    it at once; `total` is 0 afterwards.
+    """
+    most, to_steps, from_steps = lattice_of_row
+    encoder, decoder, running, past, epoch = sums
+    size, squared = len(total), zeros()
+    for j in range(0, size, LANES):
+        left = size - j
+        row = between(take(total, j, left), -most, most)
+        put(total, j, left, zeros())
+        if len(epoch) > 0:
+            put(epoch, j, left, take(epoch, j, left) + row)
+        encoded = row + remembered(encoder, row, j)
+        hidden = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
+        added = take(running, j, left) + hidden + remembered(decoder, hidden, j)
+        put(running, j, left, added)
+        if len(past) > 0:
+            added = added + take(past, j, left)
+        put(noisy, k * size + j, left, added)
+        led = added * scale
+        put(point, j, left, led)
+        squared = squared + led * led
+    return add_up(squared)
+
+
+@compiled
+def through_tree(
+    learner: Leader,
+    point: Any,
+    total: Any,
+    t: int,
+    V: Any,
+    y: Any,
+    rounds: Any,
+    strides: Any,
+    noisy: Any,
+    points: Any,
+    noise: Any,
+    steps: Any,
+    largest: Any,
+    k: int,
+    waiting: Any,
+    nodes: Any,
+    weights: Any,
+) -> int:
+    """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
+    loss, domain, steepest, most, lattice = learner
+    count, size, done, place = len(rounds), len(point), 0, 0
+    row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V[0].shape[1])
+    for i in range(len(y)):
+        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+        if done < count and rounds[done] == t + i + 1:
+            step = steps[done]
+            for j in range(size):
+                row[0, j] = np.int64(math.floor(min(max(total[j], -largest[done]), largest[done]) / step + 0.5))
+                total[j] = 0.0
+            encoded = tree.encode(row, k + done, waiting)
+            for h in range(len(encoded)):
+                for j in range(size):
+                    encoded[h, j] += noise[place + h, j]
+            place += len(encoded)
+            noisy[done] = tree.decode(encoded * step, k + done, 1, nodes, weights)[0]
+            decide(domain, noisy, done, strides[done], point, points)
+            done += 1
+    return done
+
+
+@compiled
+def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
+    """Adds the gradients at one point to `total`."""
+    loss, _, steepest, most, lattice = learner
+    scores = np.empty(len(point) // V[0].shape[1])
+    for i in range(len(y)):
+        add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+
+
+@inlined
+def decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: Any) -> None:
+    """The point of row k, in place of the last one, and into row k."""
+    size, scale, squared = len(point), -1.0 / stride, zeros()
+    for j in range(0, size, LANES):
+        led = take(noisy, k * size + j, size - j) * scale
+        put(point, j, size - j, led)
+        squared = squared + led * led
+    _settle(domain, add_up(squared), point, k, points)
+
+
+@inlined
+def _settle(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
+    """Moves a point to the nearest one of the set, by the square of its length, and into row k."""
+    if not squared < math.inf:
+        project(domain[0], domain[1], domain[2], point)
+        squared = 0.0
+    size = len(point)
+    scale, least, most = nearest(domain[0], domain[1], domain[2], 1.0, squared)
+    for j in range(0, size, LANES):
+        lanes = between(take(point, j, size - j) * scale, least, most)
+        put(point, j, size - j, lanes)
+        put(points, k * size + j, size - j, lanes)
+
+
+@inlined
+def add_gradient(
+    loss: Code,
+    steepest: float,
+    most: float,
+    lattice: float,
+    point: Any,
+    V: Any,
+    i: int,
+    y: float,
+    scores: Any,
+    total: Any,
+) -> None:
+    """Adds row i's gradient, its entries on their lattice, to `total`; entries that are 0 add nothing."""
+    dense, starts, columns, entries = V
+    d, per_lattice = dense.shape[1], 1.0 / lattice
+    if len(starts) > 0:
+        here, v = columns[starts[i] : starts[i + 1]], entries[starts[i] : starts[i + 1]]
+        for row in range(len(scores)):
+            scores[row] = dots_at(here, v, point, row * d)[1]
+        _slopes(loss, steepest, y, scores)
+        for row in range(len(scores)):
+            steep, first = scores[row], np.uint64(row * d)
+            for p in range(len(here)):
+                entry = min(max(steep * v[p], -most), most)
+                total[first + np.uint64(here[p])] += np.rint(entry * per_lattice) * lattice
+    else:
+        for row in range(len(scores)):
+            scores[row] = along(dense, i, point, row * d)
+        _slopes(loss, steepest, y, scores)
+        for row in range(len(scores)):
+            steep = scores[row]
+            for j in range(0, d, LANES):
+                multiples = rint(between(take(dense, i * d + j, d - j) * steep, -most, most) * per_lattice)
+                put(total, row * d + j, d - j, take(total, row * d + j, d - j) + multiples * lattice)
+
+
+@compiled
+def _slopes(loss: Code, steepest: float, y: float, scores: Any) -> None:
+    """The slope in each score, in place of the scores."""
+    if loss[0] == SOFTMAX:
+        softmax(scores)
+    if loss[0] == SOFTMAX or loss[0] == ONE_HOT:
+        for k in range(len(scores)):
+            scores[k] -= target(loss[0], k, y, len(scores))
+    elif loss[0] == MULTI_HINGE:
+        multi_hinge(scores, y)
+    else:
+        scores[0] = min(max(slope(loss[0], loss[1], loss[2], scores[0], y), -steepest), steepest)

@@ -1,0 +1,124 @@
+"""The parts of a contract file: strictly, what is unknown, missing or of another kind is refused by its name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from taciturn.contract.categories import check_values
+from taciturn.contract.columns import Categories, Column, Hashed, Ignored, Range
+from taciturn.contract.target import Classes, Number, Positive, Target
+from taciturn.contract.toml_table import BLANK, Section
+from taciturn.contract.values import shown
+from taciturn.errors import InvalidInput
+
+KINDS = "range = [low, high], categories = [...], hash = 256 or ignore = true"
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file declares, as plain data."""
+    try:
+        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+    except OSError as refusal:
+        raise InvalidInput(f"{path} cannot be read: {refusal.strerror}. Draft a contract with taciturn init.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as refusal:
+        raise InvalidInput(f"{path} is no TOML: {refusal}. Texts stand in quotes, lists in brackets.") from None
+
+
+def release_of(learning: Section) -> str | int:
+    """When models are published: a word, or after every so many rows."""
+    value = learning.take("release", "auto")
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    return learning.choice("release", ("auto", "geometric", "every"), "auto")
+
+
+def target_of(section: Section) -> Target:
+    """What is predicted.
+
+    >>> target_of(Section("target", {"column": "bought", "positive": ["yes"]})).names
+    ('rest', 'yes')
+    """
+    column = section.text("column", "Name the column to predict.")
+    kinds = [key for key in ("classes", "positive", "range") if key in section.data]
+    if len(kinds) != 1:
+        raise InvalidInput(
+            f"state one of classes, positive and range for the target {column}, not {' and '.join(kinds) or 'none'}: "
+            "as in classes = [1, 2, 7], positive = [2] for these against the rest, or range = [0, 10] for a number."
+        )
+    if kinds == ["range"]:
+        return Number(column, *section.pair("range"))
+    values = check_values(f"target.{kinds[0]}", section.listed(kinds[0]))
+    if kinds == ["positive"]:
+        return Positive(column, values)
+    if len(values) < 2:
+        raise InvalidInput(
+            f"target.classes must be two or more, got {shown(values)}. One against the rest is positive."
+        )
+    return Classes(column, values)
+
+
+def column_of(name: str, declared: Any) -> Column:
+    """A column.
+
+    >>> column_of("age", {"range": [0, 100]})
+    Range(name='age', low=0.0, high=100.0)
+    """
+    if not isinstance(declared, dict):
+        raise InvalidInput(
+            f"columns.{name} cannot be {shown(declared)}. Declare it as in {{ range = [0, 100] }}: {KINDS}."
+        )
+    section = Section(f"columns.{name}", declared)
+    kinds = [key for key in ("range", "categories", "hash", "ignore") if key in declared]
+    _refuse_near_misses(section, kinds)
+    made: Column
+    if kinds == ["range"]:
+        made = Range(name, *section.pair("range"))
+    elif kinds == ["categories"]:
+        made = Categories(name, check_values(f"columns.{name}.categories", section.listed("categories")))
+    elif kinds == ["hash"]:
+        made = Hashed(name, section.whole("hash") or 0)
+    elif kinds == ["ignore"] and section.flag("ignore", True):
+        made = Ignored(name)
+    else:
+        raise InvalidInput(f"columns.{name} must have exactly one of {KINDS}.")
+    section.close()
+    return made
+
+
+def _refuse_near_misses(section: Section, kinds: list[str]) -> None:
+    if not kinds:
+        known = ("range", "categories", "hash", "ignore")
+        for key in section.data:
+            for near in difflib.get_close_matches(key, known, 1):
+                raise InvalidInput(f"{section.key(key)} is unknown. Did you mean {near}?")
+
+
+def blanks(data: Any, key: str = "") -> Iterator[str]:
+    """The keys that a draft left open.
+
+    >>> list(blanks({"privacy": {"epsilon": "?"}, "columns": {"x": {"range": ["?", 2]}}}))
+    ['privacy.epsilon', 'columns.x.range']
+    """
+    if data == BLANK or (key.endswith(".range") and isinstance(data, list) and BLANK in data):  # a category may be "?"
+        yield key
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            yield from blanks(value, f"{key}.{name}" if key else str(name))
+
+
+def refuse_blanks(data: dict[str, Any]) -> None:
+    """Refuse a draft that was not filled in, and name what is open."""
+    found = list(blanks(data))
+    if not found:
+        return
+    first, others = found[0], found[1:]
+    rest = f" Open as well: {', '.join(others[:20])}{' and more' if len(others) > 20 else ''}." if others else ""
+    if first.startswith("columns."):
+        name = first.removeprefix("columns.").removesuffix(".range").removesuffix(".categories")
+        raise InvalidInput(f"state the range of {name}. Fill in {first} with what is public: {KINDS}.{rest}")
+    raise InvalidInput(f'{first} is still "{BLANK}". Fill it in; taciturn never reads it off the data.{rest}')

@@ -1,0 +1,459 @@
+"""The whole idea of `taciturn`.
+
+*A learner turns examples into vectors of certified sensitivity, a mechanism that accepts the certificate hides each
+one, a public schedule says when, and what is decided from the noisy vector is the release.*
+
+    (x, y) ─ Problem bounds it ─► Learner.absorb: exact row ─► Mechanism: encode, + noise │ decode ─► Learner.decide
+                                         ▲                                                │                 │
+                                         └───────── only released points feed back ◄──────┴─────────────────┤
+                     ledger may refuse ─► state advances ─► only then the Release is shown ◄────────────────┘
+
+Four nouns, then: `Problem`, `Learner`, `Mechanism`, `Schedule`, wired by `Private`. The certificate and the
+protocols of learners and mechanisms are in `core/protocols.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from taciturn._util.arrays import Array, Arrays, same
+from taciturn.accounting import ledger as books
+from taciturn.accounting.cost import FREE
+from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import Guarantee
+from taciturn.accounting.ledger import Ledger
+from taciturn.core.loop import Pass, ours, pass_through
+from taciturn.core.protocols import (
+    TOO_DEAR,
+    Calibrated,
+    Calibration,
+    Learner,
+    Mechanism,
+    damaged,
+    misfit,
+    restores,
+    stored,
+)
+from taciturn.core.release import Collected, Release, Releases
+from taciturn.core.schedule import Schedule, Timetable
+from taciturn.core.state import (
+    SIMULATION,
+    Standing,
+    State,
+    derived_from,
+    fingerprint,
+    first_state,
+    following,
+    new_name,
+    read_state,
+)
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
+from taciturn.problem.inputs import Source, SparseRows
+from taciturn.problem.problem import Problem
+from taciturn.problem.sparse_rows import Rows, compressed
+
+_OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
+_SAME_BOUND = 2.0**-30  # up to which two machines compute the same bound
+_VALUES = 2**19  # entries of examples, or of noisy rows and points, that go through a pass at once
+
+
+class Prepared(NamedTuple):
+    """The state that some rows were learnt from, the next one, and its releases: secret until `Private.commit`."""
+
+    used: State
+    state: State
+    releases: Releases
+
+    def __repr__(self) -> str:
+        return f"Prepared({len(self.releases)} releases after round {self.used.t}, hidden)"
+
+
+@dataclass(frozen=True)
+class Private:
+    """A learner made private: the whole sequence of its releases keeps `privacy`, for adaptive streams too.
+
+    Parameters
+    ----------
+    learner, mechanism, schedule
+        Who learns, how rows are hidden, when points are published.
+    privacy : Privacy
+        The total budget. With a calibration of the paper's, the paper's own parameters.
+    horizon : int, optional
+        Number of examples planned for; the round after it is refused. Without one the stream may go on for ever.
+    calibration : {"exact", "paper-printed", "paper-proven"}
+        Who chooses the noise; `guarantee` sets the claim beside what is delivered.
+    allow_broken : bool
+        Accept a calibration that delivers less than it claims.
+    seed : int, optional
+        For simulations and tests, which then protect nobody.
+    compiled : bool
+        Use compiled passes where there are some: for classes of this package, not for your own or your subclasses of
+        them. They release what the definition does, up to a lattice step.
+
+    Examples
+    --------
+    >>> from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> private = Private(IGD(problem), Gaussian(), every(2), Privacy(1.0, 1e-6), horizon=4)
+    >>> state, releases = private.run(private.start(), [[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])
+    >>> state.t, [release.t for release in releases]
+    (3, [2])
+    """
+
+    learner: Learner
+    mechanism: Mechanism
+    schedule: Schedule
+    privacy: Privacy
+    horizon: int | None = None
+    calibration: Calibration = "exact"
+    allow_broken: bool = False
+    seed: int | None = None
+    compiled: bool = True
+
+    def __post_init__(self) -> None:
+        one_of("calibration", self.calibration, get_args(Calibration))
+        expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+        expect("schedule", self.schedule, hasattr(self.schedule, "round_of"), "every(1) or geometric(1.1)")
+        expect("learner", self.learner, hasattr(self.learner, "certificate"), "IGD(problem)")
+        made = hasattr(self.mechanism, "calibrate") and not isinstance(self.mechanism, type)
+        expect("mechanism", self.mechanism, made, "Gaussian() or BLT()")
+        for name in ("horizon", "seed"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole(name, value, least=int(name == "horizon")))
+        certificate, accepts = self.learner.certificate, self.mechanism.accepts
+        if certificate.kind != accepts:
+            raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
+        horizon, most = self.timetable.horizon, certificate.most
+        if horizon is not None and most is not None and horizon > most:
+            raise Unprovable(
+                f"a horizon for {type(self.learner).__name__} must be at most {most:,}, up to which its sums are exact "
+                f"and its certificate is proven, got {horizon:,}. State a shorter one, and begin another stream after "
+                "it; or use IGD or GIGA (method='igd' or 'giga'), which have no such limit."
+            )
+        if not self.guarantee.proven and not self.allow_broken:
+            raise Unprovable(f"{self.guarantee} Use calibration='exact', or say allow_broken=True to study it.")
+
+    def step(self, state: State, X: Any, y: Any = None) -> tuple[State, Release | None]:
+        """Learn from the rows up to the next published round; uses up `state`."""
+        _must_be_state(state)
+        rows, labels = self.problem.read(X, y)
+        due, last = self.timetable.due(state.k + 1), state.t + len(labels)
+        if due is not None and last > due:
+            self._check(state, len(labels))
+            raise InvalidInput(f"step() ends at the next published round, {due}; these rows reach {last}. Use run().")
+        new, releases = self.run(state, rows, labels)
+        return new, releases[0] if len(releases) else None
+
+    def run(self, state: State, X: Any, y: Any = None) -> tuple[State, Releases]:
+        """Learn from any number of rows, as many releases as the schedule makes of them; uses up `state`.
+
+        A rejected row, or an interruption before the commit, leaves `state` as it was: nothing is spent before there
+        are releases to show. An interruption after the commit loses both, for `state` is used up by then; a caller who
+        must survive one calls `prepare`, keeps what it returns, and then `commit`.
+        """
+        prepared = self.prepare(state, X, y)
+        self.commit(prepared)
+        return prepared.state, prepared.releases
+
+    def prepare(self, state: State, X: Any, y: Any = None) -> Prepared:
+        """What `run` would return, before anything is spent: secret, and to be shown by nobody before `commit`.
+
+        >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
+        >>> private = pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), Privacy(1.0, 1e-6), horizon=3)
+        >>> prepared = private.prepare(private.start(), [[0.6, 0.8]], [1])
+        >>> private.is_live(prepared.state), private.commit(prepared), private.is_live(prepared.state)
+        (False, None, True)
+        """
+        _must_be_state(state)
+        rows, labels = self.problem.read(X, y)
+        one = self._resumed(state, len(labels))
+        at, releases = one._learn(state, rows, labels)
+        return Prepared(state, one._next_state(state, at), releases)
+
+    def commit(self, prepared: Prepared) -> None:
+        """Use up the state that `prepared` was made from, in one step: then its releases may be shown."""
+        used, new = prepared.used, prepared.state
+        if self.seed is None and new is not used:
+            books.guard_of(used.lineage).commit(used.lineage, used.position, new.position, new.spent)
+
+    def is_live(self, state: State) -> bool:
+        """Whether a ledger of this process has `state` as the newest of its stream; it knows none of a simulation."""
+        if self.seed is not None:
+            return False
+        whole_cost, neighbours = self._resumed(state, 0).calibrated.cost(None), self.problem.neighbours
+        try:  # to open a stream that is known checks where it stands, and changes nothing
+            books.guard_of(state.lineage).open(state.lineage, whole_cost, neighbours, state.spent, state.position)
+        except StateConflict:
+            return False
+        return True
+
+    def _learn(self, state: State, X: Source, y: Array) -> tuple[Standing, Releases]:
+        """Where a stream of these numbers stands after these rows, and its releases; nothing is spent yet."""
+        last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
+        shown = Collected(self.timetable.following(state.k, last), state.k + 1)
+        rows = compressed(X) if isinstance(X, SparseRows) and fast and self._pass.compressed else None
+        reuse = self._pass.forgets and rows is None
+        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if reuse else None
+        while at.t < last:
+            start, rounds = at.t - state.t, shown.rounds[shown.done : shown.done + self._most_releases]
+            end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
+            if rows is None:
+                end = min(end, start + self._most_rows)
+                bounded: tuple[Rows, Array] = self.problem.legal(X[start:end], y[start:end], start, fast, place)
+            else:
+                end = min(end, rows.end_of_block(start, self._most_entries))
+                bounded = self.problem.legal_compressed(rows[start:end], y[start:end], start)
+            at = self._pass(at, *bounded, rounds[rounds <= state.t + end], self.seed, shown)
+        return at, shown.releases(state.simulated)
+
+    def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
+        """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
+
+        Every call is a stream of its own and spends as much again: name a `ledger` to keep count.
+        """
+        source, labels = self.problem.read(list(X) if isinstance(X, Iterator) else X, y)
+        rows, horizon = len(labels), self.timetable.horizon
+        if (horizon or rows) < rows or not self.timetable.publishes_by(rows, 1):
+            raise InvalidInput(
+                f"fit() got {rows} examples, and this was planned for others: it publishes first at round "
+                f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
+            )
+        state = self._first_state()
+        at, releases = self._learn(state, source, labels)  # a refused row, and nothing is reserved
+        self._open(self._next_state(state, at), Ledger() if ledger is None else ledger)  # reserves and spends at once
+        return releases[-1]
+
+    @property
+    def problem(self) -> Problem:
+        """What is being learnt."""
+        return self.learner.problem
+
+    @property
+    def _most_rows(self) -> int:
+        return max(1, _VALUES // self.problem.width)
+
+    @property
+    def _most_entries(self) -> int:
+        """Of a block of compressed rows: so many that going through a point once a block costs little."""
+        return max(_VALUES, 4 * self.problem.width)
+
+    @property
+    def _most_releases(self) -> int:
+        return max(1, _VALUES // (2 * self.learner.row_size))
+
+    @cached_property
+    def _pass(self) -> Pass:
+        return pass_through(self.learner, self.calibrated, self.compiled)
+
+    @cached_property
+    def timetable(self) -> Timetable:
+        """The published rounds."""
+        return Timetable(self.schedule, self.horizon)
+
+    @cached_property
+    def calibrated(self) -> Calibrated:
+        """The mechanism with its noise settled."""
+        certificate, size = self.learner.certificate, self.learner.row_size
+        return self.mechanism.calibrate(certificate, self.timetable, size, self.privacy, self.calibration)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The claim beside the truth, for everything this can ever publish."""
+        claimed, delivered = self.calibrated.claimed, self.calibrated.cost(None)
+        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, self.seed is not None)
+
+    @cached_property
+    def settings(self) -> str:
+        """A hash of everything that was chosen; a state belongs to one."""
+        return fingerprint({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
+
+    def resumed(self, state: State) -> Private:
+        """The same with the numbers that the stream of `state` began with, which another machine may have calibrated.
+
+        Every verb that takes a state does this by itself. Where a stream goes on that began elsewhere, the `calibrated`
+        mechanism and the `guarantee` of what it returns are those of the stream.
+
+        The last bits of calibrated numbers depend on the processor. Those of a state are taken as they are if they are
+        legal and keep the budget as this machine counts it: a state whose noise was made smaller is rejected.
+
+        >>> from taciturn import Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
+        >>> private.resumed(private.start()) is private
+        True
+        """
+        return self._resumed(state, 0)
+
+    def _resumed(self, state: State, rows: int) -> Private:
+        """The same, once it is known that the state may go on with so many rows."""
+        self._check(state, rows)
+        for one in (self, *self._elsewhere):
+            if same(one._numbers(state.k), state.numbers):
+                return one
+        one = self._restored(state.numbers)
+        if not same(one._numbers(state.k), state.numbers):
+            raise damaged(f"they are not those of a stream after {state.k:,} releases")
+        self._elsewhere.append(one)
+        return one
+
+    @cached_property
+    def _elsewhere(self) -> deque[Private]:
+        """Those of streams that began with other numbers, the last few."""
+        return deque(maxlen=8)
+
+    def _restored(self, numbers: Arrays) -> Private:
+        """The same with numbers out of a state."""
+        parts: dict[str, Arrays] = {"learner": {}, "mechanism": {}}
+        for name, array in numbers.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = array
+        derived = derived_from(self.learner)
+        if derived.keys() != parts["learner"].keys():
+            raise damaged("they are not those of this learner")
+        one = copy(self)
+        if derived:
+            learner: Any = self.learner
+            values = {name: float(stored(parts["learner"], name)) for name in derived}
+            object.__setattr__(one, "learner", learner.restored(values))
+        sample, found = one._certified, numbers.get("certificate", np.empty(0))
+        if found.shape != sample.shape or not np.allclose(found, sample, rtol=_SAME_BOUND, atol=0.0):
+            raise StateConflict(_OTHER_SETTINGS)
+        object.__setattr__(one, "_certified", found)
+        object.__setattr__(one, "calibrated", one._calibrated_by(parts["mechanism"]))
+        if not one.guarantee.proven and (self.guarantee.proven or not one._costs_no_more_than(self)):
+            raise damaged(TOO_DEAR)
+        return one
+
+    def _calibrated_by(self, numbers: Arrays) -> Calibrated:
+        """The mechanism of these numbers; one that cannot restore them, if it has the same here."""
+        certificate, size = self.learner.certificate, self.learner.row_size
+        mechanism: Any = self.mechanism
+        if not self._restores:
+            if not same(self._mechanism_numbers(0), numbers):
+                raise StateConflict(_OTHER_SETTINGS)
+            return self.calibrated
+        try:
+            with np.errstate(all="ignore"):
+                made: Calibrated = mechanism.restore(
+                    certificate, self.timetable, size, self.privacy, self.calibration, numbers
+                )
+        except (InvalidInput, Unprovable, ArithmeticError, ValueError) as problem:
+            raise damaged("no noise can be drawn by them") from problem
+        return made
+
+    def _costs_no_more_than(self, other: Private) -> bool:
+        """Up to what rounding may do: for calibrations that are known to deliver less than they claim."""
+        mine, others = self.guarantee.delivered.parts, other.guarantee.delivered.parts
+        return all(a <= b * (1.0 + _SAME_BOUND) for a, b in zip(mine, others, strict=True))
+
+    def _numbers(self, k: int) -> Arrays:
+        """What was calibrated for releases up to k and later ones, for a state to store."""
+        mechanism = self._mechanism_numbers(k)
+        if self._named[0] is not mechanism:
+            named = {f"mechanism.{name}": array for name, array in mechanism.items()}
+            named |= {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
+            object.__setattr__(self, "_named", (mechanism, named | {"certificate": self._certified}))
+        return self._named[1]
+
+    @cached_property
+    def _named(self) -> tuple[Arrays, Arrays]:
+        return {}, {}
+
+    def _mechanism_numbers(self, k: int) -> Arrays:
+        calibrated: Any = self.calibrated
+        return calibrated.numbers(k) if self._restores else self._noise
+
+    @cached_property
+    def _restores(self) -> bool:
+        return restores(self.mechanism) and hasattr(self.calibrated, "numbers")
+
+    @cached_property
+    def _noise(self) -> Arrays:
+        """The first deviations, of a mechanism that does not say its numbers."""
+        rounds = self.timetable.following(0, self.timetable.horizon or 64, 64)
+        return {"noise_sd": np.array([self.calibrated.noise_sd(k) for k in range(1, len(rounds) + 1)])}
+
+    @cached_property
+    def _certified(self) -> Array:
+        """Some values of the certificate: a class that was redefined under its old name has others."""
+        certificate, rounds = self.learner.certificate, self.timetable.following(0, self.timetable.horizon or 64, 4096)
+        some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
+        return np.array([certificate.magnitude, *certificate.at(rounds[some])])
+
+    def start(self, ledger: Ledger | None = None) -> State:
+        """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
+        return self._open(self._first_state(), Ledger() if ledger is None else ledger)
+
+    def _first_state(self) -> State:
+        lineage = SIMULATION if self.seed is not None else new_name()
+        exact, coders = self.learner.start(), self.calibrated.start()
+        return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
+
+    def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
+        """Go on from a dumped state; an old snapshot of a stream that this process or `ledger` knows is refused."""
+        state = read_state(path)
+        one = self.resumed(state)
+        if ledger is None:
+            ledger = books.enter(state.lineage, Ledger()) if self.seed is None else Ledger()
+        return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
+
+    def fork(self, state: State, ledger: Ledger | None = None) -> State:
+        """A second stream from `state` on, charged as a whole one in the same ledger, or in the one you name."""
+        one = self.resumed(state)
+        if self.seed is not None:
+            return state
+        ledger = books.guard_of(state.lineage) if ledger is None else ledger
+        return one._open(following(state, lineage=new_name(), spent=FREE), ledger)
+
+    def _open(self, state: State, ledger: Ledger) -> State:
+        """Enter `state` into a ledger."""
+        expect("ledger", ledger, isinstance(ledger, Ledger), "start(Ledger(budget)), or leave it out")
+        if self.seed is None:
+            if books.enter(state.lineage, ledger) is not ledger:
+                raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
+            neighbours = self.problem.neighbours
+            ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
+        return state
+
+    def _next_state(self, state: State, at: Standing) -> State:
+        """The next state, with what it will have cost; the same one, if there were no rows."""
+        if at.t == state.t:
+            return state
+        spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
+        return following(state, **at._asdict(), spent=spent, numbers=self._numbers(at.k))
+
+    def _check(self, state: State, rows: int) -> None:
+        """Refuse a state of other settings, or rows past the horizon, before anything changes."""
+        _must_be_state(state)
+        fits = self.timetable.fits(state.t, state.k) and state.simulated == (self.seed is not None)
+        if state.settings != self.settings or not fits:
+            raise StateConflict(_OTHER_SETTINGS)
+        self._check_rounds(state.t + rows)
+
+    def _check_rounds(self, last: int) -> None:
+        """Refuse rounds past the horizon."""
+        horizon = self.timetable.horizon
+        if horizon is not None and last > horizon:
+            raise BudgetExhausted(
+                f"round {last} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
+                "longer one before the first example, or none, with a schedule that does not end, to go on for ever."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)}
+
+
+def _must_be_state(state: object) -> None:
+    """Refuse anything else, without showing it: it may be examples."""
+    if not isinstance(state, State):
+        raise InvalidInput(
+            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and go on "
+            "with the state that each call returns: state, releases = private.run(state, X, y)."
+        )

@@ -1,0 +1,238 @@
+"""Where a stream stands: plain data, of which nothing random ever needs saving.
+
+Noise is added to encoded rows and a released value is public, so past noise is never needed again: a state holds no
+key, no counter and no unused noise. It does hold secrets (exact iterates, buffers): keep its file as you keep the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import uuid
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taciturn._util.arrays import Array, Arrays
+from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
+from taciturn.accounting.cost import FREE, Cost
+from taciturn.errors import InvalidInput, StateConflict
+
+VERSION = 2
+SIMULATION = "simulation"
+
+
+class Standing(NamedTuple):
+    """Where a stream stands after t examples and k releases: memories, and the last point."""
+
+    t: int
+    k: int
+    exact: Arrays
+    secret: Arrays
+    public: Arrays
+    point: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class State:
+    """Where a stream stands after `t` examples and `k` releases.
+
+    `exact` and `secret` are the trusted side's; `public` and `point` were published. `settings` is a hash of what was
+    chosen, and `numbers` are what was calibrated from it: their last bits depend on the processor, so a stream keeps
+    those it began with, wherever it goes on. `lineage` names the stream and `generation` counts its states, and `token`
+    tells them apart: each is used once (`taciturn.accounting.ledger`). Simulations, which have a seed and protect
+    nobody, may use a state as often as they like.
+
+    Examples
+    --------
+    >>> from taciturn import Logistic, L2Ball, Privacy, Problem, pigd
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> pigd(problem, Privacy(1.0, 1e-6), horizon=100).start()
+    State(t=0, releases=0, generation=0, spent mu = 0, secrets hidden)
+    """
+
+    settings: str
+    lineage: str
+    generation: int
+    token: str
+    t: int
+    k: int
+    exact: Arrays
+    secret: Arrays
+    public: Arrays
+    point: Array
+    spent: Cost
+    numbers: Arrays
+
+    def __repr__(self) -> str:
+        mark = ", simulation: not private" if self.simulated else ""
+        return (
+            f"State(t={self.t}, releases={self.k}, generation={self.generation}, "
+            f"spent {self.spent}, secrets hidden{mark})"
+        )
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this state belongs to a seeded run, which protects nobody."""
+        return self.lineage == SIMULATION
+
+    @property
+    def standing(self) -> Standing:
+        """What passes take from it and leave to the next one."""
+        return Standing(self.t, self.k, self.exact, self.secret, self.public, self.point)
+
+    @property
+    def position(self) -> tuple[int, int, int, str]:
+        """Generation, examples seen, releases made, and a token that no other state has."""
+        return self.generation, self.t, self.k, self.token
+
+    def dump(self, path: str | os.PathLike[str], beside: Arrays | None = None) -> None:
+        """Write to `path`, readable by the owner alone, whole or not at all; other arrays `beside` it, if you like.
+
+        `read_beside` reads those: what must be committed with the state and at the same moment.
+        """
+        header = {name: getattr(self, name) for name in _HEADER}
+        header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
+        arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
+        arrays |= {f"beside/{name}": array for name, array in (beside or {}).items()}
+        with replaced(path, OWNER_ONLY) as file:
+            np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
+
+
+_HEADER = ("settings", "lineage", "generation", "token", "t", "k")
+_PARTS = ("exact", "secret", "public", "numbers")
+
+
+def new_name() -> str:
+    """A name that no other stream or state has."""
+    return uuid.uuid4().hex
+
+
+def following(state: State, **changes: Any) -> State:
+    """The next generation of `state`."""
+    token = "" if state.simulated else new_name()
+    return dataclasses.replace(state, generation=state.generation + 1, token=token, **changes)
+
+
+def first_state(
+    settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array, numbers: Arrays
+) -> State:
+    """The state before any example."""
+    secret, public = coders
+    token = "" if lineage == SIMULATION else new_name()
+    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers)
+
+
+def read_state(path: str | os.PathLike[str]) -> State:
+    """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
+    header, arrays = _read(path)
+    parts: dict[str, Any] = {part: {} for part in _PARTS}
+    for name, array in arrays.items():
+        part, _, rest = name.partition("/")
+        if part in parts:
+            parts[part][rest] = array
+    try:
+        known, spent = {name: header[name] for name in _HEADER}, Cost(*header["spent"])
+        return State(**known, **parts, point=arrays["point"], spent=spent)
+    except (KeyError, TypeError, InvalidInput):
+        raise StateConflict(f"{path} is not a whole state of taciturn. Give a file that State.dump wrote.") from None
+
+
+def read_beside(path: str | os.PathLike[str]) -> Arrays:
+    """The arrays that `State.dump` wrote beside a state."""
+    arrays = _read(path)[1]
+    return {name.removeprefix("beside/"): array for name, array in arrays.items() if name.startswith("beside/")}
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a dumped state, or a refusal."""
+    try:
+        with Entry.of(path).reader() as handle, np.load(handle, allow_pickle=False) as file:
+            header = json.loads(str(file["header"]))
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise InvalidInput(f"{path} does not exist. Give a file that State.dump wrote.") from None
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        raise StateConflict(f"{path} is not a state of taciturn. Give a file that State.dump wrote.") from None
+    if header.pop("version", None) != VERSION:
+        raise StateConflict(f"{path} was written by another version of taciturn. Load it with that one.")
+    return header, arrays
+
+
+def fingerprint(settings: Any) -> str:
+    """A hash of settings: equal settings have equal hashes, in any process on any machine.
+
+    It is of what was chosen: a field of which `derived_from` says that it was computed is hashed as None.
+
+    >>> from taciturn import Privacy
+    >>> fingerprint(Privacy(1.0, 1e-6)) == fingerprint(Privacy(1.0, 1e-6))
+    True
+    """
+    return hashlib.sha256(json.dumps(described(settings)).encode()).hexdigest()
+
+
+def derived_from(value: Any) -> dict[str, float]:
+    """The fields of an object of this package whose numbers it computed itself, because none were stated.
+
+    Such numbers differ between machines in their last bits. A class says which they are by a property `derived`.
+
+    >>> from taciturn import QFTL, L2Ball, Problem, Squared
+    >>> problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0)
+    >>> list(derived_from(QFTL(problem))), list(derived_from(QFTL(problem, weight=1.0)))
+    (['weight'], [])
+    """
+    return dict(getattr(value, "derived", {})) if _of_this_package(type(value)) else {}
+
+
+def name_of(kind: type) -> str:
+    """What a class is called in a hash of settings.
+
+    A class of this package goes by its own name, which no other settings class of the package has, so that a state
+    outlives a move to another module. Any other goes by its module and name.
+
+    >>> from taciturn import L2Ball
+    >>> name_of(L2Ball)
+    'taciturn L2Ball'
+    """
+    return f"taciturn {kind.__qualname__}" if _of_this_package(kind) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _of_this_package(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "taciturn"
+
+
+def described(value: Any) -> Any:
+    """Settings as JSON-able data, names of classes included; what cannot be told apart is rejected."""
+    if isinstance(value, np.floating):
+        value = float(value)  # also a long double, which has no item of Python's
+    elif isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float):
+        return float(value).hex() if abs(value) < 2**53 or isinstance(value, float) else value
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return [str(value.dtype), list(value.shape), hashlib.sha256(value.tobytes()).hexdigest()]
+    if isinstance(value, list | tuple):
+        return [described(item) for item in value]
+    if isinstance(value, dict):
+        return [[described(key), described(item)] for key, item in value.items()]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+    elif hasattr(value, "__dict__") and not callable(value) and "__slots__" not in vars(type(value)):
+        names = sorted(
+            name for name in vars(value) if not isinstance(getattr(type(value), name, None), cached_property)
+        )
+    else:
+        raise InvalidInput(
+            f"settings must be plain data, so that a state can say to which it belongs; got {value!r}. "
+            "Make it a frozen dataclass of numbers, strings and tuples."
+        )
+    derived = derived_from(value)
+    chosen = [[n, None if n in derived else described(getattr(value, n))] for n in names]
+    return [name_of(type(value)), chosen]

@@ -1,0 +1,194 @@
+"""What private linear models for river have in common: a stream, opened at its first use, and what it shows."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.errors import StateConflict
+from taciturn.estimators.dict_rows import features_of
+from taciturn.estimators.labels import Classes, Labels
+from taciturn.estimators.links import classes_of
+from taciturn.estimators.river_stream import Feed
+from taciturn.estimators.settings import LossName, MethodName, Request
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
+from taciturn.plan import Plan
+from taciturn.problem.predict import coefficients
+
+try:
+    from river import base
+except ImportError as missing:
+    raise ImportError("taciturn.estimators.river needs river: install taciturn[river].") from missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PrivateClassifier", "PrivateLinear", "base"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLinear(base.Estimator):
+    """A private stream behind river's verbs; copies and pickles can predict, and learning goes on in the original.
+
+    Parameters are those of `taciturn.estimators.river.PrivateLogisticRegression`, but for the classes.
+    """
+
+    features: Sequence[Hashable] | None = None
+    buckets: int | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    feature_bound: float | None = None
+    fit_intercept: bool = True
+    method: MethodName = "auto"
+    release: str | int = "auto"
+    horizon: int | None = None
+    radius: float | None = None
+    ridge: float | None = None
+    neighbours: Literal["replace", "zero-out"] = "replace"
+    on_bad: Literal["raise", "zero"] = "raise"
+    seed: int | None = None
+    _open: Feed | None = field(default=None, init=False)
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn from one example, or refuse it before anything changes."""
+        (self._open or self._feed).learn_one(x, y)
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series[Any]) -> None:
+        """Learn from the rows of a data frame: what `learn_one` does with one after the other, but all or none."""
+        self._feed.learn_many(X, y)
+
+    @property
+    def weights(self) -> dict[Hashable, Any]:
+        """The weights to use now, by the names of their features or the numbers of their buckets; public."""
+        names, (rows, _) = self._feed.features.names, self._coefficients
+        weights: dict[Hashable, Any] = self._by_class([dict(zip(names, row, strict=True)) for row in rows.tolist()])
+        return weights
+
+    @property
+    def intercept(self) -> Any:
+        """What is added to the weighted features; public."""
+        return self._by_class(self._coefficients[1].tolist())
+
+    @property
+    def privacy_spent(self) -> Spent:
+        """What the releases so far cost: an epsilon, rounded up, at the budget's delta."""
+        return self._feed.look().spent
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised, against whom, and what is public."""
+        return (
+            f"{self.plan.private.guarantee} Public besides: every setting of this model, names of features and classes "
+            "among them. Each clone opens a stream with a budget of its own; on the same people they add."
+        )
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples have come; public."""
+        return self._feed.examples
+
+    @property
+    def n_releases(self) -> int:
+        """How many models were published; public."""
+        return self._feed.look().k
+
+    @property
+    def plan(self) -> Plan:
+        """How it learns: method, mechanism, schedule, and the noise to expect; public."""
+        return self._feed.stream.plan
+
+    def dump_stream(self, path: str | os.PathLike[str]) -> None:
+        """Write where the stream stands, secrets included, to learn on in another process: keep it as you keep data."""
+        self._feed.dump(path)
+
+    def load_stream(self, path: str | os.PathLike[str]) -> Self:
+        """Go on with a dumped stream, in a copy of the model that wrote it or in a clone that has not learnt yet."""
+        if self._open is not None and self._open.learns and self._open.examples:
+            raise StateConflict("this model learns from a stream of its own. Load into a clone: model.clone().")
+        self._begin(lambda plan: Stream.load(plan, path))
+        return self
+
+    @property
+    @abstractmethod
+    def _request(self) -> Request:
+        """What was stated."""
+
+    @property
+    @abstractmethod
+    def _labels(self) -> Labels:
+        """How labels become numbers."""
+
+    def _stated(self, loss: LossName, **more: Any) -> Request:
+        stated = {setting.name for setting in fields(Request)} & set(vars(self)) - {"loss", "classes"}
+        return Request(loss, **{name: getattr(self, name) for name in stated}, **more)
+
+    @property
+    def _feed(self) -> Feed:
+        """Opened at its first use, when everything has been stated."""
+        return self._begin(Stream) if self._open is None else self._open
+
+    def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
+        features, labels = features_of(self.features, self.buckets), self._labels
+        plan = self._request.plan(features.dimension, self.horizon)
+        if plan.hopeless:
+            warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
+        self._open = Feed(stream(plan), features, labels)
+        return self._open
+
+    @property
+    def _coefficients(self) -> tuple[Array, Array]:
+        """Weights and intercepts of the model to use now, a row and a number for each score."""
+        return coefficients(self._feed.problem, self._feed.look().model)
+
+    def _by_class(self, outputs: list[Any]) -> Any:
+        """The only one of them."""
+        return outputs[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_open": copy(self._open)}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
+    """Classes by the sign of a score, or by the largest of several."""
+
+    classes: Sequence[Hashable] = (False, True)
+    _loss: ClassVar[LossName]
+
+    def predict_one(self, x: Mapping[Any, Any]) -> Any:  # type: ignore[override]  # x is all it needs
+        """The class that the model to use now predicts."""
+        scores = (self._open or self._feed).scores(x)
+        return self.classes[int(scores > 0.0 if len(self.classes) == 2 else np.argmax(scores))]
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series[Any]:
+        """The classes of the rows of a data frame."""
+        import pandas as pd
+
+        return pd.Series([self.classes[i] for i in classes_of(self._feed.scores_many(X))], index=X.index)
+
+    @property
+    def _request(self) -> Request:
+        return self._stated(self._loss, classes=len(self.classes))
+
+    @property
+    def _labels(self) -> Classes:
+        return Classes(self.classes)
+
+    @property
+    def _multiclass(self) -> bool:
+        return len(self.classes) > 2
+
+    def _by_class(self, outputs: list[Any]) -> Any:
+        return outputs[0] if len(outputs) == 1 else dict(zip(self.classes, outputs, strict=True))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"buckets": 16, "epsilon": 1.0, "feature_bound": 1.0}

@@ -1,0 +1,180 @@
+"""What a person at a front door states, and the plan that follows from it: by public rules, never from data.
+
+**Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
+
+**Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
+than any data; for numbers `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others,
+whose regret grows with it: predictions up to five times, or twice, the largest label.
+
+**Ridge.** None for sums, which their noise regularises. IGD and GIGA learn from strongly convex losses alone: `R²/100`,
+a hundredth of the curvature of squared loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from taciturn.accounting.gdp import Privacy
+from taciturn.core.schedule import Schedule, every, geometric
+from taciturn.errors import InvalidInput, Unprovable, number, one_of, positive, whole
+from taciturn.plan import Method, Plan, recommend
+from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
+from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
+from taciturn.problem.problem import Problem
+from taciturn.problem.scalar_loss import ScalarLoss
+from taciturn.problem.sets import L2Ball
+
+LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
+MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
+_METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga"}
+_CLASSIFY = ("logistic", "hinge")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person states; what they must not leave out is refused if it is None, never inferred.
+
+    Parameters
+    ----------
+    loss : str
+        `"logistic"` or `"hinge"` for classes, else `"squared"`, `"absolute"`, `"huber"` or `"quantile"`.
+    epsilon, delta : float
+        The total budget of everything that one stream publishes.
+    feature_bound : float
+        Longest features, before the intercept; longer ones are scaled down.
+    label_bound : float, optional
+        Largest label in absolute value, for numbers.
+    classes : int
+        How many there are; 0 for numbers.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
+    radius, ridge : float, optional
+        By the rules above, if None.
+    quantile, huber_width : float
+        The level of a quantile; where Huber's loss turns straight, a tenth of the label bound if None.
+    fit_intercept, neighbours, on_bad, seed
+        As in `taciturn.Problem` and `taciturn.Private`.
+
+    Examples
+    --------
+    >>> plan = Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2).plan(dimension=10, horizon=10_000)
+    >>> plan.method, plan.private.schedule, plan.averages
+    ('pftrl', Every(rounds=33), True)
+    """
+
+    loss: LossName
+    epsilon: float | None = None
+    delta: float = 1e-6
+    feature_bound: float | None = None
+    label_bound: float | None = None
+    classes: int = 0
+    fit_intercept: bool = True
+    method: MethodName = "auto"
+    release: str | int = "auto"
+    radius: float | None = None
+    ridge: float | None = None
+    quantile: float = 0.5
+    huber_width: float | None = None
+    neighbours: Literal["replace", "zero-out"] = "replace"
+    on_bad: Literal["raise", "zero"] = "raise"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
+        for name in ("classes", "release", "seed"):
+            if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
+                object.__setattr__(self, name, whole(name, value, least=int(name == "release")))
+
+    def plan(self, dimension: int, horizon: int | None) -> Plan:
+        """The plan for so many features and examples."""
+        privacy = Privacy(self._stated("epsilon"), self._stated("delta"))
+        method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
+        schedule = self.schedule
+        return recommend(self.problem(dimension), privacy, horizon, method=method, schedule=schedule, seed=self.seed)
+
+    def problem(self, dimension: int) -> Problem:
+        """What is learnt from so many features."""
+        bound = positive("feature_bound", self._stated("feature_bound"), _MEANING["feature_bound"])
+        label_bound = None if self.classes else positive("label_bound", self._stated("label_bound"))
+        ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
+        return Problem(
+            self._loss,
+            L2Ball(positive("radius", self._radius(bound, label_bound))),
+            dimension,
+            bound,
+            label_bound=1.0 if label_bound is None else label_bound,
+            intercept=bound / 2.0 if self.fit_intercept else 0.0,
+            ridge=ridge,
+            neighbours=self.neighbours,
+            on_bad=self.on_bad,
+        )
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """When models are published; None leaves it to the plan."""
+        if isinstance(self.release, str):
+            one_of("release", self.release, ("auto", "geometric", "every"))
+            return {"auto": None, "geometric": geometric(1.1), "every": every(1)}[self.release]
+        return every(self.release)
+
+    def _radius(self, bound: float, label_bound: float | None) -> float:
+        if self.radius is not None:
+            return self.radius
+        if label_bound is None:
+            return 40.0 / bound
+        return (5.0 if self.loss == "squared" else 2.0) * label_bound / bound
+
+    @property
+    def _loss(self) -> ScalarLoss | ScoresLoss:
+        one_of("loss", self.loss, get_args(LossName))
+        if (self.loss in _CLASSIFY) != (self.classes > 0):
+            raise InvalidInput(
+                f"{self.loss} learns {'classes' if self.classes == 0 else 'numbers'}. Name another loss."
+            )
+        if self.method == "pqftl" and self.loss not in (*_CLASSIFY, "squared"):
+            raise Unprovable(
+                f"PQFTL adds up the statistics of squared loss, and this is {self.loss}. Use method='ftrl'."
+            )
+        if self.loss == "hinge" and self.classes > 2 and self.method in ("igd", "giga"):
+            raise Unprovable(
+                f"the hinge loss of {self.classes} classes has kinks in all their scores, and {self.method} certifies "
+                "no step on it. Use method='ftrl', or loss='logistic'."
+            )
+        return self._loss_of_classes if self.classes else self._loss_of_numbers
+
+    @property
+    def _loss_of_numbers(self) -> ScalarLoss:
+        if self.loss == "quantile":
+            return Quantile(self.quantile)
+        if self.loss == "huber":
+            return Huber(self._stated("label_bound") / 10.0 if self.huber_width is None else self.huber_width)
+        return Squared() if self.loss == "squared" else Absolute()
+
+    @property
+    def _loss_of_classes(self) -> ScalarLoss | ScoresLoss:
+        if self.method == "pqftl":
+            return Squared() if self.classes == 2 else OneHot(self.classes)
+        if self.classes == 2:
+            return Logistic() if self.loss == "logistic" else Hinge()
+        return Softmax(self.classes) if self.loss == "logistic" else MultiHinge(self.classes)
+
+    def _stated(self, name: str) -> Any:
+        value = getattr(self, name)
+        if value is None:
+            raise InvalidInput(f"{name} is missing. {_MEANING[name]} It is never inferred from data.")
+        return value
+
+
+_NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
+_MEANING = {
+    "epsilon": "State the total privacy budget of everything that is published, as in epsilon=1.0.",
+    "delta": "State a probability well below one over the number of people, as in delta=1e-6.",
+    "feature_bound": "State the largest norm an example's features may have, as in feature_bound=1.0; longer ones are "
+    "scaled down.",
+    "label_bound": "State the largest absolute value a label may have, as in label_bound=10.0; larger ones are cut.",
+}

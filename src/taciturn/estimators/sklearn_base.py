@@ -1,0 +1,227 @@
+"""What the estimators for scikit-learn share: one stream at a time, and the model it has released."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError:  # pragma: no cover
+    raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
+
+from taciturn._util.arrays import Array
+from taciturn.core.release import Releases
+from taciturn.errors import StateConflict
+from taciturn.estimators.settings import Request
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
+from taciturn.plan import Plan
+from taciturn.problem.predict import coefficients
+from taciturn.problem.problem import Problem
+
+_ADDS = (
+    "fit opens a new stream: what it spends adds to what earlier fits spent on the same people. To go on with one "
+    "stream, for one budget, use partial_fit."
+)
+
+
+class _Learnt:
+    """A property of what was learnt that scikit-learn may also set, as it does on an estimator that validates data."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self.read, self.__doc__ = read, read.__doc__
+
+    def __get__(self, model: Any, owner: Any = None) -> Any:
+        return self if model is None else self.read(model)
+
+
+class _Opened(NamedTuple):
+    """A stream, the settings and classes it was opened with, and the features it was shown."""
+
+    stream: Stream
+    stated: tuple[Request, int | None]
+    classes: Any
+    features: int
+    names: Any
+
+
+class PrivateLinearModel(BaseEstimator):
+    """A linear model learnt from one private stream at a time.
+
+    All that it has learnt is in `_streams`: the stream opened last, and, until that has learnt, the one before it. So a
+    rejected or interrupted call leaves the estimator as it was, unless the rows of that call were learnt: then it is as
+    if the call had returned (`taciturn.estimators.stream.Stream`). Copies and pickles predict, and do not learn on.
+
+    Subclasses store their settings and say how those become a `Request`, which labels there are, and how labels become
+    numbers.
+    """
+
+    _numbers: bool
+
+    def _request(self, classes: Any) -> Request:
+        """What was stated."""
+        raise NotImplementedError
+
+    def _class_set(self, y: Any, classes: Any) -> Any:
+        """All labels that there can be; None for numbers."""
+        raise NotImplementedError
+
+    def _encoded(self, y: Any, classes: Any) -> Any:
+        """Labels as the problem wants them."""
+        raise NotImplementedError
+
+    def _learn_all(self, X: Any, y: Any, classes: Any) -> Any:
+        """A new stream, of these rows."""
+        if self._opened is not None:
+            warnings.warn(_ADDS, PrivacyWarning, stacklevel=3)
+        return self._learn_first(X, y, classes, all_rows=True)
+
+    def _learn_more(self, X: Any, y: Any, classes: Any) -> Any:
+        """The next rows of the stream, or the first."""
+        opened = self._opened
+        if opened is None:
+            return self._learn_first(X, y, classes, all_rows=False)
+        X, y = self._valid(self, X, y, reset=False)
+        if opened.stated != (self._request(opened.classes), self.horizon):
+            raise StateConflict(
+                "settings have changed since this stream was opened, and its noise was planned for the old ones. Set "
+                "them back, or fit() a new stream, which spends as much again."
+            )
+        opened.stream.learn(X, self._encoded(y, opened.classes))
+        return self
+
+    def _learn_first(self, X: Any, y: Any, classes: Any, all_rows: bool) -> Any:
+        """Open a stream, and learn: it is in use as soon as it has learnt, and never if it has not."""
+        blank = type(self)(**self.get_params(deep=False))  # is told of the features, which may be rejected yet
+        X, y = self._valid(blank, X, y, reset=True)
+        classes = self._class_set(y, classes)
+        plan = self._request(classes).plan(X.shape[1], len(y) if all_rows and self.horizon is None else self.horizon)
+        if plan.hopeless:
+            warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
+        labels, stated = self._encoded(y, classes), (self._request(classes), self.horizon)
+        new = _Opened(Stream(plan), stated, classes, X.shape[1], vars(blank).get("feature_names_in_"))
+        self._streams: tuple[_Opened, ...] = (new, *self._streams_in_use)
+        new.stream.learn(X, labels)
+        self._streams = (new,)
+        return self
+
+    def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        X, y = validate_data(
+            seen_by, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=self._numbers
+        )
+        return X, column_or_1d(y, warn=True)
+
+    @property
+    def _streams_in_use(self) -> tuple[_Opened, ...]:
+        """The newest that has learnt, if one has."""
+        return tuple(opened for opened in vars(self).get("_streams", ()) if opened.stream.t > 0)[:1]
+
+    @property
+    def _opened(self) -> _Opened | None:
+        return next(iter(self._streams_in_use), None)
+
+    @property
+    def _fitted(self) -> _Opened:
+        check_is_fitted(self)
+        return self._streams_in_use[0]
+
+    @property
+    def _problem(self) -> Problem:
+        return self._fitted.stream.plan.private.problem
+
+    @property
+    def _coefficients(self) -> tuple[Array, Array]:
+        stream = self._fitted.stream
+        return coefficients(stream.plan.private.problem, stream.model)
+
+    @property
+    def coef_(self) -> Array:
+        """The weights of the latest model, a row for each score; before the first release one that knows no data."""
+        return self._coefficients[0].copy()
+
+    @property
+    def intercept_(self) -> Any:
+        """The intercepts of the latest model."""
+        return self._coefficients[1]
+
+    @property
+    def releases_(self) -> Releases | None:
+        """What the latest call released."""
+        return self._fitted.stream.releases
+
+    @property
+    def n_examples_(self) -> int:
+        """How many rows this stream has learnt from."""
+        return self._fitted.stream.t
+
+    @property
+    def n_releases_(self) -> int:
+        """How many models it has published."""
+        return self._fitted.stream.k
+
+    @_Learnt
+    def n_features_in_(self) -> int:
+        """How many features there are."""
+        return self._fitted.features
+
+    @_Learnt
+    def feature_names_in_(self) -> Any:
+        """Their names, if they were those of a data frame."""
+        if (names := self._fitted.names) is None:
+            raise AttributeError("the features have no names: the first rows were no data frame.")
+        return names
+
+    @property
+    def privacy_spent_(self) -> Spent:
+        """What this stream's releases have cost so far: an epsilon, at the budget's delta."""
+        return self._fitted.stream.spent
+
+    @property
+    def plan_(self) -> Plan:
+        """The plan that this stream follows (`taciturn.plan.Plan`)."""
+        return self._fitted.stream.plan
+
+    @property
+    def guarantee_(self) -> str:
+        """What is guaranteed, and what is public besides."""
+        opened = self._fitted
+        labels = "" if opened.classes is None else f", the labels {', '.join(map(str, opened.classes))}"
+        return (
+            f"{opened.stream.plan.private.guarantee} Public besides: how many rows there are ({opened.stream.t:,} so "
+            f"far), the {opened.features} features' names{labels}, and every setting of this estimator. Each "
+            "stream that fit opens has a budget of its own; on the same people they add."
+        )
+
+    def dump_stream(self, path: str | os.PathLike[str]) -> None:
+        """Write where the stream stands, secrets included, to learn on in another process: keep it as you keep data."""
+        self._fitted.stream.dump(path)
+
+    def load_stream(self, path: str | os.PathLike[str]) -> Any:
+        """Go on with a dumped stream in this fitted estimator: the one that wrote it, or a pickled copy."""
+        opened = self._fitted
+        self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path)),)
+        return self
+
+    def _scores(self, X: Any) -> Array:
+        opened = self._fitted
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        return np.asarray(opened.stream.plan.private.problem.predict(opened.stream.model, X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._opened is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.seed is None
+        return tags
+
+    def __getstate__(self) -> Any:
+        copies = tuple(opened._replace(stream=copy(opened.stream)) for opened in self._streams_in_use)
+        return {**super().__getstate__(), "_streams": copies}

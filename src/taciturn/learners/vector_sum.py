@@ -1,0 +1,77 @@
+"""The learner of PrivateSum: an example is a vector, and what is published is their running sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.accounting import paper
+from taciturn.accounting.gdp import Privacy
+from taciturn.core.protocols import Certificate
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, rounded
+from taciturn.problem.problem import Problem
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of all examples so far.
+
+    **Certificate.** One example moves its own contribution by at most 2R (replaced) or R (zeroed out), and no other.
+
+    Examples
+    --------
+    >>> from taciturn import private_sum, Privacy
+    >>> private_sum(3, 1.0, Privacy(1.0, 1e-6), horizon=100).learner.certificate
+    l2/entry, 2
+    """
+
+    problem: Problem
+
+    @property
+    def row_size(self) -> int:
+        """Entries of an example."""
+        return self.problem.size
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """2R or R, and rounding."""
+        R = self.problem.norm_bound
+        moved = 2.0 * R if self.problem.neighbours == "replace" else R
+        bound = partial(entry_bound, moved, R, self.row_size)
+        lemma = "the triangle inequality"
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, self._paper_noise, MOST)
+
+    def start(self) -> Arrays:
+        """Nothing yet."""
+        return {"sum": np.zeros(self.row_size)}
+
+    def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
+        """Added up since the last release."""
+        return {"sum": exact["sum"] + rounded(X, self.problem.norm_bound).sum(axis=0)}
+
+    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+        """What came since the last release."""
+        return self.start(), exact["sum"]
+
+    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+        """The private sum itself."""
+        return noisy
+
+    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Differences of the sums of all vectors so far, which are exact."""
+        sums = np.cumsum(np.concatenate([exact["sum"][None, :], rounded(X, self.problem.norm_bound)]), axis=0)
+        starts = np.concatenate([np.zeros((1, self.row_size)), sums[rounds - t]])
+        return {"sum": sums[-1] - starts[-1]}, np.diff(starts, axis=0)
+
+    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The private sums themselves."""
+        return noisy
+
+    def _paper_noise(
+        self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
+    ) -> tuple[Array, Privacy]:
+        """Algorithm 5, its two readings one."""
+        return np.full(len(rounds), paper.tree_noise(self.problem.norm_bound, privacy, horizon)), privacy

@@ -1,0 +1,118 @@
+"""Running sums by the square root of the matrix of ones: the reference for all others.
+
+`B = C`, the lower-triangular Toeplitz matrix of `f_0 = 1, f_k = f_{k-1}·(2k - 1)/(2k)`, the coefficients of
+`(1 - x)^(-1/2)`; its square is `1/(1 - x)`, the running sum. Largest error `Σ_{k<n} f_k²`, asymptotically
+`(ln n + 3.350)/pi`: near the least that any strategy can have (Fichtenberger, Henzinger, Upadhyay, *Constant matters:
+Fine-grained Error Bound on Differentially Private Continual Observation*, 2023). It remembers every row on both sides,
+and a sum costs as much as there are rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn.core.loop import Block
+from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.strategy import OneRowEach
+
+
+@dataclass(frozen=True)
+class SquareRoot(RunningSum):
+    """Running sums by the square root of the matrix of ones; memory grows with the number of releases.
+
+    >>> from taciturn import SquareRoot
+    >>> round(float(SquareRoot().errors(1024).max()), 2)
+    3.27
+    """
+
+    def coder(self, n: int | None) -> RootCoder:
+        """For n rows."""
+        return RootCoder(self.needs(n))
+
+    def restored_coder(self, n: int | None, numbers: Arrays) -> RootCoder:
+        """The same: nothing in it is fitted."""
+        return self.coder(n)
+
+
+@dataclass(frozen=True)
+class RootCoder(OneRowEach):
+    """The square root for n rows."""
+
+    n: int
+    coefficients: Array = field(init=False, repr=False, compare=False)
+    _squares: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        k = np.arange(1.0, self.n)
+        f = np.concatenate([[1.0], np.cumprod((2.0 * k - 1.0) / (2.0 * k))])
+        object.__setattr__(self, "coefficients", fixed(f))
+        object.__setattr__(self, "_squares", fixed(np.cumsum(f**2)))
+
+    def numbers(self, k: int) -> Arrays:
+        """None: it follows from n, by operations that every machine rounds alike."""
+        return {}
+
+    @property
+    def whole(self) -> bool:
+        return False
+
+    @property
+    def column(self) -> float:
+        return math.sqrt(float(self._squares[-1])) * (1.0 + self.n * 2.0**-51)
+
+    @property
+    def reach(self) -> float:
+        return float(np.sum(self.coefficients))
+
+    @property
+    def blur(self) -> float:
+        """An inner product of up to n terms."""
+        return 2.0 * self.n * 2.0**-53 * self.reach
+
+    def error(self, k: ArrayLike) -> Array:
+        return np.sqrt(self._squares[np.asarray(k, dtype=np.int64) - 1])
+
+    def start(self, size: int) -> tuple[Arrays, Arrays]:
+        return {"rows": np.zeros((0, size))}, {"rows": np.zeros((0, size))}
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        return self._apply(secret, row, k)
+
+    def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
+        memory, total = self._apply(public, noisy[0], k)
+        return memory, total[0]
+
+    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        return self._apply_all(secret, rows, k)
+
+    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        return self._apply_all(public, noisy, k)
+
+    def lead(
+        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
+    ) -> tuple[Arrays, Arrays]:
+        """Compiled."""
+        from taciturn.compiled.sqrt import through_root
+
+        shape = len(block.rounds), len(block.point)
+        exact, hidden = (np.concatenate([memory["rows"], np.empty(shape)]) for memory in (secret, public))
+        block.check(through_root(*block.numbers, noise, steps, largest, self.coefficients, exact, hidden, k))
+        return {"rows": exact}, {"rows": hidden}
+
+    def _apply_all(self, memory: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        from taciturn.compiled.sqrt import apply_all
+
+        every = np.concatenate([memory["rows"], rows])
+        return {"rows": every}, np.asarray(apply_all(self.coefficients, every, k))
+
+    def _apply(self, memory: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        """Row k of the matrix times all rows so far."""
+        rows = np.concatenate([memory["rows"], row[None, :]])
+        return {"rows": rows}, (self.coefficients[:k][::-1] @ rows)[None, :]

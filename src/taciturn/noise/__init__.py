@@ -1,0 +1,1 @@
+"""The only source of secret random bits, and the samplers that turn them into noise."""

@@ -1,0 +1,198 @@
+"""The minimiser of an objective over a convex set, as near as is asked, and provably so.
+
+A projected gradient step `x⁺ = Proj(x - ∇F(x)/M)` on a function that is a-strongly convex and M-smooth contracts by
+`1 - a/M`. So, with `kappa = M/a`, wherever `x` came from,
+
+    ‖x⁺ - x*‖ ≤ (kappa - 1)·‖x⁺ - x‖ + kappa·e,                                                                (1)
+
+if the step was computed with an error of at most `e`. This is what ends the search: a guess by Newton's method, on
+models over the set; then steps with momentum; then, if ever needed, plain steps, of which `kappa·ln(D/tolerance)`
+suffice from a distance D, whatever the data. Nothing is raised: the outcome is always within reach of (1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.problem.objective import Objective, mean_smoothness
+from taciturn.problem.problem import Problem
+from taciturn.problem.scalar_loss import ScalarLoss, Values
+from taciturn.problem.sets import ConvexSet, L2Ball
+
+_FIRST_STEPS = 6  # straight at the goal, before the way round by easier ones
+_NEWTON_STEPS = 60
+_MODEL_STEPS = 4_000
+_HALVINGS = 40
+_UNIT = 2.0**-53
+
+
+def minimiser(objective: Objective, domain: ConvexSet, start: Array, tolerance: float, farthest: float) -> Array:
+    """A point within `tolerance` of the minimiser, rounding errors apart, given that `start` is within `farthest`.
+
+    >>> from taciturn.problem.objective import Quadratic
+    >>> parabola = Quadratic(np.eye(2), np.array([3.0, 4.0]), ridge=1.0, smoothness=2.0)
+    >>> minimiser(parabola, L2Ball(1.0), np.zeros(2), 1e-9, farthest=2.0)
+    array([0.6, 0.8])
+    """
+    short, enough, plain = map(float, search_limits(objective.smoothness, objective.ridge, tolerance, farthest))
+    x, done = descend(objective, domain, start, short, int(enough))
+    return x if done else _plain(objective, domain, domain.project(start), short, int(plain))
+
+
+def search_limits(smoothness: Values, ridge: Values, tolerance: Values, farthest: float) -> tuple[Array, Array, Array]:
+    """How short a last step must be, and how many steps with momentum, or plain ones, suffice for that.
+
+    >>> [float(limit) for limit in search_limits(2.0, 1.0, 1e-9, farthest=2.0)]
+    [1e-09, 65.0, 44.0]
+    """
+    kappa = np.asarray(smoothness) / ridge
+    digits = np.log(np.maximum(farthest / tolerance, 2.0))
+    momentum = np.ceil(2.0 * np.sqrt(kappa) * (digits + np.log(kappa + 1.0))) + 1.0
+    return tolerance / np.maximum(kappa - 1.0, 1e-9), momentum, np.ceil(kappa * digits) + 1.0
+
+
+def descend(objective: Objective, domain: ConvexSet, start: Array, short: float, count: int) -> tuple[Array, bool]:
+    """Newton's method, then at most `count` steps with momentum: a point, and whether a last step was `short`."""
+    x, done = _step(objective, domain, domain.project(start), short)
+    if not done:
+        x, done = _newton(objective, domain, x, short, _FIRST_STEPS)
+    for stage in () if done else objective.stages():
+        x, done = _newton(stage, domain, x, short, _NEWTON_STEPS)
+    momentum = _momentum(objective.smoothness / objective.ridge)
+    step = partial(_step, objective, domain, short=short)
+    return (x, done) if done else _with_momentum(step, domain, x, momentum, count)
+
+
+def _step(objective: Objective, domain: ConvexSet, x: Array, short: float) -> tuple[Array, bool]:
+    """A projected gradient step, and whether it was short."""
+    following = domain.project(x - objective.gradient(x) / objective.smoothness)
+    return following, not float(np.linalg.norm(following - x)) > short  # what is not a number ends the search
+
+
+def _plain(objective: Objective, domain: ConvexSet, x: Array, short: float, count: int) -> Array:
+    """Plain steps, until one is short enough."""
+    for _ in range(count):
+        x, done = _step(objective, domain, x, short)
+        if done:
+            break
+    return x
+
+
+def rounding_slack(
+    problem: Problem, t: Values, ridge: Values, longest: float, steepest: Values, width: float
+) -> Values:
+    """`kappa·e` of (1): how far rounding errors may keep the search from the minimiser of a mean of t losses.
+
+    The mean gradient of t examples, or of sums of them, errs by `2·(t + size + 32)·2⁻⁵³` of the longest one,
+    `steepest`; a slope errs with the prediction at which it is taken, and a secant by the rounding of the values of
+    which it is the difference; the projected step by `16·(size + 8)·2⁻⁵³` of the numbers in it, points of norm up to
+    `longest`.
+    """
+    smoothness, size = mean_smoothness(problem, ridge, width), problem.size
+    in_mean = 2.0 * (t + size + 32) * _UNIT * steepest
+    in_slopes = 4.0 * (size + 8) * _UNIT * longest * (smoothness - ridge)
+    in_step = 16.0 * (size + 8) * _UNIT * (longest + steepest / smoothness)
+    return (in_mean + in_slopes + _in_secants(problem, longest, width)) / ridge + smoothness / ridge * in_step
+
+
+def _in_secants(problem: Problem, longest: float, width: float) -> float:
+    loss, bound = problem.loss, problem.label_bound
+    if width == 0.0 or bound is None or not isinstance(loss, ScalarLoss):
+        return 0.0
+    reach = 2.0 * problem.norm_bound * longest
+    largest = max(abs(float(loss.value(u, y))) for u in (-reach, reach) for y in (-bound, bound))
+    return 16.0 * _UNIT * problem.norm_bound * largest / width
+
+
+def _momentum(kappa: float) -> float:
+    return (math.sqrt(kappa) - 1.0) / (math.sqrt(kappa) + 1.0)
+
+
+def _with_momentum(
+    step: Callable[[Array], tuple[Array, bool]], domain: ConvexSet, x: Array, momentum: float, count: int
+) -> tuple[Array, bool]:
+    """Nesterov's steps with constant momentum, inside the set, where constants hold; until one is short enough."""
+    ahead = x
+    for _ in range(count):
+        following, done = step(ahead)
+        if done:
+            return following, True
+        x, ahead = following, domain.project(following + momentum * (following - x))
+    return x, False
+
+
+def _newton(objective: Objective, domain: ConvexSet, x: Array, short: float, count: int) -> tuple[Array, bool]:
+    """Steps to the minimiser of a model over the set, each as long as the function falls; the last one is plain."""
+    for _ in range(count):
+        model = objective.model(x)
+        if model is None:
+            break
+        ahead = quadratic_minimiser(*model, domain, x) - x
+        x = domain.project(x + _falling(objective.along(x, ahead)) * ahead)
+        nearer, done = _step(objective, domain, x, short)
+        if done or float(np.linalg.norm(ahead)) <= 2.0**-50 * float(np.linalg.norm(x)):
+            return nearer, done
+    return x, False
+
+
+def _falling(derivative: Callable[[float], float]) -> float:
+    """How far, at most to 1, a convex function falls, to a tenth."""
+    if derivative(1.0) <= 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if derivative(middle) > 0.0 else (middle, high)
+        if high - low <= 0.1 * high:
+            break
+    return low or high
+
+
+def quadratic_minimiser(H: Array, b: Array, domain: ConvexSet, start: Array) -> Array:
+    """`argmin ½x·Hx - b·x` over the set: by eigenvectors in a ball, by projected steps in others that are felt.
+
+    >>> from taciturn import Simplex
+    >>> quadratic_minimiser(np.eye(2), np.array([2.0, 0.0]), Simplex(), np.ones(2) / 2).round(9)
+    array([1., 0.])
+    """
+    if not (np.isfinite(H).all() and np.isfinite(b).all()):
+        return start
+    free = _solved(H, b)
+    if bool((domain.project(free.copy()) == free).all()):
+        return free
+    values, vectors = np.linalg.eigh(H)
+    values, along = np.maximum(values, 1e-300), vectors.T @ b
+    if isinstance(domain, L2Ball):
+        return domain.project(np.asarray(vectors @ (along / (values + _multiplier(values, along, domain.radius)))))
+
+    def step(x: Array) -> tuple[Array, bool]:
+        following = domain.project(x - (H @ x - b) / values[-1])
+        return following, float(np.linalg.norm(following - x)) <= 2.0**-52 * float(np.linalg.norm(following))
+
+    return _with_momentum(step, domain, start, _momentum(float(values[-1] / values[0])), _MODEL_STEPS)[0]
+
+
+def _solved(H: Array, b: Array) -> Array:
+    """`H⁻¹b`, or 0 where rounding has made H singular: no data may make this fail."""
+    try:
+        return np.asarray(np.linalg.solve(H, b))
+    except np.linalg.LinAlgError:
+        return np.zeros_like(b)
+
+
+def _multiplier(values: Array, along: Array, radius: float) -> float:
+    """The extra ridge under which the free minimiser has length `radius`."""
+    from scipy.optimize import brentq  # here: it loads slowly, and few streams need it
+
+    def excess(extra: float) -> float:
+        return float(np.linalg.norm(along / (values + extra))) / radius - 1.0
+
+    most = float(np.linalg.norm(along)) / radius
+    if excess(0.0) <= 0.0 or excess(most) >= 0.0:
+        return 0.0 if excess(0.0) <= 0.0 else most
+    return float(brentq(excess, 0.0, most, xtol=1e-300, rtol=4.0 * 2.0**-52, maxiter=500, disp=False))

@@ -1,0 +1,74 @@
+"""Points and new rows on their way to predictions: rows a block at a time, bounded as in learning, sparse or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.errors import InvalidInput
+from taciturn.problem.inputs import Source, SparseRows, as_numbers
+from taciturn.problem.sparse_rows import CompressedRows, compressed
+
+if TYPE_CHECKING:
+    from taciturn.problem.problem import Problem
+
+_VALUES = 2**20  # entries that are bounded at once
+
+
+def as_point(point: Any, size: int) -> Array:
+    """A point of so many entries, or a refusal.
+
+    >>> as_point([0.6, 0.8], size=2)
+    array([0.6, 0.8])
+    """
+    if hasattr(point, "point") or hasattr(point, "points"):
+        which = "release.point" if hasattr(point, "point") else "releases[-1].point"
+        raise InvalidInput(f"predictions are made at a point, got {type(point).__name__}. Give {which}.")
+    numbers = np.asarray(as_numbers(point), dtype=np.float64)
+    if numbers.size != size or not np.isfinite(numbers).all():
+        raise InvalidInput(
+            f"points of this problem have {size} numbers, those of the intercept included, got shape {numbers.shape}. "
+            "Give predict() the point of a release first, then features."
+        )
+    return numbers.ravel()
+
+
+def coefficients(problem: Problem, point: Array) -> tuple[Array, Array]:
+    """What a score is made of: the weights of features, a row for each score, and what the intercept adds to it.
+
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> coefficients(Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=0.5), np.array([0.6, 0.0, 0.2]))
+    (array([[0.6, 0. ]]), array([0.1]))
+    """
+    rows = point.reshape(problem.outputs, problem.width)
+    return rows[:, : problem.dimension], problem.intercept * rows[:, problem.dimension :].sum(axis=1)
+
+
+def bounded_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any]:
+    """Bounded rows, a block at a time, to be multiplied by a point: arrays, or, of `sparse` rows, matrices of SciPy's.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0)
+    >>> [V @ [0.6, 0.0, 0.1] for V in bounded_blocks(problem, SparseRows(csr_matrix([[0.5, 0.0]])), sparse=True)]
+    [array([0.4])]
+    """
+    stored = compressed(rows) if sparse and isinstance(rows, SparseRows) else None
+    start, labels = 0, np.ones(rows.shape[0])  # legal for every loss, and of no influence on features
+    while start < max(1, len(labels)):
+        if stored is None:
+            end = start + max(1, _VALUES // problem.width)
+            yield problem.legal(rows[start:end], labels[start:end], start)[0]
+        else:
+            end = stored.end_of_block(start, max(_VALUES, 4 * problem.width))
+            yield _matrix(problem.legal_compressed(stored[start:end], labels[start:end], start)[0])
+        start = end
+
+
+def _matrix(rows: CompressedRows) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((rows.entries, rows.columns, rows.starts), shape=rows.shape)

@@ -1,0 +1,92 @@
+"""Columns of Arrow's as values: the fast twin of `taciturn.contract.values.PlainValues`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from taciturn._util.arrays import Array, Integers
+from taciturn.contract.values import number_of, text_of
+
+
+class ArrowValues:
+    """A column of a table; the same numbers and texts as of its values one after the other.
+
+    >>> import pyarrow
+    >>> values = ArrowValues(pyarrow.array([7.0, None, 0.5]))
+    >>> values.numbers(), values.texts()
+    (array([7. , nan, 0.5]), (array([0, 2, 1]), ['7', '0.5', None]))
+    """
+
+    def __init__(self, column: Any) -> None:
+        self.column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+    def numbers(self) -> Array:
+        import pyarrow as pa
+
+        kind = self.column.type
+        if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+            numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
+            return np.where(np.isfinite(numbers), numbers, math.nan)
+        codes, distinct = self._distinct()
+        return np.array([number_of(value) for value in distinct], dtype=np.float64)[codes]
+
+    def texts(self) -> tuple[Integers, list[str | None]]:
+        codes, distinct = self._distinct()
+        return codes, [text_of(value) for value in distinct]
+
+    def value(self, row: int) -> Any:
+        return _text(_value(self.column[row]))
+
+    def _distinct(self) -> tuple[Integers, list[Any]]:
+        """Different values, the last of them None, and for each row which of them it has."""
+        import pyarrow as pa
+
+        coded = self.column if pa.types.is_dictionary(self.column.type) else self.column.dictionary_encode()
+        distinct = coded.dictionary
+        if pa.types.is_string(distinct.type) or pa.types.is_large_string(distinct.type):
+            distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
+        values = _listed(distinct)
+        return in_memory(coded.indices.cast(pa.int64()), np.int64, len(values)), [*values, None]
+
+
+def in_memory(column: Any, kind: type, missing: float) -> Any:
+    """Numbers of this kind, read where Arrow keeps them: its own `to_numpy` and `fill_null` load all of pandas.
+
+    >>> import pyarrow
+    >>> in_memory(pyarrow.array([1.0, 2.0, None, 4.0])[1:], np.float64, math.nan)
+    array([ 2., nan,  4.])
+    """
+    start, end = column.offset, column.offset + len(column)
+    if column.null_count == len(column):
+        return np.full(len(column), missing, kind)
+    there, values = column.buffers()
+    numbers: Any = np.frombuffer(values, kind, count=end)[start:]
+    if not column.null_count:
+        return numbers
+    bits = np.unpackbits(np.frombuffer(there, np.uint8), count=end, bitorder="little")[start:]
+    return np.where(bits, numbers, missing).astype(kind)
+
+
+def _listed(values: Any) -> list[Any]:
+    """Values as Python's: all at once, or one after the other if one of them has none."""
+    try:
+        listed = values.to_pylist()
+    except (ValueError, OverflowError):
+        listed = [_value(value) for value in values]
+    return [_text(value) for value in listed]
+
+
+def _value(scalar: Any) -> Any:
+    """A value as Python's, or None, a missing one, where Python has none: a day after the year 9999, for one."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(value: Any) -> Any:
+    """Texts come as bytes, of which those that are none are read with signs in the place of what cannot be."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,203 @@
+"""A draft of a contract from a file's header or schema: it asks for what is public, and never reads a row.
+
+What nobody stated is left open as `"?"`, which `taciturn check` refuses by name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from taciturn.contract.toml_table import BLANK
+from taciturn.errors import InvalidInput
+from taciturn.readers.csv_header import header_of
+from taciturn.readers.lines import LONGEST
+from taciturn.readers.parquet import open_parquet
+from taciturn.readers.source import Source, format_of, opened
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass
+class Draft:
+    """What was stated so far, by the keys of the contract file.
+
+    >>> draft = Draft("sales.csv", ["age", "bought"], target={"column": "bought", "classes": ["no", "yes"]})
+    >>> draft.open
+    ['privacy.epsilon', 'columns.age']
+    >>> print(draft.text().splitlines()[-1])
+    age = "?"
+    """
+
+    source: str
+    names: Sequence[str]
+    kinds: dict[str, str] = field(default_factory=dict)
+    privacy: dict[str, Any] = field(default_factory=dict)
+    target: dict[str, Any] = field(default_factory=dict)
+    learning: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in [*self.columns, *([self.target["column"]] if "column" in self.target else [])]:
+            if name not in self.names:
+                raise InvalidInput(
+                    f"{name} is no column of {self.source}, which has {', '.join(self.names)}. Name one of these."
+                )
+
+    @property
+    def features(self) -> list[str]:
+        """The columns but the target."""
+        return [name for name in self.names if name != self.target.get("column")]
+
+    @property
+    def open(self) -> list[str]:
+        """The keys that are left to fill in."""
+        aim = [] if {"classes", "positive", "range"} & set(self.target) else ["target.classes"]
+        return [
+            *([] if "epsilon" in self.privacy else ["privacy.epsilon"]),
+            *([] if "column" in self.target else ["target.column"]),
+            *aim,
+            *(f"columns.{name}" for name in self.features if name not in self.columns),
+        ]
+
+    def text(self) -> str:
+        """The file."""
+        privacy = {"epsilon": BLANK, "delta": 1e-6, "neighbours": "replace"} | self.privacy
+        target = {"column": BLANK} | self.target
+        if len(target) == 1:
+            target["classes"] = BLANK
+        learning = [f"{key} = {toml(value)}" for key, value in self.learning.items()]
+        settings = [line for line in _SETTINGS if line[2:].split(" ")[0] not in self.learning]
+        columns = [self._column(name) for name in self.features]
+        return "\n".join(
+            [
+                f"# A contract for taciturn: what is public about {_in_comment(self.source)}, and the budget.",
+                '# Nothing here was read off its rows. Fill in every "?", then run: taciturn check',
+                *_table("privacy", privacy),
+                *_table("target", target),
+                "\n[learning]",
+                *learning,
+                *settings,
+                "\n[columns]",
+                "# each as { range = [low, high] }, { categories = [...] }, { hash = 256 } or { ignore = true }",
+                *columns,
+                "",
+            ]
+        )
+
+    def _column(self, name: str) -> str:
+        line = f"{toml_key(name)} = {toml(self.columns.get(name, BLANK))}"
+        return f"{line}  # {_in_comment(self.kinds[name])}" if name in self.kinds and name not in self.columns else line
+
+
+_MEANING = {
+    "epsilon": "total, of everything that is published; 1.0 is common, smaller is more private",
+    "delta": "well below one over the number of people",
+    "neighbours": "what one person may change: a whole row; or zero-out, its influence",
+    "column": "the column to predict; it is no feature, so take it out of [columns]",
+    "classes": 'all of them, as in ["no", "yes"]; or positive = ["yes"], against the rest; or range = [0, 10]',
+    "positive": "these against the rest",
+    "range": "numbers; what lies outside is cut",
+}
+_SETTINGS = (
+    '# loss = "logistic"  # or hinge; for numbers squared, absolute, huber, quantile',
+    "# horizon = 100000   # rows in all; without it the stream may go on for ever, under more noise",
+    "# feature_bound = 2.0  # longest row, if not the longest that the columns allow; longer ones are scaled down",
+)
+
+
+def _table(name: str, values: dict[str, Any]) -> list[str]:
+    lines = [f"{key} = {toml(value)}" for key, value in values.items()]
+    width = max(map(len, lines))
+    return [f"\n[{name}]", *(f"{line:{width}}  # {_MEANING[key]}" for key, line in zip(values, lines, strict=True))]
+
+
+def toml(value: Any) -> str:
+    """A value as TOML writes it; a text in quotes, with JSON's escapes, which are TOML's, and one more for DEL.
+
+    >>> toml({"range": [0, 1.5]}), toml(["a", 1]), toml(True)
+    ('{ range = [0, 1.5] }', '["a", 1]', 'true')
+    """
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{toml_key(key)} = {toml(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{value!r} is no valid Unicode, which a contract must be. Rename it.") from None
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return json.dumps(value)
+
+
+def toml_key(name: str) -> str:
+    """A key, in quotes if it must be.
+
+    >>> toml_key("age"), toml_key("hours per week")
+    ('age', '"hours per week"')
+    """
+    return name if _BARE.fullmatch(name) else toml(name)
+
+
+def _in_comment(text: str) -> str:
+    """A text that stays on its line: ASCII, with escapes for all control characters, which comments may not have."""
+    return json.dumps(text)[1:-1]
+
+
+def columns_of(source: Source, format: str | None = None) -> tuple[list[str], dict[str, str]]:
+    """The names of a file's columns and, where a schema has them, their types; not one row is read.
+
+    From CSV bytes are taken one by one, up to the first newline.
+    """
+    kind = format_of(source, format)
+    if kind == "json":
+        raise InvalidInput("JSON lines have no header. Name the columns, as in --columns age,town,bought.")
+    if kind == "parquet":
+        with open_parquet(source) as file:
+            schema = file.schema_arrow
+            names, kinds = list(schema.names), {field.name: str(field.type) for field in schema}
+    else:
+        with opened(source, buffered=False) as (stream, _):
+            names, kinds = list(header_of(_first_line(stream)).names), {}
+    if kind == "csv" and any(map(_is_number, names)):  # the contract is public, and is to hold nobody's values
+        raise InvalidInput(
+            "the first line of the file has numbers where names were due. If it is a row, put a line of names before "
+            "it; if they are names, repeat all names as in --columns country,2024,2025."
+        )
+    return distinct(names), kinds
+
+
+def distinct(names: list[str]) -> list[str]:
+    """The names of columns, if each is there once.
+
+    >>> distinct(["age", "town"])
+    ['age', 'town']
+    """
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInput(f"two columns have the name {twice[0]!r}. Give each its own.")
+    return names
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_line(stream: IO[bytes]) -> bytes:
+    line = bytearray()
+    while len(line) <= LONGEST and (byte := stream.read(1)):
+        line += byte
+        if byte == b"\n":
+            break
+    return bytes(line)

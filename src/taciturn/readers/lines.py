@@ -1,0 +1,151 @@
+"""Blocks of whole lines out of a stream of bytes: as large as is fast, and from a live one no later than a second.
+
+A line ends at a newline and nowhere else, so what stands in one line changes no other. One that is longer than a
+megabyte is cut there, and is still too long: its reader refuses it, and memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import io
+import select
+import time
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from typing import IO
+
+import numpy as np
+
+from taciturn._util.arrays import Integers
+
+LONGEST = 2**20
+"""Bytes of a line; longer ones are bad rows."""
+
+_CHUNK = 2**22  # bytes read at once
+_PAUSE, _PATIENCE = 0.1, 1.0  # seconds: how long a live input rests before its lines are used, and how long they wait
+
+
+class Lines:
+    r"""The lines of a stream; with `skip_mark` a UTF-8 byte order mark at its start is no part of the first.
+
+    >>> lines = Lines(io.BytesIO(b"a,b\n1,2\n3,4\n5,6"))
+    >>> lines.first()
+    b'a,b\n'
+    >>> list(lines.blocks(most=2))
+    [b'1,2\n3,4\n', b'5,6']
+    """
+
+    def __init__(
+        self, stream: IO[bytes], position: Callable[[], int] | None = None, *, skip_mark: bool = False
+    ) -> None:
+        self._arrivals = arrivals(stream)
+        self._pending, self._ended, self._skipping = b"", False, False
+        self._used, self._position = 0, position
+        self._mark_due = skip_mark
+
+    @property
+    def size(self) -> int:
+        """Bytes of the source that were used."""
+        return self._position() if self._position else self._used
+
+    def first(self) -> bytes:
+        """The first line, which is then used."""
+        while b"\n" not in self._pending and not self._ended:
+            self._fill()
+        end = self._pending.find(b"\n") + 1
+        return self._use(end or len(self._pending))
+
+    def blocks(self, most: int) -> Iterator[bytes]:
+        """The other lines, as they arrive, at most so many at once."""
+        while True:
+            end = len(self._pending) if self._ended else self._pending.rfind(b"\n") + 1
+            if end:
+                for stop in _stops(self._pending[:end], most):
+                    yield self._use(stop)
+            elif self._ended:
+                return
+            if not self._ended:
+                self._fill()
+
+    def _use(self, end: int) -> bytes:
+        used, self._pending = self._pending[:end], self._pending[end:]
+        self._used += end
+        return used
+
+    def _fill(self) -> None:
+        arrived = next(self._arrivals, None)
+        if arrived is None:
+            self._ended = True
+            return
+        if self._skipping:  # the rest of a line that is too long
+            end = arrived.find(b"\n")
+            self._used += len(arrived) if end < 0 else end
+            arrived, self._skipping = (b"", True) if end < 0 else (arrived[end:], False)
+        self._pending += arrived
+        if self._mark_due:
+            if len(self._pending) < len(BOM_UTF8) and BOM_UTF8.startswith(self._pending):
+                return  # a mark may be arriving in pieces
+            self._mark_due = False
+            if self._pending.startswith(BOM_UTF8):
+                self._use(len(BOM_UTF8))
+        unfinished = self._pending.rfind(b"\n") + 1
+        if len(self._pending) - unfinished > LONGEST + 1:
+            self._used += len(self._pending) - unfinished - LONGEST - 1
+            self._pending, self._skipping = self._pending[: unfinished + LONGEST + 1], True
+
+
+def _stops(block: bytes, most: int) -> list[int]:
+    """Lengths of the parts of at most so many lines."""
+    ends = line_ends(block)[most - 1 :: most].tolist()
+    if not ends or ends[-1] < len(block):
+        ends.append(len(block))
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def line_ends(block: bytes) -> Integers:
+    r"""Where the lines of a block end, newline included; the last may lack one.
+
+    >>> line_ends(b"a\nbc\nd")
+    array([2, 5, 6])
+    """
+    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")).astype(np.int64) + 1
+    return ends if block.endswith(b"\n") or not block else np.append(ends, len(block))
+
+
+def arrivals(stream: IO[bytes]) -> Iterator[bytes]:
+    """Bytes as they come: by the chunk from a file, and from a pipe or a terminal what there is when it pauses.
+
+    A read of a buffered pipe returns what is there and leaves its buffer empty, so `select` knows whether more is.
+    """
+    ready = _watch(stream)
+    if ready is None:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+        return
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    while chunk := read(_CHUNK):
+        arrived, deadline = [chunk], time.monotonic() + _PATIENCE
+        length = len(chunk)
+        while length < _CHUNK and time.monotonic() < deadline and ready(_PAUSE):
+            if not (chunk := read(_CHUNK)):
+                break
+            arrived.append(chunk)
+            length += len(chunk)
+        yield b"".join(arrived)
+
+
+def _watch(stream: IO[bytes]) -> Callable[[float], bool] | None:
+    """Whether more can be read within so many seconds; None for files, of which more always can be."""
+    try:
+        descriptor = stream.fileno()
+    except (AttributeError, OSError, io.UnsupportedOperation):
+        return None
+    if stream.seekable():
+        return None
+
+    def ready(seconds: float) -> bool:
+        try:
+            return bool(select.select([descriptor], [], [], seconds)[0])
+        except (OSError, ValueError):  # no such thing for pipes on this system: use what came
+            return False
+
+    return ready

@@ -1,0 +1,71 @@
+"""Rows of a Parquet file, a batch of records at a time; only the columns of the contract are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from taciturn.errors import InvalidInput
+from taciturn.readers.parsed import Parsed
+from taciturn.readers.source import Source
+
+
+def open_parquet(source: Source) -> Any:
+    """The file, or a refusal."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise InvalidInput(
+            "Parquet files need the extra `data` (pyarrow): install taciturn[data], or use CSV."
+        ) from None
+    if not isinstance(source, str | os.PathLike) and not source.seekable():
+        raise InvalidInput("Parquet cannot be read from a pipe. Give the file, or pipe CSV or JSON lines.")
+    try:
+        return parquet.ParquetFile(source, pre_buffer=False)
+    except (pa.ArrowException, OSError) as refusal:
+        raise _unreadable(refusal) from None
+
+
+def _unreadable(refusal: Exception) -> InvalidInput:
+    return InvalidInput(f"this Parquet file cannot be read: {' '.join(str(refusal).split())[:200]}. Write it again.")
+
+
+def parquet_blocks(file: Any, wanted: tuple[str, ...], most: int, size: int) -> Iterator[Parsed]:
+    """Blocks of rows of these columns, of a file of so many bytes; rows are numbered from 1."""
+    from taciturn.readers.arrow import ArrowValues
+
+    done, rows = 0, max(1, file.metadata.num_rows)
+    for batch in _batches(file, wanted, most):
+        numbers = np.arange(done + 1, done + 1 + batch.num_rows)
+        done += batch.num_rows
+        values = {name: ArrowValues(batch.column(batch.schema.get_field_index(name))) for name in wanted}
+        yield Parsed(values, numbers, size=size * done // rows)
+
+
+def _batches(file: Any, wanted: tuple[str, ...], most: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    try:
+        yield from file.iter_batches(batch_size=most, columns=list(wanted), use_threads=False)
+    except (pa.ArrowException, OSError) as refusal:
+        raise _unreadable(refusal) from None
+
+
+def check_kinds(file: Any, names: tuple[str, ...], numbers: frozenset[str]) -> None:
+    """Refuse columns that hold no numbers where a range was stated, and nested ones."""
+    from pyarrow import types
+
+    for name in names:
+        kind = file.schema_arrow.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        text = types.is_string(kind) or types.is_large_string(kind)
+        if types.is_nested(kind):
+            raise InvalidInput(f"column {name} holds {kind}, which is no single value. Take it apart, or ignore it.")
+        if name in numbers and not (
+            text or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        ):
+            raise InvalidInput(f"column {name} holds {kind}, which has no range. Declare categories, hash or ignore.")

@@ -1,0 +1,70 @@
+"""Predictions of a model for rows of a file, written as they are made: CSV, or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+import numpy as np
+
+from taciturn.contract.model_file import Model
+from taciturn.errors import InvalidInput
+from taciturn.readers.rows import Batch
+
+
+def write_predictions(
+    model: Model, batches: Iterable[Batch], file: TextIO, *, proba: bool = False, as_json: bool = False
+) -> int:
+    r"""Write a line for each row, a blank prediction for a bad one, and return how many there were.
+
+    >>> import io, sys
+    >>> from taciturn.contract.contract import contract_of
+    >>> from taciturn.readers.rows import open_rows
+    >>> from taciturn.estimators.stream import Spent
+    >>> target = {"column": "bought", "positive": ["yes"]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"age": {"range": [0, 100]}}})
+    >>> model = Model(contract, np.array([1.0, -0.5]), 100, 3, Spent(1.0, 1e-6), "...", False)
+    >>> rows = open_rows(contract, io.BytesIO(b"age\n95\n40\n"), labelled=False)
+    >>> write_predictions(model, rows, sys.stdout, as_json=True)
+    {"prediction": "yes"}
+    {"prediction": "rest"}
+    2
+    """
+    if proba:
+        _has_probabilities(model)
+    names, count, writer = model.contract.target.names, 0, csv.writer(file, lineterminator="\n")
+    if not as_json:
+        writer.writerow(["prediction", *(f"probability_{name}" for name in names if proba)])
+    for batch in batches:
+        lines = _lines(model, batch, proba)
+        if as_json:
+            file.writelines(json.dumps(_named(line, names), ensure_ascii=False) + "\n" for line in lines)
+        else:
+            writer.writerows(lines)
+        file.flush()
+        count += len(lines)
+    return count
+
+
+def _lines(model: Model, batch: Batch, proba: bool) -> list[list[Any]]:
+    """Prediction and probabilities of each row; None where it is bad."""
+    bad: list[bool] = np.asarray(np.isnan(batch.X).any(axis=1)).tolist()
+    scores = model.scores(batch.X)
+    lines = [[value] for value in model.contract.decode_predictions(scores).tolist()]
+    if proba:
+        for line, chances in zip(lines, model.probabilities(scores).tolist(), strict=True):
+            line += chances
+    return [[None] * len(line) if wrong else line for line, wrong in zip(lines, bad, strict=True)]
+
+
+def _named(line: list[Any], names: tuple[Any, ...]) -> dict[str, Any]:
+    chances = {"probabilities": dict(zip(map(str, names), line[1:], strict=True))} if line[1:] else {}
+    return {"prediction": line[0], **chances}
+
+
+def _has_probabilities(model: Model) -> None:
+    if not model.contract.target.names or model.contract.loss == "hinge":
+        what = "hinge loss" if model.contract.target.names else "a number"
+        raise InvalidInput(f'predictions of {what} have no probabilities. Learn classes with loss = "logistic".')

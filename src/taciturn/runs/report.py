@@ -1,0 +1,219 @@
+"""The page of a run: what was released when, under which guarantee and plan; exact data only in a block that says so.
+
+It is made of public things, but for the diagnostics, if they were asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+from taciturn.report.drawings import line, ticks
+from taciturn.report.page import bar, bullets, document, number, number_head, paragraph, rows, section
+
+NOT_PRIVATE = "NOT PRIVATE: computed from exact data; do not publish"
+SIMULATION = "SIMULATION: NOT PRIVATE"
+
+
+class Released(NamedTuple):
+    """A release: examples it has seen, and the deviation of the noise on an entry of it."""
+
+    t: int
+    noise_sd: float
+
+
+class Weight(NamedTuple):
+    """A weight of the model to use, and its deviation over the points released lately."""
+
+    name: str
+    value: float
+    swing: float
+
+
+class File(NamedTuple):
+    """A file that was written."""
+
+    name: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What the page says.
+
+    Attributes
+    ----------
+    title, outcome, guarantee : str
+        What was learnt, how it ended, and what is promised.
+    public, secret : sequence of str
+        What everyone may know, and what stays.
+    spent, total : (float, float)
+        Epsilon and delta.
+    t, made, coming : int
+        Rows learnt from, releases they made, and releases that are yet to come within the horizon.
+    releases, planned : sequence of Released, sequence of int
+        Those made, the first and the last among them, and the rounds of those to come; of very many, some.
+    plan : mapping
+        As `taciturn.plan.Plan.as_data` gives it.
+    noise_on : str
+        What the noise is added to an entry of.
+    weights, models : sequence of Weight, int
+        The largest, and over how many points they swung so.
+    files : sequence of File
+        What was written.
+    simulated : bool
+        Whether the noise came from a seed.
+    diagnostics : mapping, optional
+        As `taciturn.runs.diagnostics.Diagnostics.as_data` gives them.
+    """
+
+    title: str
+    outcome: str
+    guarantee: str
+    public: Sequence[str]
+    secret: Sequence[str]
+    spent: tuple[float, float]
+    total: tuple[float, float]
+    t: int
+    made: int
+    coming: int
+    releases: Sequence[Released]
+    planned: Sequence[int]
+    plan: Mapping[str, Any]
+    noise_on: str
+    weights: Sequence[Weight]
+    models: int
+    files: Sequence[File]
+    simulated: bool = False
+    diagnostics: Mapping[str, Any] | None = None
+
+
+def learnt_page(learnt: Learnt) -> str:
+    """The page as HTML."""
+    parts = [f"<h1>{escape(learnt.title)}</h1>\n{paragraph(learnt.outcome)}"]
+    if learnt.simulated:
+        parts.append(section(SIMULATION, paragraph("The noise came from a seed, which protects nobody."), alarm=True))
+    parts += [_guarantee(learnt), _releases(learnt), _model(learnt), _plan(learnt), _files(learnt)]
+    if learnt.diagnostics is not None:
+        parts.append(_diagnostics(learnt.diagnostics))
+    return document(learnt.title, "\n".join(parts))
+
+
+def _guarantee(learnt: Learnt) -> str:
+    (spent, delta), (total, _) = learnt.spent, learnt.total
+    return section(
+        "Guarantee",
+        paragraph(learnt.guarantee),
+        paragraph(f"Spent so far: epsilon = {spent:.4g} of {total:g}, at delta = {delta:g}."),
+        bar(0.0, spent / total),
+        f'<div class="two"><div><p><b>Public</b></p>{bullets(learnt.public)}</div>'
+        f"<div><p><b>Secret</b></p>{bullets(learnt.secret)}</div></div>",
+    )
+
+
+def _releases(learnt: Learnt) -> str:
+    made = learnt.releases
+    if not made:
+        return section("Releases", paragraph("None yet: the schedule has reached no published round."))
+    last = float(max([learnt.t, *learnt.planned[-1:]]))
+    later = f", {learnt.coming:,} yet to come" if learnt.coming else ""
+    return section(
+        "Releases",
+        paragraph(
+            f"{learnt.made:,} models after {learnt.t:,} rows{later}. First after row {made[0].t:,}, last after row "
+            f"{made[-1].t:,}."
+        ),
+        ticks([one.t for one in made], learnt.planned, last, "When models were released"),
+        line(
+            [(one.t, one.noise_sd) for one in made],
+            last,
+            f"Deviation of the noise on an entry of {learnt.noise_on}, by release (logarithmic)",
+            logarithmic=True,
+        ),
+    )
+
+
+def _model(learnt: Learnt) -> str:
+    most = max((abs(weight.value) for weight in learnt.weights), default=0.0) or 1.0
+    cells = [
+        (
+            escape(weight.name),
+            number(f"{weight.value:+.4g}"),
+            number(f"{weight.swing:.2g}" if learnt.models > 1 else "–"),
+            f'<td class="bars">{bar(0.5, 0.5 + weight.value / most / 2.0)}</td>',
+        )
+        for weight in learnt.weights
+    ]
+    return section(
+        "Model: largest weights",
+        rows(cells, ("feature", number_head("weight"), number_head("swing"), "")),
+        paragraph(
+            f"Swing: the deviation of the weight over the last {learnt.models:,} released points, which move with the "
+            "noise. A weight no larger than its swing says little. An average of points swings less than they do.",
+            soft=True,
+        ),
+    )
+
+
+def _plan(learnt: Learnt) -> str:
+    plan = learnt.plan
+    names = ("mechanism", "schedule", "horizon", "releases", "ridge", "radius", "model", "burn_in")
+    settings = [(name.replace("_", "-"), f"<code>{escape(_shown(plan[name]))}</code>") for name in names]
+    most = max(plan["noise_of_last_release"].values(), default=1.0)
+    noise = [
+        (f"<code>{escape(name)}</code>", number(f"{sd:.4g}"), f'<td class="bars">{bar(0.0, sd / most)}</td>')
+        for name, sd in plan["noise_of_last_release"].items()
+    ]
+    return section(
+        "Plan",
+        paragraph(f"{plan['method']}: {plan['why']}."),
+        rows(settings),
+        paragraph(plan["warning"] or "From the burn-in on, the data can outweigh the noise."),
+        f"<p><b>Noise of the last release on an entry of {escape(learnt.noise_on)}, by strategy</b></p>",
+        rows(noise),
+        *([paragraph(left_out(plan["not_compared"]), soft=True)] if plan["not_compared"] else []),
+    )
+
+
+def left_out(names: Iterable[str]) -> str:
+    """What is said of strategies that could not be compared.
+
+    >>> left_out(["BinaryTree()"])
+    'Left out, for they cannot be calibrated to this budget, schedule and horizon: BinaryTree().'
+    """
+    return f"Left out, for they cannot be calibrated to this budget, schedule and horizon: {', '.join(names)}."
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _files(learnt: Learnt) -> str:
+    return section("Files", rows((f"<code>{escape(file.name)}</code>", escape(file.what)) for file in learnt.files))
+
+
+def _diagnostics(found: Mapping[str, Any]) -> str:
+    measure = str(found["measure"]).replace("_", " ")
+    cells = [
+        (f"progressive {measure}", number(f"{found[found['measure']]:.4g}")),
+        ("mean loss", number(f"{found['mean_loss']:.4g}")),
+        ("share of rows cut to the feature bound", number(f"{found['clipped_share']:.2%}")),
+        ("bad rows", number(f"{found['bad_rows']:,}")),
+    ]
+    curve = line(found["curve"], float(found["to_row"]), f"Progressive {measure}, by stretch") if found["curve"] else ""
+    return section(
+        NOT_PRIVATE,
+        paragraph(
+            f"Rows {found['from_row'] + 1:,} to {found['to_row']:,}, each judged by the model in use before it. These "
+            "numbers are covered by no guarantee, and neither is this page while they are on it."
+        ),
+        rows(cells),
+        curve,
+        alarm=True,
+    )

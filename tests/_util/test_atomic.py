@@ -1,0 +1,56 @@
+"""A file is replaced whole or not at all, and is no more open than its owner's others."""
+
+import contextlib
+import os
+
+import pytest
+
+from taciturn._util.atomic import OWNER_ONLY, replaced
+
+
+def write(path, data, **options):
+    with replaced(path, **options) as file:
+        file.write(data)
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync"])
+def test_a_step_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch, step):
+    write(tmp_path / "page", b"old")
+
+    def broken(*_, **__):
+        raise OSError("no")
+
+    monkeypatch.setattr(os, step, broken)
+    with pytest.raises(OSError, match="no"):
+        write(tmp_path / "page", b"new")
+    assert (tmp_path / "page").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["page"]
+
+
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+    write(tmp_path / "page", b"old")
+    with contextlib.suppress(KeyboardInterrupt), replaced(tmp_path / "page") as file:
+        file.write(b"half of the new")
+        raise KeyboardInterrupt
+    assert (tmp_path / "page").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["page"]
+
+
+def test_nobody_sees_the_new_file_before_it_is_whole(tmp_path):
+    with replaced(tmp_path / "page") as file:
+        file.write(b"new")
+        assert not (tmp_path / "page").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "mask", "expected"),
+    [(0o666, 0o022, 0o644), (0o644, 0o077, 0o600), (0o644, 0o002, 0o644), (OWNER_ONLY, 0o000, 0o600)],
+)
+def test_modes_are_those_of_files_that_open_makes(tmp_path, mode, mask, expected):
+    before = os.umask(mask)
+    try:
+        write(tmp_path / "page", b"", mode=mode)
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert (tmp_path / "page").stat().st_mode & 0o777 == expected

@@ -1,0 +1,391 @@
+"""`taciturn learn`: files and sentences, what is secret and what is not, and its refusals."""
+
+import errno
+import json
+import os
+import sys
+from html import escape
+from types import SimpleNamespace
+
+import pytest
+
+from small_run import check, rows_of, shown, write_case
+from taciturn.accounting import ledger as books
+from taciturn.cli import app as cli
+from taciturn.contract.contract import read_contract
+from taciturn.contract.explain import public
+from taciturn.contract.model_file import read_model
+from taciturn.errors import BudgetExhausted
+from taciturn.runs.report import NOT_PRIVATE, SIMULATION
+
+PUBLIC = ("models.jsonl", "model.json")
+
+
+@pytest.fixture
+def taciturn(capsys, monkeypatch):
+    """The command as the shell has it: status, output and complaints."""
+
+    def run(*arguments):
+        books._BOOKS.clear()
+        monkeypatch.setattr(sys, "argv", ["taciturn", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return SimpleNamespace(status=ended.value.code or 0, out=said.out, complaints=said.err)
+
+    return run
+
+
+def test_learning_writes_what_it_says(taciturn, tmp_path):
+    """A model that can be read, a line for each release, a page, and a secret that only its owner reads."""
+    toml, data = write_case(tmp_path, 50)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert (done.status, done.complaints) == (0, "")
+    assert "Complete: all 50 rows" in done.out
+    assert "25 models released; spent epsilon" in done.out
+    place = tmp_path / "run"
+    assert sorted(path.name for path in place.iterdir()) == sorted([".lock", *PUBLIC, "report.html", "state.npz"])
+    assert (place / "state.npz").stat().st_mode & 0o777 == 0o600
+    model = read_model(place / "model.json")
+    assert (model.round, model.releases, model.simulated) == (50, 25, False)
+    lines = [json.loads(line) for line in (place / "models.jsonl").read_text().splitlines()]
+    assert list(lines[-1])[:4] == ["k", "t", "noise_sd", "model"]
+    assert lines[-1]["model"] == model.point.tolist()
+    page = (place / "report.html").read_text()
+    assert "differentially private" in page
+    assert all(f"<li>{escape(fact)}</li>" in page for fact in public(read_contract(toml)))
+    assert NOT_PRIVATE not in page
+    assert SIMULATION not in page
+
+
+def test_as_json_it_says_the_same(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 50, horizon=80)
+    said = json.loads(taciturn("learn", toml, data, "--out", tmp_path / "run", "--json", "--seed", 1).out)
+    assert (said["outcome"], said["rows"], said["releases"], said["rounds_left"]) == ("end", 50, 25, 30)
+    assert said["spent"]["epsilon"] <= said["budget"]["epsilon"] == 1.0
+    assert said["simulated"]
+    assert "30 of the horizon remain" in said["sentence"]
+
+
+def test_quiet_says_nothing(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 50)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--quiet")
+    assert (done.status, done.out, done.complaints) == (0, "", "")
+
+
+def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(taciturn, tmp_path):
+    """Seeded runs with and without them have the same public files, to the byte."""
+    toml, data = write_case(tmp_path, 600)
+    assert taciturn("learn", toml, data, "--out", tmp_path / "without", "--seed", 1).status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "with", "--seed", 1, "--diagnostics").status == 0
+    for name in PUBLIC:
+        assert (tmp_path / "with" / name).read_bytes() == (tmp_path / "without" / name).read_bytes()
+    page = tmp_path / "with" / "report.html"
+    assert NOT_PRIVATE in page.read_text()
+    assert "progressive accuracy" in page.read_text()
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert NOT_PRIVATE not in (tmp_path / "without" / "report.html").read_text()
+
+
+def test_diagnostics_survive_an_interruption(taciturn, tmp_path):
+    """They lie in the secret state."""
+    toml, data = write_case(tmp_path, 600)
+    text = data.read_text()
+    data.write_text("\n".join(text.splitlines()[:301]) + "\n")
+    taciturn("learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--diagnostics")
+    data.write_text(text)
+    taciturn("learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--diagnostics", "--resume")
+    assert "Rows 1 to 600" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(taciturn, tmp_path):
+    """Or when bad rows may pass: the state does not mind which."""
+    toml, data = write_case(tmp_path, 50)
+    lines = data.read_text().splitlines()
+    good = lines[17]
+    lines[17] = "abc,Oslo,yes"
+    data.write_text("\n".join(lines) + "\n")
+    for name in ("mended", "zero"):
+        done = taciturn("learn", toml, data, "--out", tmp_path / name)
+        assert done.status == 2
+        assert "line 18: age" in done.complaints
+        assert "Stopped after 16 rows" in done.out
+        assert "abc" not in (tmp_path / name / "report.html").read_text()
+    assert taciturn("learn", toml, data, "--out", tmp_path / "zero", "--resume", "--bad-rows", "zero").status == 0
+    lines[17] = good
+    data.write_text("\n".join(lines) + "\n")
+    assert taciturn("learn", toml, data, "--out", tmp_path / "mended", "--resume").status == 0
+    for name in ("mended", "zero"):
+        assert read_model(tmp_path / name / "model.json").releases == 25
+
+
+def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 50, horizon=40)
+    for again in ((), ("--resume",)):
+        done = taciturn("learn", toml, data, "--out", tmp_path / "run", *again)
+        assert done.status == 2
+        assert "more rows than the 40 of the contract's horizon" in done.complaints
+        assert read_model(tmp_path / "run" / "model.json").round == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "holds a run that learnt already"),
+        (["--resume", "--seed", "3"], "goes on with its own --seed"),
+    ],
+)
+def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_path, arguments, words):
+    toml, data = write_case(tmp_path, 50)
+    taciturn("learn", toml, data, "--out", tmp_path / "run")
+    before = (tmp_path / "run" / "state.npz").read_bytes()
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", *arguments)
+    assert done.status == 2
+    assert words in done.complaints
+    assert done.complaints.count("\n") == 1
+    assert (tmp_path / "run" / "state.npz").read_bytes() == before
+
+
+def test_another_contract_is_refused(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 50, horizon=90)
+    taciturn("learn", toml, data, "--out", tmp_path / "run")
+    toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume")
+    assert done.status == 2
+    assert "the contract is not the one" in done.complaints
+
+
+def test_a_missing_file_leaves_no_folder(taciturn, tmp_path):
+    toml, _ = write_case(tmp_path, 5)
+    assert taciturn("learn", toml, tmp_path / "nowhere.csv", "--out", tmp_path / "run").status == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_json_lines_give_the_same_models(taciturn, tmp_path):
+    """As CSV does, for the same seed: an encoded row is an encoded row."""
+    toml, data = write_case(tmp_path, 50)
+    rows = [dict(zip(("age", "town", "bought"), row.split(","), strict=True)) for row in rows_of(50)]
+    lines = [json.dumps({**row, "age": int(row["age"])}) for row in rows]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines) + "\n")
+    taciturn("learn", toml, data, "--out", tmp_path / "csv", "--seed", 1)
+    taciturn("learn", toml, tmp_path / "data.jsonl", "--out", tmp_path / "json", "--seed", 1)
+    for name in PUBLIC:
+        assert (tmp_path / "csv" / name).read_bytes() == (tmp_path / "json" / name).read_bytes()
+
+
+@pytest.mark.privacy
+def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(taciturn, tmp_path):
+    """The models are the same for rows that are bad at different places between two releases, but for their noise."""
+    shown = []
+    for bad in (17, 18):
+        toml, data = write_case(tmp_path, 50, release=16)
+        lines = data.read_text().splitlines()
+        lines[bad + 1] = "Jane Doe," + lines[bad + 1].partition(",")[2]
+        data.write_text("\n".join([*lines, ""]))
+        place = tmp_path / f"run{bad}"
+        done = taciturn("learn", toml, data, "--out", place, "--json", "--seed", 1)
+        assert (done.status, json.loads(done.out)["rows"]) == (2, 16)
+        assert "Jane" in done.complaints
+        assert "Jane" not in done.out
+        assert (place / "report.html").stat().st_mode & 0o777 == 0o600
+        assert "for you alone" in (place / "report.html").read_text()
+        shown.append([(place / name).read_text() for name in PUBLIC])
+        again = taciturn("learn", toml, data, "--out", place, "--resume", "--bad-rows", "zero", "--seed", 1)
+        assert again.status == 0
+        assert (place / "report.html").stat().st_mode & 0o077
+    assert shown[0] == shown[1]
+
+
+BUDGET = "epsilon = 1.0"
+
+
+@pytest.mark.parametrize(
+    ("case", "setting", "other"),
+    [
+        ({"rows": 60}, (BUDGET, "epsilon = 60.0"), "Anytime"),
+        ({"rows": 60, "horizon": 2**24, "release": '"geometric"'}, (BUDGET, BUDGET), "Anytime"),
+    ],
+)
+def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(taciturn, tmp_path, case, setting, other):
+    """The run uses none of the others: what they cannot do is no failure of it."""
+    toml, data = write_case(tmp_path, **case)
+    toml.write_text(toml.read_text().replace(*setting))
+    assert taciturn("check", toml).status == 0
+    checked = json.loads(taciturn("check", toml, "--json").out)["plan"]
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert (done.status, done.complaints) == (0, "")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "Left out" in page
+    assert checked["mechanism"] in checked["noise_of_last_release"]
+    assert checked["not_compared"]
+    assert all(escape(name) in page for name in checked["not_compared"])
+    assert any(name.startswith(other) for name in checked["not_compared"]), checked["not_compared"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no ink"), BudgetExhausted("no ink"), OSError(28, "No space left")])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_report_that_fails_is_a_warning_after_the_result(taciturn, tmp_path, monkeypatch, error, form):
+    """The models are published and paid for; a status of 2 would have people spend again."""
+    from taciturn.runs import summary as account
+
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(account, "learnt_page", fails)
+    toml, data = write_case(tmp_path, 50)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", *form)
+    assert done.status == 0
+    assert done.complaints.startswith("taciturn: warning: report.html could not be written")
+    assert str(error) in done.complaints
+    assert done.complaints.count("\n") == 1
+    if form:
+        said = json.loads(done.out)
+        assert said["releases"] == 25
+        assert "report.html" not in said["files"]
+    else:
+        assert "25 models released" in done.out
+        assert "report.html" not in done.out
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert read_model(tmp_path / "run" / "model.json").releases == 25
+
+
+def test_a_refused_row_is_said_although_the_report_fails_too(taciturn, tmp_path, monkeypatch):
+    from taciturn.runs import summary as account
+
+    monkeypatch.delattr(account, "learnt_page")
+    toml, data = write_case(tmp_path, 50, horizon=40)
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "report.html could not be written" in done.complaints
+    assert "more rows than the 40" in done.complaints
+
+
+@pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "state.npz"])
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(taciturn, tmp_path, name, resume):
+    """They are named, they stay as they are, and nothing is left beside them."""
+    toml, _ = write_case(tmp_path, 50)
+    place = tmp_path / "theirs"
+    place.mkdir()
+    (place / name).write_text("somebody's work")
+    done = taciturn("learn", toml, tmp_path / "not-even-read.csv", "--out", place, *resume)
+    assert done.status == 2
+    assert done.complaints.count("\n") == 1
+    assert name in done.complaints or resume
+    assert "--out" in done.complaints or "--resume" in done.complaints
+    assert [path.name for path in place.iterdir()] == [name]
+    assert (place / name).read_text() == "somebody's work"
+
+
+def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 50)
+    empty = tmp_path / "empty.csv"
+    empty.write_text("age,town,bought\n")
+    assert taciturn("learn", toml, empty, "--out", tmp_path / "run").status == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "state.npz" in done.complaints
+    assert "--out" in done.complaints
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_an_empty_folder_and_files_of_other_names_are_no_obstacle(taciturn, tmp_path):
+    """An editor's file beside a model is not a half-written one."""
+    toml, data = write_case(tmp_path, 50)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".model.json.swp").write_text("an editor's")
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
+    assert (tmp_path / "run" / ".model.json.swp").read_text() == "an editor's"
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume").status == 0
+
+
+@pytest.mark.privacy
+def test_where_a_bad_row_stopped_a_run_is_not_in_its_json(taciturn, tmp_path):
+    """All of it is the same for rows that are bad at different places between two releases."""
+    said = []
+    for bad in (17, 30):
+        toml, data = write_case(tmp_path, 50, release=16)
+        lines = data.read_text().splitlines()
+        lines[bad + 1] = "abc,Oslo,yes"
+        data.write_text("\n".join([*lines, ""]))
+        done = taciturn("learn", toml, data, "--out", tmp_path / f"run{bad}", "--json", "--seed", 1)
+        said.append(json.loads(done.out.replace(f"run{bad}", "run")))
+    assert said[0] == said[1]
+    assert (said[0]["rows"], said[0]["releases"], said[0]["rounds_left"]) == (16, 1, 34)
+
+
+@pytest.mark.parametrize("horizon", [2**26 + 1, 10**12])
+@pytest.mark.parametrize("command", ["check", "learn"])
+def test_a_horizon_past_what_sums_can_hold_is_named_with_its_limit(taciturn, tmp_path, command, horizon):
+    toml, data = write_case(tmp_path, 5, horizon=horizon, release='"auto"')
+    arguments = [toml, data, "--out", tmp_path / "run"] if command == "learn" else [toml]
+    done = taciturn(command, *arguments)
+    assert done.status == 2
+    for words in (f"learning.horizon is {horizon:,}", "67,108,864", 'method = "giga"'):
+        assert words in done.complaints
+    assert done.complaints.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+    toml.write_text(toml.read_text().replace('release = "auto"', 'release = "geometric"\nmethod = "giga"'))
+    assert taciturn("check", toml).status == 0
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("call", ["write", "fsync", "replace"])
+def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(taciturn, tmp_path, monkeypatch, call):
+    """At each such call of a commit in its turn; no number of a release is repeated or lost."""
+    toml, data = write_case(tmp_path, 50)
+    text = data.read_text()
+    real, at, stopped = getattr(os, call), 0, True
+    while stopped:
+        place, calls = tmp_path / f"run{at}", iter(range(1000))
+        data.write_text("\n".join(text.splitlines()[:21]) + "\n")
+        assert taciturn("learn", toml, data, "--out", place).status == 0
+        data.write_text(text)
+        seen = shown(place)
+
+        def full(*arguments, at=at, calls=calls, **options):
+            if next(calls) >= at:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*arguments, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, call, full)
+            done = taciturn("learn", toml, data, "--out", place, "--resume")
+        stopped = done.status != 0
+        if stopped:
+            assert done.status == 2
+            for words in ("the disk is full", "nothing was shown after the last commit", "--resume", "Free some space"):
+                assert words in done.complaints
+            assert done.complaints.count("\n") == 1
+        check(place, read_contract(toml))
+        assert taciturn("learn", toml, data, "--out", place, "--resume").status == 0
+        check(place, read_contract(toml))
+        assert shown(place).startswith(seen)
+        assert shown(place).count(b"\n") == 25
+        at += 1
+    assert at > 1  # each call was hit at least once in a commit
+
+
+def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, monkeypatch):
+    toml, data = write_case(tmp_path, 50)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert "the disk is full" in done.complaints
+    assert "--resume" not in done.complaints
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
+
+
+def test_a_first_release_may_be_far_away(taciturn, tmp_path):
+    """Beyond the rounds that a plan looks ahead."""
+    toml, data = write_case(tmp_path, 50, horizon=-1, release="200_000")
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run")
+    assert (done.status, done.complaints) == (0, "")
+    assert "0 models released" in done.out

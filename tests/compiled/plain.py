@@ -1,0 +1,49 @@
+"""The kernels' sources run as plain Python, one of them with a fault planted in it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import taciturn.compiled
+import taciturn.noise.ziggurat  # so that it stays compiled
+
+ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt", "averaging")
+ORDER += (
+    "door",
+    "quadratic",
+    "steps",
+    "sparse",
+    "scores",
+    "classes",
+    "weights",
+    "objective",
+    "minimise",
+    "follow",
+    "leader",
+    "root",
+)
+"""Every kernel, after those it imports; `lanes` is plain Python as it stands."""
+
+_NOT_COMPILED = "def compiled(function): return function\n\nsumming = inlined = compiled\n"
+
+
+def plain_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
+    """Put the kernels' sources in place of compiled code; in one of them `old`, which it has once, becomes `new`."""
+    for name in ORDER:
+        source = Path(taciturn.compiled.__path__[0], f"{name}.py").read_text(encoding="utf-8")
+        if name == module:
+            assert source.count(old) == 1, f"{old!r} must stand in {name} once"
+            source = source.replace(old, new)
+        plain = ModuleType(f"taciturn.compiled.{name}")
+        exec(compile(_NOT_COMPILED if name == "compiling" else source, f"plain {name}", "exec"), vars(plain))
+        monkeypatch.setitem(sys.modules, plain.__name__, plain)
+        monkeypatch.setattr(taciturn.compiled, name, plain, raising=False)
+
+
+def sources() -> set[str]:
+    """The names of all kernels there are."""
+    return {path.stem for path in Path(taciturn.compiled.__path__[0]).glob("*.py")} - {"__init__"}

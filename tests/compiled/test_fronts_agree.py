@@ -1,0 +1,101 @@
+"""What is of the package and lives in a ball, a box or the whole space goes by compiled passes, and by nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import FunctionType
+
+import numpy as np
+import pytest
+
+from compiled.streams import ALL, BUDGET, PAIRS, ROWS, private, problem, stream
+from taciturn import (
+    EWOO,
+    FTL,
+    Box,
+    L2Ball,
+    Logistic,
+    MultiHinge,
+    OneHot,
+    Softmax,
+    Squared,
+    Unprovable,
+    WholeSpace,
+    algorithms,
+    ewoo,
+    output_perturbation,
+    pftrl,
+    pgiga,
+    pigd,
+    pocp,
+    pol,
+    pqftl,
+)
+from taciturn.core.loop import Definition
+
+VERBS = ("absorb", "hand_over", "decide", "encode", "decode")
+BY_THE_DEFINITION = [name for name in ALL if "simplex" in name and "qftl" not in name]
+"""Learners that step by the definition, since their set has no number; QFTL only projects on it, point by point."""
+
+
+@pytest.mark.parametrize(("learner", "mechanism"), PAIRS, ids=map(" by ".join, PAIRS))
+def test_no_python_for_an_example_or_a_release(learner, mechanism, monkeypatch):
+    """A pass over a pair of the package with a ball, a box or no set at all calls no verb of the definition."""
+    one = private(learner, mechanism, "every 7")
+    calibrated, inner = one.calibrated, getattr(one.learner, "learner", one.learner)
+    one.settings, inner.certificate, one._pass  # noqa: B018, asked for once
+    things = [one.learner, inner, calibrated, getattr(calibrated, "coder", calibrated)]
+    start, rows = one.start(), stream(one.problem)
+    for thing in things:
+        for verb in VERBS:
+            if hasattr(type(thing), verb):
+                monkeypatch.setattr(type(thing), verb, refuse)
+    if learner in BY_THE_DEFINITION:
+        with pytest.raises(AssertionError, match="by the definition"):
+            one.run(start, *rows)
+    else:
+        assert len(one.run(start, *rows)[1]) == 6
+
+
+RECIPES = {
+    "pocp": lambda p: pocp(FTL(p), BUDGET, ROWS),
+    "pigd": lambda p: pigd(p, BUDGET, ROWS),
+    "pgiga": lambda p: pgiga(p, BUDGET, ROWS),
+    "pol": lambda p: pol(p, BUDGET, ROWS),
+    "pftrl": lambda p: pftrl(p, BUDGET),
+    "pqftl": lambda p: pqftl(replace(p, loss=OneHot(3) if p.outputs > 1 else Squared(), label_bound=1.0), BUDGET, ROWS),
+    "ewoo": lambda p: ewoo(EWOO(p, 0.1 * np.eye(p.size)), BUDGET, ROWS),
+    "output_perturbation": lambda p: output_perturbation(replace(p, domain=WholeSpace()), BUDGET, ROWS),
+}
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=str)
+@pytest.mark.parametrize("domain", [L2Ball(0.4), Box(-0.2, 0.3)], ids=str)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_recipes_go_by_compiled_passes(recipe, domain, loss):
+    """All that learn from examples with labels; `private_sum` is among the pairs above."""
+    one = RECIPES[recipe](problem(loss, domain, ridge=0.1))
+    assert type(one._pass) is not Definition
+
+
+@pytest.mark.parametrize("domain", [L2Ball(0.4), Box(-0.2, 0.3)], ids=str)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_kinked_scores_go_by_compiled_passes_or_not_at_all(recipe, domain):
+    """What needs slopes or values has a loop for them; what would have to solve refuses, and says what to use."""
+    made = problem(MultiHinge(3), domain, ridge=0.1)
+    if recipe in ("pftrl", "ewoo", "pqftl"):
+        assert type(RECIPES[recipe](made)._pass) is not Definition
+    else:
+        with pytest.raises(Unprovable, match=r"MultiHinge, .*Use FTRL|MultiHinge has a kink.*Use FTRL"):
+            RECIPES[recipe](made)
+
+
+def test_no_recipe_is_left_out():
+    """Those above are all there are, but for `private_sum`."""
+    functions = {name: made for name, made in vars(algorithms).items() if isinstance(made, FunctionType)}
+    own = {name for name, made in functions.items() if made.__module__ == algorithms.__name__ and name[0] != "_"}
+    assert own == set(RECIPES) | {"private_sum"}
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("this went by the definition")

@@ -1,0 +1,232 @@
+"""Faults planted in the kernels, one at a time: the comparison with the definition finds each of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiled.agree import assert_agree
+from compiled.plain import ORDER, plain_kernels, sources
+
+IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
+GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")
+FADING, SUFFIX = ("fading, hinge, ball", "gaussian", "at"), ("suffix of giga", "gaussian", "every")
+FAR, FAR_BETWEEN = ("fading, logistic, far box", "gaussian", "every"), ("fading, logistic, far box", "gaussian", "at")
+BALL, BOX = ("igd, softmax, ball", "gaussian", "every 7"), ("fading, softmax, box", "gaussian", "every 7")
+SPACE, HOT = ("igd, softmax, space", "gaussian", "every"), ("igd, one hot, box", "gaussian", "every")
+PRINTED_CLASSES = ("printed giga, softmax, box", "gaussian", "every")
+BLT, TREE, QFTL = ("qftl, ball", "blt", "every"), ("total", "tree", "every"), ("qftl, ball", "blt", "every 7")
+ONE_BUFFER, LEADER_BUFFER = (
+    ("qftl, ball", "blt, one buffer", "every"),
+    ("ftrl, hinge, ball", "blt, one buffer", "every 7"),
+)
+ENDLESS, RARE = ("qftl, ball", "anytime", "every"), ("qftl, one hot, ball", "blt", "at")
+ANYTIME, FTRL = ("ftrl, hinge, ball", "anytime", "every"), ("ftrl, softmax, box", "blt", "every 7")
+THROUGH_ROOT, KINKED = ("ftrl, hinge, ball", "root", "every 7"), ("ftl, hinge, space", "gaussian", "at")
+LOGISTIC, SQUARED = ("ftl, logistic, space", "gaussian", "at"), ("ftl, squared, box", "gaussian", "every 7")
+EWOO, EXPERTS = ("ewoo, logistic", "exponential", "every"), ("experts", "exponential", "every")
+UNITS, CANDIDATES = ("ewoo on unit vectors", "exponential", "every"), ("ewoo, softmax", "exponential", "every")
+SPARSE, SPARSE_BALL = (*IGD, "compressed"), ("igd, logistic, ball", "gaussian", "every 7", "compressed")
+SPARSE_BOX, SPARSE_PRINTED = ("igd, logistic, box", "gaussian", "every 7", "compressed"), (*PRINTED, "compressed")
+SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
+MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins kept", "tree", "every")
+MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins kept", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
+SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
+CASES = [
+    IGD,
+    ABSOLUTE,
+    GIGA,
+    PRINTED,
+    FADING,
+    FAR,
+    FAR_BETWEEN,
+    SUFFIX,
+    BALL,
+    BOX,
+    SPACE,
+    HOT,
+    PRINTED_CLASSES,
+    BLT,
+    TREE,
+    QFTL,
+    ONE_BUFFER,
+]
+CASES += [
+    LEADER_BUFFER,
+    ENDLESS,
+    RARE,
+    ANYTIME,
+    FTRL,
+    THROUGH_ROOT,
+    KINKED,
+    LOGISTIC,
+    SQUARED,
+    EWOO,
+    EXPERTS,
+    UNITS,
+    CANDIDATES,
+]
+CASES += [SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE_GIGA, SPARSE_FTRL]
+CASES += [("igd, logistic, space", "gaussian", "every"), ("qftl, one hot, box", "plain tree", "geometric")]
+CASES += [("ftrl, softmax, box", "anytime", "every"), ("ftrl, one hot, ball", "tree", "every")]
+CASES += [("ftl, softmax, ball", "gaussian", "at"), MARGIN, SPARSE_MARGIN, MARGIN_LOSSES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=" ".join)
+def test_without_a_fault_plain_python_agrees(case, monkeypatch):
+    """The sources themselves, not compiled, release what the definition does: it is the fault that is found below."""
+    plain_kernels(monkeypatch)
+    assert_agree(*case)
+
+
+def test_all_kernels_are_there():
+    """Those that plain Python replaces are all there are."""
+    assert {*ORDER, "lanes"} == sources()
+
+
+CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
+UNCUT = "labels[i] = y[i]"
+DOOR = {
+    "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
+    "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),
+    "no intercept": ("V[i, j] = intercept", "V[i, j] = 0.0", IGD),
+    "labels are not cut": (f"{CUT}\n    return labels, bad", f"{UNCUT}\n    return labels, bad", QFTL),
+    "compressed labels are not cut": (f"{CUT}\n    return begins", f"{UNCUT}\n    return begins", SPARSE_GIGA),
+    "halves are not added up": ("V[place] += entries[p]", "V[place] = entries[p]", SPARSE),
+    "a place of another row": ("if begin <= place < end and where[place] == j", "if place < end", SPARSE),
+    "halves in any order are not seen": ("if columns[p] <= columns[p - 1]", "if False", SPARSE),
+    "no compressed intercept": ("width - 1, intercept", "width - 1, 0.0", SPARSE),
+}
+COMPRESSED = {
+    "a compressed row on another lattice": ("steps[k], magnitude, noise,", "steps[0], magnitude, noise,", SPARSE),
+    "a ridge that does not pull": ("scale = length[0] * shrink", "scale = length[0]", SPARSE),
+    "a scale that is lost": ("_multiply(domain, x, length[0])", "_multiply(domain, x, 1.0)", SPARSE_GIGA),
+    "a fading pull that stays": ("total / (total + weight)", "1.0", SPARSE_FADING),
+    "the other compressed step": ("i / 2.0 if kind == PRINTED else i + delay", "i + delay", SPARSE_PRINTED),
+    "a compressed step too early": ("kind == GRADIENT or i >= delay", "True", SPARSE_PRINTED),
+    "a slope at z": ("length[0] * dots_at(columns, v, z, 0)[1]", "dots_at(columns, v, z, 0)[1]", SPARSE_GIGA),
+    "a plane without a rest": ("first, math.sqrt(rest), longest", "first, 0.0, longest", SPARSE_BALL),
+    "an anchor at z": ("= length[0] * z[columns[p]], v[p]", "= z[columns[p]], v[p]", SPARSE_BOX),
+    "a box of z": ("domain[1] / scale), domain[2] / scale", "domain[1]), domain[2]", SPARSE_GIGA),
+    "a length that stays": ("squared += change", "pass", SPARSE),
+    "a ball that is not felt": ("if squared > border", "if False", SPARSE),
+}
+LATTICE = {
+    "no noise": (" + take(noise, at, left)", "", IGD),
+    "no noise on sums": (" + take(noise, at, left)", "", ENDLESS),
+    "rows are rounded down": ("* per_step + 0.5) + take", "* per_step) + take", IGD),
+}
+STRATEGIES = {
+    "a stale buffer": ("old * decays[i] + row", "old * decays[i]", BLT),
+    "a buffer that does not fade": ("old * decays[i] + row", "old + row", ONE_BUFFER),
+    "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
+    "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
+    "a sum that starts anew": ("take(total, j, size - j) + row", "row", ENDLESS),
+    "a hidden sum that starts anew": ("take(total, j, left) + hidden", "hidden", BLT),
+    "a sum that is not hidden": (" + take(noise, at, left)", "", BLT),
+    "hidden rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
+}
+TREES = {
+    "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
+    "a node of the wrong weight": ("* weights[h]", "* 0.5", TREE),
+}
+STEPS = {
+    "one round too late": ("== t + i + 1\n    return until", "== t + i\n    return until", IGD),
+    "totals one round too early": ("and t + i + 1 >= first", "and t + i + 2 >= first", SUFFIX),
+    "another regulariser": ("shrink = 1.0 / (1.0 + eta * strength)", "shrink = 1.0", IGD),
+    "a pull that does not fade": (", strength * t**-0.25", ", strength", FADING),
+    "the other step": ("t / 2.0 if kind == PRINTED else t + delay", "t + delay", PRINTED),
+    "prox, then project": ("_root(loss, domain, x, V, i, y, pull, -steepest, steepest)", "-ahead / pull", IGD),
+    "a release that is not made up for": ("_catch_up(domain, z, hidden, done, due)\n\n", "done\n\n", IGD),
+    "a release that is lost at the border": ("            due = done < len(rounds)", "            due = False", IGD),
+    "an iterate that leans before it is shown": ("_catch_up(domain, z, hidden, done, due), False", "done, due", FAR),
+    "a centre that does not pull": ("_lean(how, z, t + i + 1, centre)", "pass", FAR),
+    "a centre that does not pull in between": ("_lean(how, x, t, centre)", "pass", ("mean of far", *FAR[1:])),
+}
+LOSSES = {
+    "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", LEADER_BUFFER),
+    "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
+}
+SETS = {
+    "a ball of the wrong size": ("high / unit / math.sqrt(squared)", "1.0 / unit / math.sqrt(squared)", IGD),
+    "a box without a floor": ("min(max(x[j], low), high)", "min(x[j], high)", GIGA),
+    "a box without a floor for points": ("least, most = low, high", "most = high", GIGA),
+}
+QUADRATIC = {
+    "a lost square root of two": ("math.sqrt(0.5)", "1.0", QFTL),
+    "a lost weight": (" / weight", "", QFTL),
+    "a ridge of another round": ("_unpack(noisy[k], ridges[k], L)", "_unpack(noisy[k], ridges[0], L)", BLT),
+    "sums that go on": ("total[:] = 0.0", "pass", BLT),
+    "factors that grow": ("np.trunc(", "np.rint(", RARE),
+}
+LEADER = {
+    "noise of one release for all": ("take(noise, k * size + j, left)", "take(noise, j, left)", FTRL),
+    "encoded rows are rounded down": ("encoded * to_steps + 0.5", "encoded * to_steps", FTRL),
+    "gradients that go on": ("put(total, j, left, zeros())", "pass", FTRL),
+    "an epoch's total that forgets": ("take(epoch, j, left) + row", "row", ANYTIME),
+    "a past that is forgotten": ("added + take(past, j, left)", "added", ANYTIME),
+    "a gradient in other columns": ("np.uint64(here[p])", "np.uint64(p)", SPARSE_FTRL),
+    "compressed gradients off their lattice": (
+        "here[p])] += np.rint(entry * per_lattice) * lattice",
+        "here[p])] += entry",
+        SPARSE_FTRL,
+    ),
+    "gradients off their lattice": ("+ multiples * lattice", "+ multiples", FTRL),
+    "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
+}
+SCORES = {
+    "a class too far": ("if k == y else 0.0\n    return", "if k == y + 1 else 0.0\n    return", FTRL),
+    "probabilities that do not come to 1": ("s[k] = s[k] / total - (1.0", "s[k] = s[k] - (1.0", SPACE),
+    "a step that is not divided": ("(a - tau * s) / c", "a - tau * s", BALL),
+    "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
+    "no margin": ("short = 1.0 + u[k] - u[own]", "short = u[k] - u[own]", MARGIN),
+    "a margin that is never kept": ("if short > 0.0", "if True", SPARSE_MARGIN),
+    "the last of several": ("u[k] > u[best] and", "u[k] >= u[best] and", MARGIN),
+    "a class that is its own rival": ("u[k] > u[best] and k != y", "u[k] > u[best]", SPARSE_MARGIN),
+    "a rival that may only be the first": ("1 if y == 0.0 else 0\n", "0\n", MARGIN_LOSSES),
+    "Newton's method stops half-way": ("_NEAR = 2.0**-28", "_NEAR = 2.0**-8", SPACE),
+}
+CLASSES = {
+    "prox, then project": ("if not _ends_inside(domain, A, s, pull, v):", "if False:", BALL),
+    "prox, then cut": ("if not _ends_inside(domain, A, s, pull, v):", "if False:", BOX),
+    "a step that goes uphill": ("_move(x, s, -pull, v)", "_move(x, s, pull, v)", SPACE),
+    "no ridge": ("x[j] *= 1.0 - eta * strength", "pass", PRINTED_CLASSES),
+    "a multiplier half found": ("abs(room) <= 2.0**-51", "abs(room) <= 2.0**-9", BALL),
+}
+WEIGHTS = {
+    "losses that are not counted from the least": ("(U[0, c] - least) / step", "U[0, c] / step", EWOO),
+    "losses rounded up": ("np.rint((U", "np.ceil((U", EWOO),
+    "losses without a bound": ("min(np.rint((U[0, c] - least) / step), most)", "np.rint(3.0 * U[0, c] / step)", EWOO),
+    "experts without a bound": ("min(max(v[c], 0.0), loss[1]) if advice else v[c]", "v[c]", EXPERTS),
+    "every loss is an expert's": ("loss[1]) if advice else v[c]", "loss[1])", UNITS),
+    "scores of another class": ("top - u[int(y)]", "top - u[0]", CANDIDATES),
+    "a margin that is rewarded": ("max(0.0, 1.0 + u[rival", "(1.0 + u[rival", MARGIN_LOSSES),
+    "totals that start anew": ("rows[done] = total", "rows[done] = total\n            total[:] = 0", EWOO),
+}
+FOLLOW = {
+    "an example too few": ("V[:n], y[:n], M", "V[: n - 1], y[: n - 1], M", LOGISTIC),
+    "sums without labels": ("u[j] += y[i] * v[j]", "u[j] += v[j]", SQUARED),
+}
+OBJECTIVE = {
+    "a gradient without its ridge": ("out[j] / len(y) + ridge * x[j]", "out[j] / len(y)", LOGISTIC),
+    "an average over half the width": ("u - width / 2.0, u + width / 2.0", "u - width / 4.0, u + width / 4.0", KINKED),
+}
+MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqrt(squared) > 1e6 * short", LOGISTIC)}
+ROOT = {
+    "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
+    "a row that is not hidden": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
+    "gradients that go on for ever": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
+}
+BY_MODULE = {"door": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "steps": STEPS, "losses": LOSSES}
+BY_MODULE |= {"sets": SETS, "quadratic": QUADRATIC, "leader": LEADER, "scores": SCORES, "classes": CLASSES}
+BY_MODULE |= {"weights": WEIGHTS, "follow": FOLLOW, "objective": OBJECTIVE, "minimise": MINIMISE, "root": ROOT}
+BY_MODULE |= {"sparse": COMPRESSED}
+FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for fault, change in faults.items()}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault, monkeypatch):
+    """Each of them alone; where releases are missing, by the stream itself."""
+    module, old, new, case = FAULTS[fault]
+    plain_kernels(monkeypatch, module, old, new)
+    with pytest.raises((AssertionError, RuntimeError)):
+        assert_agree(*case)

@@ -1,0 +1,258 @@
+"""A draft is made from the header alone, and says what is left to state."""
+
+import io
+import os
+import tomllib
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from taciturn import InvalidInput
+from taciturn.contract.contract import contract_of, read_contract
+from taciturn.readers.draft import Draft, columns_of, toml, toml_key
+from taciturn.readers.draft_options import ask, by_column, kind_of, range_of, stated_columns, values_of
+
+NAMES = ["age", "town", "hours per week", "bought"]
+
+
+class Guarded(io.RawIOBase):
+    """A file that raises as soon as a byte past its header is asked for."""
+
+    def __init__(self, header):
+        self.left = header
+
+    def read(self, size=-1):
+        assert size == 1, "more was asked for than the next byte"
+        assert self.left, "a row was read"
+        byte, self.left = self.left[:1], self.left[1:]
+        return byte
+
+
+def test_not_a_byte_of_a_row_is_read():
+    assert columns_of(Guarded(b"age,town\r\n"))[0] == ["age", "town"]
+
+
+def test_a_header_is_enough_of_a_pipe():
+    """Nobody ever writes a row, or closes the pipe."""
+    read, write = os.pipe()
+    os.write(write, b"age;town\n")
+    with os.fdopen(read, "rb", buffering=0) as pipe:
+        assert columns_of(pipe)[0] == ["age", "town"]
+    os.close(write)
+
+
+def test_a_file_is_read_to_the_end_of_its_header(tmp_path, monkeypatch):
+    """Nothing is fetched ahead: the file stands at its second line when it is closed."""
+    (tmp_path / "rows.csv").write_text("age,town\n1,Oslo\n")
+    ends = []
+
+    class Watched(io.FileIO):
+        def close(self):
+            if not self.closed:
+                ends.append(self.tell())
+            super().close()
+
+    def opened(path, mode, buffering):
+        assert buffering == 0
+        return Watched(path, mode)
+
+    monkeypatch.setattr("builtins.open", opened)
+    assert columns_of(tmp_path / "rows.csv")[0] == ["age", "town"]
+    assert ends == [len("age,town\n")]
+
+
+def test_of_parquet_the_schema_is_read(tmp_path):
+    parquet.write_table(pa.table({"age": [1.5], "town": ["Oslo"]}), tmp_path / "rows.parquet")
+    assert columns_of(tmp_path / "rows.parquet") == (["age", "town"], {"age": "double", "town": "string"})
+    text = Draft("rows.parquet", ["age"], {"age": "double"}).text()
+    assert text.endswith('age = "?"  # double\n')
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.jsonl", b"{}", "JSON lines have no header"),
+        ("a.csv", b"39,State-gov,77516,Bachelors\n", "If it is a row, put a line of names before it"),
+        ("a.csv", b"age,1e3\n", "numbers where names were due"),
+        ("a.csv", b"age,age\n", "two columns have the name 'age'"),
+        ("a.csv", b"age,,\n", "two columns have the name ''"),
+        ("a.csv", b"", "must be a header"),
+        ("a.csv.gz", b"x", "is no whole gzip file"),
+    ],
+)
+def test_headers_that_name_no_columns_are_refused(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=words):
+        columns_of(tmp_path / name)
+
+
+def test_an_empty_draft_is_refused_by_what_is_open(tmp_path):
+    draft = Draft("sales.csv", NAMES)
+    assert draft.open == ["privacy.epsilon", "target.column", "target.classes", *(f"columns.{name}" for name in NAMES)]
+    (tmp_path / "taciturn.toml").write_text(draft.text())
+    with pytest.raises(
+        InvalidInput, match=r"privacy\.epsilon is still .* Open as well: target\.column, .*columns\.age"
+    ):
+        read_contract(tmp_path / "taciturn.toml")
+
+
+def test_a_filled_in_draft_is_a_contract(tmp_path):
+    draft = Draft(
+        "sales.csv",
+        NAMES,
+        privacy={"epsilon": 0.5, "delta": 1e-7},
+        target={"column": "bought", "classes": ["no", "yes"]},
+        learning={"horizon": 900},
+        columns={"age": {"range": [0, 100]}, "town": {"hash": 8}, "hours per week": {"ignore": True}},
+    )
+    assert draft.open == []
+    (tmp_path / "taciturn.toml").write_text(draft.text(), encoding="utf-8")
+    made = read_contract(tmp_path / "taciturn.toml")
+    assert (made.epsilon, made.delta, made.horizon, made.dimension) == (0.5, 1e-7, 900, 9)
+
+
+def test_only_what_is_open_is_named_for_one_column():
+    data = tomllib.loads(
+        Draft("s", ["x", "y"], privacy={"epsilon": 1.0}, target={"column": "y", "range": [0, 1]}).text()
+    )
+    with pytest.raises(InvalidInput, match="state the range of x"):
+        contract_of(data)
+
+
+@given(st.text(min_size=1, max_size=8), st.one_of(st.text(max_size=8), st.floats(allow_nan=False), st.booleans()))
+def test_names_and_values_survive_toml(name, value):
+    try:
+        name.encode()
+        str(value).encode()
+    except UnicodeEncodeError:
+        return
+    if value in (float("inf"), float("-inf")):
+        return
+    assert tomllib.loads(f"{toml_key(name)} = {toml({'v': [value]})}") == {name: {"v": [value]}}
+
+
+NAME = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["a\nepsilon = 9", 'a"', "a\\", "\r\n[privacy]", "a # b", "\x00", "\x7f", "\x85", "\u2028", "\ufeffa", "a.b", "#"]
+)
+HEADERS = st.lists(NAME, min_size=1, max_size=4, unique=True)
+BLANK_DRAFT = {
+    "privacy": {"epsilon": "?", "delta": 1e-6, "neighbours": "replace"},
+    "target": {"column": "?", "classes": "?"},
+    "learning": {},
+}
+
+
+def drafted(path):
+    """What `taciturn init` writes for a file, as plain data, without the columns, and these in order."""
+    names, kinds = columns_of(path)
+    data = tomllib.loads(Draft(path.name, names, kinds).text())
+    return list(data.pop("columns")), data
+
+
+def in_csv(name):
+    """Whether a header of CSV can have this name: a line ends its header, blanks about names are dropped."""
+    try:
+        float(name)
+    except ValueError:
+        return name == name.strip() and "\n" not in name
+    return False
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@given(names=HEADERS.map(lambda names: [name for name in names if in_csv(name)]).filter(any))
+def test_any_header_of_csv_is_drafted_by_its_names(tmp_path_factory, names, delimiter):
+    path = tmp_path_factory.mktemp("draft") / "rows.csv"
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    path.write_bytes(delimiter.join(quoted).encode() + b"\r\n")
+    assert drafted(path) == (names, BLANK_DRAFT)
+
+
+@given(names=HEADERS)
+def test_any_schema_of_parquet_is_drafted_by_its_names(tmp_path_factory, names):
+    """Types may hold names too: those of a struct's fields, and of time zones."""
+    path = tmp_path_factory.mktemp("draft") / "rows.parquet"
+    kinds = [pa.struct([(name, pa.int64())]) if i % 2 else pa.int64() for i, name in enumerate(reversed(names), 1)]
+    schema = pa.schema([*zip(names, kinds, strict=True)])
+    parquet.write_table(schema.empty_table(), path)
+    assert drafted(path) == (names, BLANK_DRAFT)
+
+
+@given(names=HEADERS, source=NAME, kind=NAME)
+def test_any_names_of_json_lines_are_drafted(names, source, kind):
+    """They are stated, whatever the file is called; one of them is the target."""
+    draft = Draft(source, names, {names[0]: kind}, target={"column": names[-1], "positive": list(names)})
+    data = tomllib.loads(draft.text())
+    assert list(data["columns"]) == names[:-1]
+    assert data["target"] == {"column": names[-1], "positive": list(names)}
+    assert data["privacy"] == BLANK_DRAFT["privacy"]
+
+
+def test_what_no_contract_can_hold_is_rejected():
+    with pytest.raises(InvalidInput, match=r"'\\ud800' is no valid Unicode"):
+        Draft("rows.jsonl", ["\ud800"]).text()
+
+
+def test_numbers_of_any_size_are_written_as_toml():
+    assert tomllib.loads(f"v = {toml([float('inf'), float('-inf'), 1e300])}") == {
+        "v": [float("inf"), float("-inf"), 1e300]
+    }
+
+
+def test_a_column_without_a_name_may_be_ignored(tmp_path):
+    """As the index is that pandas writes first."""
+    draft = Draft("s.csv", ["", "x", "y"], privacy={"epsilon": 1.0}, target={"column": "y", "range": [0, 1]})
+    draft.columns |= {"": {"ignore": True}, "x": {"hash": 2}}
+    assert contract_of(tomllib.loads(draft.text())).feature_names == ("x#0", "x#1")
+
+
+def test_columns_that_are_not_there_are_refused():
+    with pytest.raises(InvalidInput, match=r"agee is no column of sales\.csv, which has age, town"):
+        Draft("sales.csv", NAMES, columns={"agee": {"ignore": True}})
+    with pytest.raises(InvalidInput, match="bougth is no column"):
+        Draft("sales.csv", NAMES, target={"column": "bougth"})
+
+
+def test_questions_are_asked_until_they_are_answered_or_left_open():
+    draft, asked = Draft("sales.csv", NAMES), []
+    answers = iter(["-1", "2", "nobody", "bought", "no", "no,yes", "100:0", "0:100", "Oslo,Rome", ""])
+
+    def question(about):
+        asked.append(about)
+        return next(answers)
+
+    ask(draft, question)
+    assert draft.privacy == {"epsilon": 2.0}
+    assert draft.target == {"column": "bought", "classes": ["no", "yes"]}
+    assert draft.columns == {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
+    assert draft.open == ["columns.hours per week"]
+    assert asked[1].startswith("epsilon must be positive")
+    assert "the lower first" in asked[7]
+
+
+def test_answers_say_a_kind():
+    assert kind_of("ignore", "x") == {"ignore": True}
+    assert kind_of("hash 16", "x") == {"hash": 16}
+    assert kind_of("-1.5:2", "x") == {"range": [-1.5, 2]}
+    assert kind_of("10:30,12:00", "x") == {"categories": ["10:30", "12:00"]}
+    assert values_of("1,2.5", "x") == [1, 2.5]
+    for text, words in (("1-2", "about a colon"), ("a:b", "about a colon"), ("2:1", "lower first")):
+        with pytest.raises(InvalidInput, match=words):
+            range_of(text, "x")
+    with pytest.raises(InvalidInput, match="whole number"):
+        kind_of("hash many", "x")
+
+
+def test_the_longest_column_that_fits_is_meant():
+    assert by_column(["a=b=1:2"], ["a", "a=b"], "") == {"a=b": "1:2"}
+    with pytest.raises(InvalidInput, match="names no column"):
+        by_column(["c=1:2"], ["a"], "--range a=0:1")
+
+
+def test_options_declare_a_column_once():
+    with pytest.raises(InvalidInput, match="column a is declared twice"):
+        stated_columns(["a"], ["a=0:1"], [], ["a=4"], [])
+    with pytest.raises(InvalidInput, match="the hash of a must be a whole number"):
+        stated_columns(["a"], [], [], ["a=x"], [])

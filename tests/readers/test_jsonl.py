@@ -1,0 +1,105 @@
+"""A line of JSON is a row, whatever stands in it."""
+
+import gzip
+import json
+from codecs import BOM_UTF8
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.declared import contract, csv, read
+from taciturn import InvalidInput
+from taciturn.readers.rows import open_rows
+
+WHOLE = [
+    {"age": 50, "town": "Oslo", "floor": 1, "ip": "10.0.0.1", "note": [1], "bought": "yes"},
+    {"age": "25", "town": "Rome", "floor": 7.0, "bought": "no", "more": {}},
+    {"age": 1e1, "town": None, "floor": "x", "ip": "b", "bought": True},
+]
+CORRUPTION = st.one_of(
+    st.binary(max_size=30).map(lambda b: b.replace(b"\n", b" ")),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["age", "town", "bought"]), inner),
+    ).map(lambda value: json.dumps(value).encode()),
+    st.sampled_from(
+        [b"[" * 20_000, b"{", b'{"age": ' + b"9" * 5_000 + b"}", b'{"age": "\\ud800", "ip": "\\ud800"}', b"", b"\r"]
+    ),
+)
+
+
+def lines(*records):
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def test_the_same_rows_as_csv():
+    rows = ["50,Oslo,1,10.0.0.1,hi,yes", "25,Rome,7,,,no", "10,,x,b,,true"]
+    [plain], [objects] = read(contract(), csv(*rows)), read(contract(), lines(*WHOLE), format="json")
+    assert np.array_equal(plain.X, objects.X)
+    assert np.array_equal(plain.y, objects.y)
+    assert objects.lines.tolist() == [1, 2, 3]
+
+
+def test_a_byte_order_mark_begins_a_file():
+    """It is skipped there, and nowhere else: within a file it spoils its own line."""
+    [plain] = read(contract(), lines(*WHOLE), format="json")
+    [marked] = read(contract(), BOM_UTF8 + lines(*WHOLE), format="json")
+    assert np.array_equal(plain.X, marked.X)
+    assert np.array_equal(plain.y, marked.y)
+    assert marked.lines.tolist() == [1, 2, 3]
+    assert marked.size == plain.size + len(BOM_UTF8)
+    assert read(contract(), BOM_UTF8, format="json") == []
+    first, *others = lines(*WHOLE).splitlines(keepends=True)
+    for data, bad in ((first + BOM_UTF8 + b"".join(others), 1), (2 * BOM_UTF8 + first + b"".join(others), 0)):
+        [batch] = read(contract(), data, format="json", bad_rows="zero")
+        assert np.isnan(batch.y).tolist() == [row == bad for row in range(3)]
+    batches = read(contract(), first + BOM_UTF8 + b"".join(others), format="json", bad_rows="zero", block=1)
+    assert [bool(np.isnan(batch.y[0])) for batch in batches] == [False, True, False]
+
+
+def test_a_file_with_a_mark_and_a_packed_one(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(BOM_UTF8 + lines(*WHOLE))
+    with gzip.open(tmp_path / "b.jsonl.gz", "wb") as file:
+        file.write(BOM_UTF8 + lines(*WHOLE))
+    for name in ("a.jsonl", "b.jsonl.gz"):
+        assert sum(len(batch.X) for batch in open_rows(contract(), tmp_path / name)) == 3
+
+
+@pytest.mark.privacy
+@given(CORRUPTION, st.integers(0, 2))
+def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
+    whole = lines(*WHOLE).splitlines(keepends=True)
+    changed = [*whole[:place], corrupt + b"\n", *whole[place + 1 :]]
+    [before] = read(contract(), b"".join(whole), format="json", bad_rows="zero")
+    [after] = read(contract(), b"".join(changed), format="json", bad_rows="zero")
+    rest = np.arange(3) != place
+    assert len(after.X) == 3
+    assert np.array_equal(before.X[rest], after.X[rest], equal_nan=True)
+    assert np.array_equal(before.y[rest], after.y[rest], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"age": 1', "line 1: it is no JSON"),
+        (b"\xff", "it is no JSON"),
+        (b"[1]", "it is no object in braces"),
+        (b'{"age": [1], "bought": "yes"}', "age is a list"),
+        (b'{"age": 1, "bought": {}}', "bought is an object"),
+        (b'{"bought": "yes"}', "age is missing"),
+        (b'{"age": NaN, "bought": "yes"}', "age is missing"),
+        (b'{"age": Infinity, "bought": "yes"}', "age is inf, which is not a number"),
+        (b'{"age": true, "bought": "yes"}', "age is True, which is not a number"),
+        (b'{"age": 1}', "bought is missing"),
+        (b"", "it is no JSON"),
+        (b'{"age": "' + b"1" * 2**20 + b'"}', "longer than"),
+    ],
+)
+def test_bad_rows_are_named(line, words):
+    with pytest.raises(InvalidInput, match=words):
+        read(contract(), line + b"\n", format="json")
+    [batch] = read(contract(), line + b"\n", format="json", bad_rows="zero")
+    assert np.isnan(batch.X).all()
+    assert np.isnan(batch.y).all()

@@ -1,0 +1,198 @@
+"""Batches: how they are cut changes no row; files are refused before any row is read."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import time
+from codecs import BOM_UTF8
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.declared import HEADER, contract, csv, read
+from taciturn import InvalidInput
+from taciturn.estimators.stream import Stream
+from taciturn.readers.rows import open_rows
+from taciturn.readers.source import format_of
+
+ROWS = [f"{i % 120},{['Oslo', 'Rome', 'Bonn'][i % 3]},{i % 8},{i % 5},x,{['yes', 'no'][i % 2]}" for i in range(100)]
+
+
+@given(st.integers(1, 120), st.sampled_from([5, 64, 10_000]))
+def test_cuts_change_nothing(block, chunk):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("taciturn.readers.lines._CHUNK", chunk)
+        batches = read(contract(), csv(*ROWS), block=block)
+    [whole] = read(contract(), csv(*ROWS))
+    assert np.array_equal(np.concatenate([batch.X for batch in batches]), whole.X)
+    assert np.array_equal(np.concatenate([batch.y for batch in batches]), whole.y)
+    assert max(len(batch.X) for batch in batches) <= block
+    assert [batch.first for batch in batches] == np.cumsum([0, *(len(batch.X) for batch in batches)])[:-1].tolist()
+    assert all(
+        batch.lines.tolist() == list(range(batch.first + 2, batch.first + 2 + len(batch.X))) for batch in batches
+    )
+    assert batches[-1].size == len(csv(*ROWS))
+
+
+def test_batches_are_arrays_that_learners_take():
+    [batch] = read(contract(), csv(*ROWS))
+    assert batch.X.dtype == batch.y.dtype == np.float64
+    assert batch.X.flags.c_contiguous
+    assert batch.lines.dtype == np.int64
+    stream = Stream(contract(horizon=100).plan(seed=1))
+    stream.learn(batch.X, batch.y)
+    assert stream.t == 100
+
+
+def test_a_zeroed_row_is_learnt_as_an_example_without_influence():
+    """The round is taken, and what is released is what an empty example in its place releases."""
+    made = contract(horizon=100)
+    [batch] = read(made, csv(*ROWS[:50], "broken", *ROWS[51:]), bad_rows="zero")
+    bad, empty = (Stream(made.plan("zero", seed=1)) for _ in range(2))
+    released = bad.learn(batch.X, batch.y)
+    X = batch.X.copy()
+    X[50] = np.inf
+    assert bad.t == 100
+    assert np.array_equal(released.points, empty.learn(X, batch.y).points)
+
+
+def test_wide_contracts_have_short_batches():
+    """A batch has a million entries at most, so that memory does not grow with the hashes."""
+    made = contract(columns={"ip": {"hash": 2**17}, "age": {"range": [0, 1]}, "note": {"ignore": True}})
+    rows = "ip,age,note,bought\n" + "a,1,x,yes\n" * 20
+    assert {len(batch.X) for batch in read(made, rows)} <= set(range(1, 8))
+
+
+def test_labels_are_not_read_for_predictions():
+    [batch] = read(contract(), csv("50,Oslo,1,a,b,"), labelled=False)
+    assert (batch.X.shape, batch.y.shape) == ((1, 10), (0,))
+    [batch] = read(contract(), "floor,more,ip,age,town\n1,x,a,50,Oslo\n", labelled=False)
+    assert np.array_equal(batch.X, read(contract(), csv("50,Oslo,1,a,b,yes"))[0].X)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("age,town,floor,ip,note", "column bought of the contract is not in the header"),
+        (HEADER + ",age", "column age of the contract is twice in the header"),
+        (HEADER + ",extra", "column extra is in the file and not in the contract"),
+        ("40,Oslo,1,a,b,yes", "if that is a row, the file has no header: put the names before it"),
+        ('{"age": 1}', "the first line is JSON, and no header of a CSV file. Say --format json"),
+        ("", "the first line must be a header"),
+    ],
+)
+def test_headers_are_checked_before_any_row(header, words):
+    with pytest.raises(InvalidInput, match=words):
+        open_rows(contract(), io.BytesIO(f"{header}\n1,2\n".encode()))
+
+
+def test_a_file_of_no_rows_has_no_batches():
+    assert read(contract(), HEADER) == read(contract(), HEADER + "\n") == []
+
+
+def test_files_are_known_by_their_endings(tmp_path):
+    assert [format_of(name) for name in ("a.CSV", "a.tsv", "a.ndjson", "a.pq", "-", "b.jsonl.gz")] == [
+        "csv",
+        "csv",
+        "json",
+        "parquet",
+        "csv",
+        "json",
+    ]
+    assert format_of("a.dat", "csv") == "csv"
+    for source, given_format, words in (("a.dat", None, "no ending"), ("a.csv", "xml", "format must be one of")):
+        with pytest.raises(InvalidInput, match=words):
+            format_of(source, given_format)
+    (tmp_path / "a.csv").write_text(csv(*ROWS))
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
+        file.write(csv(*ROWS))
+    [plain], [packed] = (list(open_rows(contract(), tmp_path / name)) for name in ("a.csv", "a.csv.gz"))
+    assert np.array_equal(plain.X, packed.X)
+    assert packed.size == (tmp_path / "a.csv.gz").stat().st_size
+
+
+def test_broken_and_missing_files_are_refused(tmp_path):
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
+        file.write(csv(*ROWS))
+    whole = (tmp_path / "a.csv.gz").read_bytes()
+    (tmp_path / "a.csv.gz").write_bytes(whole[:-20])
+    with pytest.raises(InvalidInput, match="no whole gzip file"):
+        list(open_rows(contract(), tmp_path / "a.csv.gz"))
+    (tmp_path / "a.csv.gz").write_bytes(b"nothing")
+    with pytest.raises(InvalidInput, match="no whole gzip file"):
+        list(open_rows(contract(), tmp_path / "a.csv.gz"))
+    with pytest.raises(InvalidInput, match="cannot be read: No such file"):
+        open_rows(contract(), tmp_path / "nowhere.csv")
+    with pytest.raises(InvalidInput, match="bad_rows must be one of"):
+        open_rows(contract(), io.BytesIO(), bad_rows="skip")
+
+
+def test_an_unused_reader_leaves_no_file_open(tmp_path):
+    (tmp_path / "a.csv").write_text(csv(*ROWS))
+    rows = open_rows(contract(), tmp_path / "a.csv")
+    del rows  # a warning here is an error
+
+
+STDIN = """
+import sys
+sys.path.append(sys.argv[1])
+from contract.declared import contract
+from taciturn.readers.rows import open_rows
+for batch in open_rows(contract(), "-"):
+    print(len(batch.X), flush=True)
+"""
+
+
+def test_the_standard_input_is_read_as_it_comes():
+    """A row is answered before the next one is sent."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", STDIN, os.path.dirname(os.path.dirname(__file__))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with process:
+        process.stdin.write(f"{HEADER}\n{ROWS[0]}\n".encode())
+        process.stdin.flush()
+        assert process.stdout.readline() == b"1\n"
+        process.stdin.write(f"{ROWS[1]}\n{ROWS[2]}\n".encode())
+        process.stdin.close()
+        assert process.stdout.read() == b"2\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_byte_order_mark_on_the_standard_input_is_skipped(format):
+    """As some editors and exports write it; also if it comes in pieces."""
+    row = b'{"age": 1, "town": "Oslo", "floor": 1, "ip": "a", "bought": "yes"}\n'
+    data = BOM_UTF8 + (row if format == "json" else f"{HEADER}\n{ROWS[0]}\n".encode())
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            STDIN.replace('"-"', f'"-", format="{format}"'),
+            os.path.dirname(os.path.dirname(__file__)),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with process:
+        for part in (data[:2], data[2:]):
+            process.stdin.write(part)
+            process.stdin.flush()
+            time.sleep(0.3)
+        process.stdin.close()
+        assert process.stdout.read() == b"1\n"
+    assert process.returncode == 0
+
+
+def test_csv_has_a_mark_at_its_start_alone():
+    [plain], [marked] = read(contract(), csv(*ROWS)), read(contract(), BOM_UTF8 + csv(*ROWS).encode())
+    assert np.array_equal(plain.X, marked.X)
+    with pytest.raises(InvalidInput, match="line 2: age is"):
+        read(contract(), csv("\ufeff" + ROWS[0], *ROWS[1:]))

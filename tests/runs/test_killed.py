@@ -1,0 +1,288 @@
+"""Real processes, killed by SIGKILL at random moments, or told to stop by SIGINT and SIGTERM; and pipes."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from small_run import check, go, planned, rows_of, shown, write_case
+from taciturn.contract.contract import read_contract
+from taciturn.core.state import read_state
+from taciturn.readers.rows import open_rows
+
+ROWS, KILLS = 40_000, 10
+
+NURSERY = """
+import os, sys
+from itertools import islice
+from pathlib import Path
+from small_run import go
+from taciturn.contract.contract import read_contract
+from taciturn.readers.rows import open_rows
+toml, data, place, seed = sys.argv[1:]
+declared, seed = read_contract(toml), None if seed == "None" else int(seed)
+def learn(place, again, blocks=None):
+    rows = islice(open_rows(declared, data, block=100), blocks)
+    go(Path(place), declared, rows, again=again, seed=seed)
+learn(place + "-warm", False, 2)  # whatever is compiled is compiled now
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        learn(place, bool(int(line)))
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+def start(code, *arguments, **options):
+    here = str(Path(__file__).parents[1])
+    paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], env=environment, **options)
+
+
+def wait_for(condition, process, seconds=60.0):
+    """Until it holds, or the process has ended."""
+    end = time.monotonic() + seconds
+    while not condition() and process.poll() is None:
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.002)
+
+
+def committed(place):
+    """Which commit the folder holds."""
+    path = place / "state.npz"
+    return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
+
+
+class Nursery:
+    """A process that starts learners, each new to the stream, faster than Python starts."""
+
+    def __init__(self, *arguments):
+        self.process = start(NURSERY, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def learner(self, again):
+        """The number of a process that learns."""
+        self.process.stdin.write(f"{int(again)}\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def status(self):
+        """How the last one ended."""
+        return int(self.process.stdout.readline())
+
+
+def kill_and_resume(tmp_path, seed):
+    """Kill a run at ten moments, each some time after its first commit, and let it end; what was seen each time."""
+    toml, data = write_case(tmp_path, ROWS, release="10")
+    place, moments, seen = tmp_path / "run", random.Random(7), [b""]
+    declared, nursery = read_contract(toml), Nursery(toml, data, place, seed)
+    for _ in range(KILLS):
+        before = committed(place)
+        child = nursery.learner(again=before is not None)
+        wait_for(lambda before=before: committed(place) != before, nursery.process)
+        time.sleep(moments.uniform(0.0, 0.05))
+        os.kill(child, signal.SIGKILL)
+        assert nursery.status() == signal.SIGKILL, "it was too fast to be killed: give it more rows"
+        check(place, declared, seed)
+        assert shown(place).startswith(seen[-1])
+        seen.append(shown(place))
+    nursery.learner(again=True)
+    assert nursery.status() == 0
+    nursery.process.communicate()
+    check(place, declared, seed)
+    assert shown(place).startswith(seen[-1])
+    return declared, data, place, seen
+
+
+def check_end(declared, place, seed):
+    state, table = read_state(place / "state.npz"), planned(declared, seed).private.timetable
+    assert (state.t, state.k) == (ROWS, table.count)
+    assert shown(place).count(b"\n") == table.count
+
+
+@pytest.mark.privacy
+def test_killed_ten_times_a_seeded_run_ends_as_one_that_never_was(tmp_path):
+    """No release twice, none missing, rounds as scheduled, never spent less than shown; and the very same models."""
+    declared, data, place, seen = kill_and_resume(tmp_path, seed=11)
+    check_end(declared, place, 11)
+    assert len(set(seen)) > KILLS // 2  # most of them died with something new to show
+    go(tmp_path / "whole", declared, open_rows(declared, data), seed=11)
+    for name in ("models.jsonl", "model.json"):
+        assert (place / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.privacy
+def test_killed_ten_times_a_private_run_repeats_nothing(tmp_path):
+    """With secret noise, which is fresh after each resume."""
+    declared, _, place, _ = kill_and_resume(tmp_path, seed=None)
+    check_end(declared, place, None)
+
+
+COMMAND = "from taciturn.cli.app import main; main()"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_live_pipe_is_shown_as_it_comes_and_a_signal_leaves_it_resumable(tmp_path, number, status):
+    """Rows that came are committed and shown while more are awaited; the signal ends it; the same rows go on."""
+    toml, data = write_case(tmp_path, 60)
+    lines = data.read_text().splitlines(keepends=True)
+    place, arguments = tmp_path / "run", ["learn", toml, "-", "--out", tmp_path / "run", "--seed", 4]
+    process = start(COMMAND, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write("".join(lines[:21]).encode())
+    process.stdin.flush()
+    wait_for(lambda: shown(place).count(b"\n") == 10, process)
+    process.send_signal(number)
+    out, complaints = process.communicate(timeout=30)  # which closes the pipe: only now, after the signal
+    assert process.returncode == status, complaints
+    assert b"Go on with --resume" in out
+    assert b"Traceback" not in complaints
+    assert b"Fatal" not in complaints
+    declared = read_contract(toml)
+    go(place, declared, open_rows(declared, data), seed=4, again=True)
+    go(tmp_path / "whole", declared, open_rows(declared, data), seed=4)
+    for name in ("models.jsonl", "model.json"):
+        assert (place / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_signal_ends_a_process_that_waits_for_a_pipe_that_stays_open(tmp_path):
+    """Nothing came, and nothing will: it does not wait for it."""
+    toml, _ = write_case(tmp_path, 60)
+    reading, writing = os.pipe()
+    ends = {"stdin": reading, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start(COMMAND, "learn", toml, "-", "--out", tmp_path / "run", "--json", **ends)
+    wait_for((tmp_path / "run" / "state.npz").exists, process)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, complaints = process.communicate(timeout=30)
+    os.close(reading)
+    os.close(writing)
+    assert process.returncode == 130, complaints
+    assert json.loads(out)["rows"] == 0
+    assert complaints == b""
+
+
+def peak_memory(folder, rows):
+    """Of a process that learns from so many rows, in megabytes."""
+    folder.mkdir()
+    toml, data = write_case(folder, rows, horizon=1_000_000, release='"auto"')
+    process = start(COMMAND, "learn", toml, data, "--out", folder / "run", "--quiet")
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0
+    return used.ru_maxrss / 1024.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    """Ten times the rows, and a few megabytes more."""
+    small, large = (peak_memory(tmp_path / str(rows), rows) for rows in (100_000, 1_000_000))
+    assert large < 500.0
+    assert large < small + 60.0
+
+
+def test_rows_of_the_case_are_prefixes():
+    """What resuming in these tests rests on."""
+    assert rows_of(60)[:20] == rows_of(20)
+
+
+def feed(process, lines):
+    process.stdin.write("".join(lines).encode())
+    process.stdin.flush()
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_folder_that_is_moved_takes_its_run_along_and_another_run_shares_no_file_with_it(tmp_path, by_link):
+    """`mv live old`, or a link that is made to lead elsewhere, while a run learns; then a run of the same name."""
+    toml, data = write_case(tmp_path, 60)
+    declared, lines = read_contract(toml), data.read_text().splitlines(keepends=True)
+    live, old = tmp_path / "live", tmp_path / "old"
+    if by_link:
+        old.mkdir()
+        live.symlink_to(old)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    arguments = ["learn", toml, "-", "--out", live, "--commit-every", "0"]
+    first = start(COMMAND, *arguments, **pipes)
+    feed(first, lines[:21])
+    wait_for(lambda: shown(live).count(b"\n") == 10, first)
+    if by_link:
+        live.unlink()
+    else:
+        live.rename(old)
+    second = start(COMMAND, *arguments, **pipes)
+    feed(second, lines[:31])
+    wait_for(lambda: shown(live).count(b"\n") == 15, second)
+    feed(first, lines[21:])
+    wait_for(lambda: shown(old).count(b"\n") == 30 or shown(live).count(b"\n") != 15, first)
+    assert shown(live).count(b"\n") == 15
+    feed(second, lines[31:])
+    for process, moved in ((first, True), (second, False)):
+        _, complaints = process.communicate(timeout=30)
+        assert process.returncode == 0, complaints
+        assert (b"was moved while this run was learning" in complaints) == moved
+    for place in (live, old):
+        check(place, declared)
+        assert read_state(place / "state.npz").t == shown(place).count(b"\n") * 2 == 60
+        assert (place / "report.html").exists()
+    assert set(shown(live).splitlines()).isdisjoint(shown(old).splitlines())
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_folder_that_is_deleted_stops_its_run(tmp_path, anew):
+    """Nothing is written into another folder that has its name since."""
+    toml, data = write_case(tmp_path, 60)
+    lines, place = data.read_text().splitlines(keepends=True), tmp_path / "run"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start(COMMAND, "learn", toml, "-", "--out", place, "--commit-every", "0", **pipes)
+    feed(process, lines[:21])
+    wait_for(lambda: shown(place).count(b"\n") == 10, process)
+    time.sleep(0.3)  # model.json is written after the lines
+    shutil.rmtree(place)
+    if anew:
+        place.mkdir()
+    feed(process, lines[21:])
+    _, complaints = process.communicate(timeout=30)
+    assert process.returncode == 2, complaints
+    assert b"was deleted while this run was learning in it" in complaints
+    assert complaints.count(b"\n") == 1
+    assert list(place.iterdir()) == [] if anew else not place.exists()
+
+
+LIMITED = """
+import resource
+from taciturn.cli import app as cli
+resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))
+cli.main()
+"""
+
+
+@pytest.mark.privacy
+def test_a_file_that_may_grow_no_more_leaves_a_run_that_goes_on(tmp_path):
+    """A real limit in a real process; what was shown before it stays, and the rest follows once it is lifted."""
+    toml, data = write_case(tmp_path, 4000, release="1")
+    place = tmp_path / "run"
+    arguments = ["learn", toml, data, "--out", place]
+    ends = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    limited = start(LIMITED.format(200_000), *arguments, **ends)
+    _, complaints = limited.communicate(timeout=60)
+    assert limited.returncode == 2, complaints
+    assert b"larger than this process may write" in complaints
+    assert b"--resume" in complaints
+    check(place, read_contract(toml))
+    seen = shown(place)
+    go(place, read_contract(toml), open_rows(read_contract(toml), data), again=True)
+    check(place, read_contract(toml))
+    assert shown(place).startswith(seen)
+    assert shown(place).count(b"\n") == 4000
