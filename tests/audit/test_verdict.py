@@ -46,7 +46,7 @@ from taciturn.audit.transcripts import whitening
 from taciturn.audit.verdict import game_of
 from taciturn.core.loop import Together
 from taciturn.core.release import Collected, Releases
-from taciturn.learners.vector_sum import Total
+from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import release_noise as releases
 from taciturn.mechanisms.strategy import matrices
 from taciturn.mechanisms.tree import TreeCoder
@@ -60,8 +60,8 @@ SUMS = private_sum(1, 1.0, BUDGET, T).problem
 CURVED = Problem(Logistic(), L2Ball(2.0), 1)
 TIGHT = {
     "igd": (IGD(LINE), Gaussian()),
-    "sum by blt": (Total(SUMS), BLT()),
-    "sum by tree": (Total(SUMS), BinaryTree(refined=False)),
+    "sum by blt": (VectorSum(SUMS), BLT()),
+    "sum by tree": (VectorSum(SUMS), BinaryTree(refined=False)),
     "ftrl": (FTRL(Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0)), BLT()),
 }
 
@@ -188,7 +188,7 @@ def test_exact_sums_published_as_points_are_refuted(monkeypatch):
     """Beside noisy rows that are as they should be."""
     monkeypatch.setattr(Together, "__call__", exact_points(lambda rows: np.cumsum(rows, axis=0)))
     for settings in ({}, {"seed": 1}):
-        found = looked_at(private_of(Total(SUMS), BLT(), **settings))
+        found = looked_at(private_of(VectorSum(SUMS), BLT(), **settings))
         assert found.complaints == ("points do not follow from noisy rows",)
 
 
@@ -220,7 +220,7 @@ def test_a_wrong_certificate_is_refuted(learner):
 def test_a_forgotten_column_is_refuted(monkeypatch):
     """A tree that counts an example once, though it sits in a node of every level."""
     monkeypatch.setattr(TreeCoder, "column", 1.0)
-    found = looked_at(private_of(Total(SUMS), BinaryTree(refined=False)))
+    found = looked_at(private_of(VectorSum(SUMS), BinaryTree(refined=False)))
     assert found.interval[0] > 1.3 * found.claimed_mu
 
 

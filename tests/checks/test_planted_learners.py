@@ -17,7 +17,7 @@ from taciturn.checks.suite import look_at
 from taciturn.core.schedule import Timetable
 from taciturn.learners.batch import InOneLoop
 from taciturn.learners.iterate import IterateLearner
-from taciturn.learners.vector_sum import Total
+from taciturn.learners.vector_sum import VectorSum
 from taciturn.problem.sets import WholeSpace
 from taciturn.problem.unlabelled_loss import Nearness
 from zoo import LEARNERS, Distance
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.privacy
 
 DISC = Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5)
 SMOOTH = Problem(Logistic(), L2Ball(1.0), 2, ridge=0.5)
-TOTAL = Total(Problem(Nearness(), WholeSpace(), 2))
+TOTAL = VectorSum(Problem(Nearness(), WholeSpace(), 2))
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ from taciturn import (
 from taciturn.core.loop import Definition, Together, ours
 from taciturn.learners.batch import InOneLoop, one_by_one
 from taciturn.learners.ftrl import _Inside
-from taciturn.learners.vector_sum import Total
+from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.blt import BLTCoder
 from zoo import Diagonal, LogCosh
 
@@ -441,7 +441,7 @@ def strangers():
     yield Private(GIGA(flat), Gaussian(), every(1), BUDGET, ROWS, seed=1)
     yield Private(averaged(Quiet(RIDGED), horizon=ROWS), Gaussian(), every(1), BUDGET, ROWS, seed=1)
     for mine, theirs in (("noise", "calibrated"), ("encode", "coder")):
-        one = Private(Total(RIDGED), BLT(), every(1), BUDGET, ROWS, seed=1)
+        one = Private(VectorSum(RIDGED), BLT(), every(1), BUDGET, ROWS, seed=1)
         if theirs == "coder":
             one.calibrated.coder = Louder(*astuple(one.calibrated.coder)[:3])
         else:

@@ -24,7 +24,7 @@ from taciturn import (
     geometric,
     private_sum,
 )
-from taciturn.learners.vector_sum import Total
+from taciturn.learners.vector_sum import VectorSum
 from taciturn.problem.unlabelled_loss import Nearness
 
 BUDGET = Privacy(1.0, 1e-6)
@@ -105,7 +105,7 @@ def test_sums_are_what_they_say(name):
 
 def test_contributions_are_scaled_down_and_added_exactly():
     """Vectors longer than the bound; and what is handed over starts again from nothing."""
-    learner = Total(Problem(Nearness(), WholeSpace(), 2, 0.5))
+    learner = VectorSum(Problem(Nearness(), WholeSpace(), 2, 0.5))
     V, y = learner.problem.bound([[3.0, 4.0], [0.1, 0.2]])
     exact = learner.absorb(learner.start(), 0, V, y, NOWHERE)
     assert exact["sum"] == pytest.approx([0.4, 0.6], abs=2e-8)
@@ -120,7 +120,7 @@ def test_contributions_are_scaled_down_and_added_exactly():
 )
 def test_the_certificate_is_reached(neighbours, other, moved):
     """2R for opposite vectors, R for none at all."""
-    learner = Total(Problem(Nearness(), WholeSpace(), 2, 1.5, neighbours=neighbours))
+    learner = VectorSum(Problem(Nearness(), WholeSpace(), 2, 1.5, neighbours=neighbours))
     rows = []
     for x in ([3.0, 4.0], other):
         V, y = learner.problem.bound([x, [0.3, 0.1]])

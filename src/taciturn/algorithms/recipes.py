@@ -16,7 +16,7 @@ from taciturn.learners.ftrl import FTRL
 from taciturn.learners.giga import GIGA, Step
 from taciturn.learners.igd import IGD
 from taciturn.learners.qftl import QFTL
-from taciturn.learners.vector_sum import Total
+from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
@@ -195,7 +195,7 @@ def private_sum(
     >>> [release.t for release in releases], releases[0].point.shape
     ([1, 2, 3], (2,))
     """
-    learner = Total(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad))
+    learner = VectorSum(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad))
     mechanism = strategy or _strategy(horizon, schedule)
     return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
 

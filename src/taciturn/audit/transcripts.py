@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.loop import LearnsTogether, Pass, Together, pass_through
+from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Collected, Releases
 from taciturn.core.state import Standing
@@ -54,17 +54,21 @@ def released(way: Pass, at: Standing, V: Array, y: Array, rounds: Integers, seed
 
 def way_through(private: Private) -> Pass:
     """The very pass that `Private.run` takes; rows that noise has no part in are computed once for all trials."""
-    way = pass_through(private.learner, private.calibrated, private.compiled)
-    if isinstance(way, Together) and getattr(private.learner, "coded", None) is None:
-        return replace(way, learner=_Once(way.learner))
+    from taciturn.compiled.passes import BatchPass, steps_of
+
+    way = pass_for(private.learner, private.calibrated, private.compiled)
+    if isinstance(way, BatchPass) and steps_of(private.learner) is None:
+        return replace(way, statistics=_Once(way.statistics))
     return way
 
 
 def exact_rows(private: Private, V: Array, y: Array, points: Array) -> Array:
     """What would be released without noise, given the points that were: rows, or for sums the sums of rows."""
+    from taciturn.compiled.passes import statistics_of
+
     learner, rounds = private.learner, private.timetable.rounds
-    if isinstance(learner, LearnsTogether):
-        rows = learner.hand_over_all(learner.start(), 0, V, y, rounds)[1]
+    if (fast := statistics_of(learner)) is not None:
+        rows = fast(learner.start(), 0, V, y, rounds)[1]
     else:
         exact, rows, start, point = (
             learner.start(),
@@ -81,17 +85,17 @@ def exact_rows(private: Private, V: Array, y: Array, points: Array) -> Array:
 
 @dataclass
 class _Once:
-    """A learner that looks at no released point: the rows of the examples seen last are kept."""
+    """Statistics that depend on no released point: those of the examples seen last are cached."""
 
-    learner: LearnsTogether
-    _kept: tuple[Array | None, tuple[Arrays, Array]] = field(default=(None, ({}, np.empty(0))))
+    statistics: Any
+    _cached: tuple[Array | None, tuple[Arrays, Array]] = field(default=(None, ({}, np.empty(0))))
 
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """Those of the learner."""
-        if self._kept[0] is not X:
-            self._kept = X, self.learner.hand_over_all(exact, t, X, y, rounds)
-        return self._kept[1]
+        if self._cached[0] is not X:
+            self._cached = X, self.statistics(exact, t, X, y, rounds)
+        return self._cached[1]
 
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """Those of the learner."""
-        return self.learner.decide_all(rounds, noisy, noise_sd)
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """As the learner decides."""
+        return np.asarray(self.statistics.decide(rounds, noisy, noise_sd))

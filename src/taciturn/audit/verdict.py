@@ -19,7 +19,6 @@ from taciturn.audit.replay import Replayed
 from taciturn.audit.secret import secret_runs, unlike_seeded
 from taciturn.audit.shape import not_normal
 from taciturn.audit.spread import Statistic, best_statistic
-from taciturn.core.loop import LearnsTogether, ours
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, between_0_and_1, whole
 from taciturn.problem.scalar_loss import ScalarLoss
@@ -158,9 +157,11 @@ def _blind(private: Private) -> bool:
     """Whether no row depends on a released point: by the learner's verbs, or as gradients of the loss are constant."""
     learner, loss = private.learner, private.problem.loss
     straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0
-    return ours(learner, getattr(learner, "learner", learner), loss) and (
-        isinstance(learner, LearnsTogether) or straight
-    )
+    from taciturn.compiled.codes import slope_code
+    from taciturn.compiled.passes import STATISTICS
+    from taciturn.learners.ftrl import FTRL
+
+    return type(learner) in STATISTICS or (type(learner) is FTRL and straight and slope_code(loss) is not None)
 
 
 def claimed_mu_of(private: Private) -> float:

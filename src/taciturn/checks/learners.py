@@ -10,8 +10,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.checks.streams import copied, examples, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.checks.trial import Trial
-from taciturn.core.loop import LearnsTogether
-from taciturn.learners.batch import one_by_one
+from taciturn.core.loop import statistics
 
 ROUNDING = 1e-6
 """Two ways of computing a row may differ by this share of what one example moves it by."""
@@ -134,23 +133,25 @@ def _kinds(state: Arrays) -> dict[str, tuple[type, np.dtype[Any]]]:
 
 
 def rows_at_once_are_rows_one_by_one(trial: Trial) -> None:
-    """`hand_over_all` and `decide_all` do what `absorb`, `hand_over` and `decide` do, up to rounding."""
+    """The compiled statistics and decisions are those of `absorb`, `hand_over` and `decide`, up to rounding."""
+    from taciturn.compiled.passes import statistics_of
+
     learner, (V, y) = trial.learner, trial.bounded
-    if not isinstance(learner, LearnsTogether):
-        skip(f"{type(learner).__name__} has no hand_over_all")
+    if (batch := statistics_of(learner)) is None:
+        skip(f"{type(learner).__name__} has no compiled statistics")
     for rounds in (np.arange(1, trial.rows + 1), np.array([1, trial.rows // 2]), np.array([trial.rows])):
-        ending, slow = one_by_one(learner, learner.start(), 0, V, y, rounds)
-        end, fast = learner.hand_over_all(learner.start(), 0, V, y, rounds)
+        ending, slow = statistics(learner, learner.start(), 0, V, y, rounds)
+        end, fast = batch(learner.start(), 0, V, y, rounds)
         remedy = "Make the fast form do what the verbs do, or leave it out."
-        demand(fast.shape == slow.shape, f"hand_over_all gives rows of shape {fast.shape}", remedy)
+        demand(fast.shape == slow.shape, f"the compiled statistics have shape {fast.shape}", remedy)
         apart = np.max(np.abs(fast - slow), axis=1) / (learner.certificate.at(rounds) + np.finfo(float).tiny)
-        fault = f"hand_over_all is off by {np.max(apart):.3g} of what one example moves"
+        fault = f"a compiled statistic is off by {np.max(apart):.3g} of what one example moves"
         demand(np.max(apart) <= ROUNDING, fault, remedy)
-        demand(_kinds(end) == _kinds(ending), "hand_over_all leaves another kind of state", remedy)
+        demand(_kinds(end) == _kinds(ending), "the compiled statistics leave another kind of state", remedy)
         sd = np.full(len(rounds), 0.1)
         points = np.array([learner.decide(int(t), row, 0.1) for t, row in zip(rounds, fast, strict=True)])
-        alike = np.allclose(learner.decide_all(rounds, fast, sd), points, rtol=1e-9, atol=1e-9)
-        demand(alike, "decide_all decides otherwise than decide", remedy)
+        alike = np.allclose(batch.decide(rounds, fast, sd), points, rtol=1e-9, atol=1e-9)
+        demand(alike, "the compiled decision differs from decide", remedy)
 
 
 CHECKS = (

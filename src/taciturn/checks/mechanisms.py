@@ -11,7 +11,6 @@ from taciturn.accounting.cost import FREE
 from taciturn.checks.hiding import BUDGET, Hiding
 from taciturn.checks.streams import copied, same
 from taciturn.checks.suite import COPY, OF_THE_NOISE, demand, skip
-from taciturn.core.loop import HidesTogether
 
 
 def encode_and_decode_keep_the_protocol(hiding: Hiding) -> None:
@@ -100,19 +99,25 @@ def without_noise_rows_come_back(hiding: Hiding) -> None:
 
 
 def rows_are_hidden_together_as_one_by_one(hiding: Hiding) -> None:
-    """`hide_all` does what `encode`, the noise and `decode` do, up to rounding and a lattice step."""
+    """The compiled noise is what `encode`, the noise and `decode` give, up to rounding and a lattice step."""
+    from taciturn.compiled.passes import noise_of
+
     calibrated = hiding.calibrated
-    if not isinstance(calibrated, HidesTogether):
-        skip(f"{type(calibrated).__name__} has no hide_all")
+    if (batch := noise_of(calibrated)) is None:
+        skip(f"{type(calibrated).__name__} has no compiled noise")
     secret, public = calibrated.start()
-    noise = calibrated.noise_for(5, 1, hiding.releases)
-    fast = calibrated.hide_all(secret, public, hiding.rows, 1, noise)
+    noise = batch.draw(5, 1, hiding.releases)
+    fast = batch.add(secret, public, hiding.rows, 1, noise)
     slow = hiding.decoded([a + b for a, b in zip(hiding.encoded(hiding.rows), hiding.noise(5), strict=True)])
     off = float(np.max(np.abs(fast.noisy - slow) / fast.noise_sd[:, None]))
-    remedy = "Make hide_all do what encode and decode do, or leave it out."
-    demand(off <= OF_THE_NOISE, f"hide_all is off by {off:.3g} of the noise", remedy)
+    remedy = "Make the compiled noise do what encode and decode do, or leave it out."
+    demand(off <= OF_THE_NOISE, f"the compiled noise is off by {off:.3g} of the noise", remedy)
     stated = [hiding.calibrated.noise_sd(k) for k in range(1, hiding.releases + 1)]
-    demand(np.allclose(fast.noise_sd, stated, rtol=1e-9), "hide_all states other deviations than noise_sd", remedy)
+    demand(
+        np.allclose(fast.noise_sd, stated, rtol=1e-9),
+        "the compiled noise states other standard deviations than noise_sd",
+        remedy,
+    )
 
 
 CHECKS = (

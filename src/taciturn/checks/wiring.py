@@ -12,7 +12,7 @@ from taciturn._util.arrays import Array
 from taciturn.checks.learners import ROUNDING
 from taciturn.checks.suite import OF_THE_NOISE, demand, skip
 from taciturn.checks.trial import BUDGET, Trial
-from taciturn.core.loop import Definition, pass_through
+from taciturn.core.loop import Definition, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Releases
 from taciturn.core.schedule import every, geometric
@@ -47,7 +47,7 @@ def without_noise_it_is_exact(trial: Trial) -> None:
 
 def compiled_is_the_definition(trial: Trial) -> None:
     """The compiled pass releases what the definition does, up to rounding and a lattice step."""
-    if isinstance(pass_through(trial.learner, trial.private().calibrated, True), Definition):
+    if isinstance(pass_for(trial.learner, trial.private().calibrated, True), Definition):
         skip(f"{type(trial.learner).__name__} goes by the definition")
     for schedule in (every(1), every(5)):
         fast, slow = (trial.private(schedule, seed=5, compiled=compiled) for compiled in (True, False))

@@ -1,6 +1,14 @@
-"""Losses, sets and steps by number: compiled code that takes functions as arguments could not be kept on disk."""
+"""Losses, sets and steps as numbers: compiled code that takes functions as arguments cannot be cached on disk.
+
+Only exact types have a code; a subclass, or a class of a user, has none and runs the definition.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+from taciturn.problem import losses, multiclass, sets, unlabelled_loss
+from taciturn.problem.scalar_loss import Smoothed
 
 Code = tuple[int, float, float]
 """A number and two parameters."""
@@ -26,11 +34,68 @@ WHOLE, BALL, BOX = range(3)
 IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
 """Steps: with the ridge, or a fading one's strength, and with the delay, or the first round that moves."""
 
-TINY = 1e-280
-"""With `pull·‖v‖²` below this a step on scores moves W by less than `sqrt(2·pull)·1e-140`: 1e-109, as ridges go."""
-
 TIE = 2.0**-40
 """Scores of MultiHinge tie that are closer than this share of 1 and the largest one: more than rounding moves them."""
 
 Leader = tuple[Code, Code, float, float, float]
 """A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""
+
+_LOSSES: dict[type, int] = {
+    losses.Squared: SQUARED,
+    losses.Logistic: LOGISTIC,
+    losses.Hinge: HINGE,
+    losses.Quantile: QUANTILE,
+    losses.Absolute: ABSOLUTE,
+    losses.Huber: HUBER,
+    losses.Linear: LINEAR,
+    multiclass.Softmax: SOFTMAX,
+    multiclass.OneHot: ONE_HOT,
+}
+_MULTI_HINGE = (MULTI_HINGE, 0.0, 0.0)
+
+
+def loss_code(loss: Any) -> Code | None:
+    """A loss as three numbers.
+
+    >>> loss_code(losses.Quantile(0.9))
+    (3, 0.9, 0.0)
+    """
+    width = 0.0
+    if type(loss) is Smoothed:
+        loss, width = loss.loss, float(loss.width)
+    number = _LOSSES.get(type(loss))
+    parameter = float(getattr(loss, "level", getattr(loss, "width", 0.0)))
+    return None if number is None else (number, parameter, width)
+
+
+def slope_code(loss: Any) -> Code | None:
+    """The same, for code that takes slopes and solves nothing: kinked losses of several scores have a number too.
+
+    >>> slope_code(multiclass.MultiHinge(3)), loss_code(multiclass.MultiHinge(3))
+    ((10, 0.0, 0.0), None)
+    """
+    return _MULTI_HINGE if type(loss) is multiclass.MultiHinge else loss_code(loss)
+
+
+def value_code(loss: Any) -> Code | None:
+    """The same, for code that looks at a loss's values: experts' losses have a number too, envelopes have none.
+
+    >>> value_code(unlabelled_loss.Advice(2.0))
+    (9, 2.0, 0.0)
+    """
+    if type(loss) is unlabelled_loss.Advice:
+        return ADVICE, loss.loss_bound, 0.0
+    return None if type(loss) is Smoothed else slope_code(loss)
+
+
+def set_code(domain: Any) -> Code | None:
+    """A set as three numbers.
+
+    >>> set_code(sets.L2Ball(2.0))
+    (1, 0.0, 2.0)
+    """
+    if type(domain) is sets.WholeSpace:
+        return WHOLE, 0.0, 0.0
+    if type(domain) is sets.L2Ball:
+        return BALL, 0.0, float(domain.radius)
+    return (BOX, float(domain.low), float(domain.high)) if type(domain) is sets.Box else None

@@ -30,7 +30,7 @@ from taciturn.accounting.cost import FREE
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger
-from taciturn.core.loop import Pass, ours, pass_through
+from taciturn.core.loop import Pass, learn, pass_for
 from taciturn.core.protocols import (
     TOO_DEAR,
     Calibrated,
@@ -42,7 +42,7 @@ from taciturn.core.protocols import (
     restores,
     stored,
 )
-from taciturn.core.release import Collected, Release, Releases
+from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable
 from taciturn.core.state import (
     SIMULATION,
@@ -56,13 +56,11 @@ from taciturn.core.state import (
     read_state,
 )
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
-from taciturn.problem.inputs import Source, SparseRows
+from taciturn.problem.inputs import Source
 from taciturn.problem.problem import Problem
-from taciturn.problem.sparse_rows import Rows, compressed
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 _SAME_BOUND = 2.0**-30  # up to which two machines compute the same bound
-_VALUES = 2**19  # entries of examples, or of noisy rows and points, that go through a pass at once
 
 
 class Prepared(NamedTuple):
@@ -197,22 +195,7 @@ class Private:
 
     def _learn(self, state: State, X: Source, y: Array) -> tuple[Standing, Releases]:
         """Where a stream of these numbers stands after these rows, and its releases; nothing is spent yet."""
-        last, at, fast = state.t + len(y), state.standing, self.compiled and ours(self.problem)
-        shown = Collected(self.timetable.following(state.k, last), state.k + 1)
-        rows = compressed(X) if isinstance(X, SparseRows) and fast and self._pass.compressed else None
-        reuse = self._pass.forgets and rows is None
-        place = np.empty((min(len(y), self._most_rows), self.problem.width)) if reuse else None
-        while at.t < last:
-            start, rounds = at.t - state.t, shown.rounds[shown.done : shown.done + self._most_releases]
-            end = int(rounds[-1]) - state.t if len(rounds) == self._most_releases else len(y)
-            if rows is None:
-                end = min(end, start + self._most_rows)
-                bounded: tuple[Rows, Array] = self.problem.legal(X[start:end], y[start:end], start, fast, place)
-            else:
-                end = min(end, rows.end_of_block(start, self._most_entries))
-                bounded = self.problem.legal_compressed(rows[start:end], y[start:end], start)
-            at = self._pass(at, *bounded, rounds[rounds <= state.t + end], self.seed, shown)
-        return at, shown.releases(state.simulated)
+        return learn(self._pass, self.timetable, state.standing, X, y, self.learner, self.seed, self.compiled)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
         """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
@@ -236,22 +219,9 @@ class Private:
         """What is being learnt."""
         return self.learner.problem
 
-    @property
-    def _most_rows(self) -> int:
-        return max(1, _VALUES // self.problem.width)
-
-    @property
-    def _most_entries(self) -> int:
-        """Of a block of compressed rows: so many that going through a point once a block costs little."""
-        return max(_VALUES, 4 * self.problem.width)
-
-    @property
-    def _most_releases(self) -> int:
-        return max(1, _VALUES // (2 * self.learner.row_size))
-
     @cached_property
     def _pass(self) -> Pass:
-        return pass_through(self.learner, self.calibrated, self.compiled)
+        return pass_for(self.learner, self.calibrated, self.compiled)
 
     @cached_property
     def timetable(self) -> Timetable:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
@@ -85,29 +85,6 @@ class Averaged:
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy mean."""
         return self.learner.decide(t, noisy, noise_sd)
-
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Compiled, if the learner is; without steps by number, from all of the learner's rows."""
-        if (how := self.learner.coded) is None:
-            return self._from_rows(exact, t, X, y, rounds)
-        x, total = exact["x"].copy(), exact["sum"].copy()
-        totals = how.iterates(x, t, X, y, rounds, total, self.first)
-        count = (rounds - self.first + 1)[:, None]
-        rows = np.where(count > 0, totals / np.maximum(count, 1), self.problem.first_point)
-        return {"x": x, "sum": total}, rows
-
-    def _from_rows(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        inner = {name: array for name, array in exact.items() if name != "sum"}
-        before = max(t, self.first - 1)
-        inner, rows = self.learner.hand_over_all(inner, t, X, y, np.arange(before + 1, t + len(y) + 1))
-        sums = np.cumsum(np.concatenate([exact["sum"][None], rows]), axis=0)
-        count = (rounds - self.first + 1)[:, None]
-        means = sums[np.maximum(rounds - before, 0)] / np.maximum(count, 1)
-        return {**inner, "sum": sums[-1]}, np.where(count > 0, means, self.problem.first_point)
-
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The points of the domain nearest to the noisy means."""
-        return self.learner.decide_all(rounds, noisy, noise_sd)
 
     def _sensitivity(self, t: Array) -> Array:
         """Means of the learner's bounds; those of the sum's own rounding errors, `2·t·2⁻⁵³·B`, included."""

@@ -17,8 +17,6 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, expect
-from taciturn.learners.batch import one_by_one
-from taciturn.problem.codes import value_code
 from taciturn.problem.losses import Absolute, Hinge, Huber, Linear, Logistic, Quantile, Squared
 from taciturn.problem.nets import candidates, distance_bound
 from taciturn.problem.problem import Problem
@@ -113,43 +111,28 @@ class EWOO:
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """Losses and t times the ridge's part; exact, as all of it is whole and below 2⁵³ steps."""
-        row = exact["losses"] + t * self._ridge
-        return exact, np.asarray(row * self._step, dtype=np.float64)
+        row = exact["losses"] + t * self.ridge_steps
+        return exact, np.asarray(row * self.step, dtype=np.float64)
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The candidate whose number was released; of a row of losses, as in a replay without noise, the best one."""
         winner = int(noisy[0]) if len(noisy) == 1 else int(np.argmin(noisy))
-        return np.array(self._net[winner])
-
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Compiled, if the loss is of the package; a loss is then off by a step at most, and hardly ever."""
-        if (code := value_code(self.problem.loss)) is None:
-            return one_by_one(self, exact, t, X, y, rounds)
-        from taciturn.compiled.ewoo import totals
-
-        losses, outputs = exact["losses"].copy(), self.problem.outputs
-        sums = totals(code, self._columns, outputs, X, y, t, rounds, self._step, float(self._most_steps), losses)
-        return {"losses": losses}, np.asarray((sums + rounds[:, None] * self._ridge) * self._step, dtype=np.float64)
-
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The candidates whose numbers were released, or the best of each row of losses."""
-        winners = noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)
-        return np.array(self._net[winners])
+        return np.array(self.net[winner])
 
     @cached_property
     def certificate(self) -> Certificate:
         """`min(2W, Gd·D)` under replace, W under zero-out, and the share of rounding errors."""
         W = self.variation if self.problem.neighbours == "zero-out" else 2.0 * self.variation
         formula = f"{min(W, self._smooth_range):.5g}"
-        magnitude = MOST * (self._most_steps + float(np.max(self._ridge))) * self._step
+        magnitude = MOST * (self.most_steps + float(np.max(self.ridge_steps))) * self.step
         moved_by, lemma = "one example moves every later row of losses", "proof in taciturn.EWOO"
         return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma, most=MOST)
 
     def _moved(self, t: Array) -> Array:
         """The certified range, which is the same for every t as long as sums are exact."""
         replaced = 2.0 if self.problem.neighbours == "replace" else 1.0
-        rounding = 2.0 * self._step + 4.0 * self._error
-        bound = min(replaced * self._most_steps * self._step, self._smooth_range * ROUNDED_UP + rounding)
+        rounding = 2.0 * self.step + 4.0 * self._error
+        bound = min(replaced * self.most_steps * self.step, self._smooth_range * ROUNDED_UP + rounding)
         return np.where(t <= MOST, bound, math.inf)
 
     @property
@@ -162,36 +145,31 @@ class EWOO:
         """The data term of one example at every candidate."""
         loss: Any = self.problem.loss
         if isinstance(loss, ScalarLoss):
-            return np.asarray(loss.value(self._net @ v, y), dtype=np.float64)
+            return np.asarray(loss.value(self.net @ v, y), dtype=np.float64)
         if hasattr(loss, "values"):
-            return np.asarray(loss.values(self._net, v, y), dtype=np.float64)
-        return np.array([float(loss.value(x, v, y)) for x in self._net])
+            return np.asarray(loss.values(self.net, v, y), dtype=np.float64)
+        return np.array([float(loss.value(x, v, y)) for x in self.net])
 
     def _in_steps(self, losses: Array) -> Integers:
         """Losses from the least one on, in whole steps between 0 and the most there can be, whatever they were."""
         with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.nan_to_num((losses - np.min(losses)) / self._step)
-        return np.minimum(np.rint(steps), self._most_steps).astype(np.int64)
+            steps = np.nan_to_num((losses - np.min(losses)) / self.step)
+        return np.minimum(np.rint(steps), self.most_steps).astype(np.int64)
 
     @cached_property
-    def _net(self) -> Array:
+    def net(self) -> Array:
+        """The candidates, a row each."""
         return fixed(np.array(self.points, dtype=np.float64))
-
-    @cached_property
-    def _columns(self) -> Array:
-        """Candidates as columns, for compiled code; none of them if they are the unit vectors."""
-        units = np.array_equal(self._net, np.eye(self.row_size))
-        return np.ascontiguousarray(self._net.T[: 0 if units and self.problem.outputs == 1 else None])
 
     @cached_property
     def _radius(self) -> float:
         """Largest norm of a candidate, B."""
-        return float(np.max(np.linalg.norm(self._net, axis=1))) * (1.0 + 1e-12)
+        return float(np.max(np.linalg.norm(self.net, axis=1))) * (1.0 + 1e-12)
 
     @cached_property
     def _diameter(self) -> float:
         """Largest distance of two candidates, D."""
-        return distance_bound(self._net)
+        return distance_bound(self.net)
 
     @property
     def _label_bound(self) -> float:
@@ -219,7 +197,7 @@ class EWOO:
         if isinstance(loss, ScalarLoss):
             return min(widest, float(loss.variation(R * self._radius, self._label_bound)))
         if hasattr(loss, "variation"):
-            return min(widest, float(loss.variation(self._net, R, self._label_bound)))
+            return min(widest, float(loss.variation(self.net, R, self._label_bound)))
         return widest
 
     @cached_property
@@ -231,24 +209,24 @@ class EWOO:
     @cached_property
     def _ridge_term(self) -> Array:
         """`(alpha/2)‖x‖²` at every candidate, from the least one on; public."""
-        terms = 0.5 * self.problem.ridge * np.sum(self._net**2, axis=1)
+        terms = 0.5 * self.problem.ridge * np.sum(self.net**2, axis=1)
         return np.asarray(terms - np.min(terms), dtype=np.float64)
 
     @cached_property
-    def _step(self) -> float:
+    def step(self) -> float:
         """The power of two g: a round's losses and ridge come to less than 2²⁴ of it, and to no less than 2²³."""
         largest = self.variation + 2.0 * self._error + float(np.max(self._ridge_term))
         return 2.0 ** (math.floor(math.log2(largest)) - 23)
 
     @cached_property
-    def _most_steps(self) -> int:
+    def most_steps(self) -> int:
         """W in steps, rounded up."""
-        return math.ceil((self.variation + 2.0 * self._error) / self._step)
+        return math.ceil((self.variation + 2.0 * self._error) / self.step)
 
     @cached_property
-    def _ridge(self) -> Integers:
+    def ridge_steps(self) -> Integers:
         """The ridge's part in whole steps."""
-        return fixed(np.rint(self._ridge_term / self._step).astype(np.int64))
+        return fixed(np.rint(self._ridge_term / self.step).astype(np.int64))
 
 
 def _largest_at_zero(problem: Problem) -> float:

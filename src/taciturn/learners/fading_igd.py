@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.compiled import codes
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, positive
-from taciturn.learners.batch import Coded, coded
 from taciturn.learners.igd import IGD
 from taciturn.learners.implicit_step import prox_in_set
 from taciturn.learners.iterate import MOVED_BY
@@ -71,13 +69,8 @@ class FadingIGD(IGD):
         for i, (v, label) in enumerate(zip(X, y, strict=True), start=t + 1):
             inertia = self.inertia(float(i))
             anchor = (self._total(float(i)) * x + self._weight(float(i)) * centre) / inertia
-            x = prox_in_set(self._stepped, anchor, v, float(label), 1.0 / inertia, self._tolerance(i))
+            x = prox_in_set(self.stepped, anchor, v, float(label), 1.0 / inertia, self._tolerance(i))
         return {"x": x}
-
-    @cached_property
-    def coded(self) -> Coded | None:
-        """Implicit steps with a pull that fades."""
-        return coded((codes.FADING, self.strength, 0.0), self._stepped)
 
     def _weight(self, t: Values) -> Values:
         return self.strength * t**-0.25

@@ -8,15 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn._util.arrays import Array, Arrays
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, not_negative
-from taciturn.learners.batch import one_by_one
 from taciturn.learners.iterate import MOVED_BY, IterateLearner, check_solvable
-from taciturn.problem.codes import loss_code, set_code
 from taciturn.problem.losses import Squared
 from taciturn.problem.objective import Objective, Quadratic, mean_loss, mean_smoothness
-from taciturn.problem.optimize import minimiser, quadratic_minimiser, rounding_slack, search_limits
+from taciturn.problem.optimize import minimiser, quadratic_minimiser, rounding_slack
 from taciturn.problem.scalar_loss import ScalarLoss, Values
 
 _NEAR = 2.0**-30  # how near the solver comes, as a share of the sensitivity
@@ -65,7 +63,7 @@ class FTL(IterateLearner):
         object.__setattr__(self, "extra_ridge", not_negative("extra_ridge", self.extra_ridge))
         check_solvable(self.problem, "FTL cannot certify its leader")
         super().__post_init__()
-        if mean_smoothness(self.problem, 0.0, self._width) > _STIFFEST * (self.problem.ridge + self.extra_ridge):
+        if mean_smoothness(self.problem, 0.0, self.width) > _STIFFEST * (self.problem.ridge + self.extra_ridge):
             raise Unprovable(
                 f"a ridge of {self.problem.ridge + self.extra_ridge:g} is too small for a leader that is certified in "
                 "time. Take a larger one."
@@ -100,13 +98,13 @@ class FTL(IterateLearner):
     def start(self) -> Arrays:
         """No examples, or empty sums."""
         size = self.row_size
-        if self._by_sums:
+        if self.by_sums:
             return {"M": np.zeros((size, size)), "u": np.zeros(size)}
         return {"V": np.zeros((0, self.problem.width)), "y": np.zeros(0), "x": self.problem.first_point}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """The examples stored, or added to the sums one by one, so that no cut of the stream changes a bit."""
-        if not self._by_sums:
+        if not self.by_sums:
             return exact | {"V": np.concatenate([exact["V"], X]), "y": np.concatenate([exact["y"], y])}
         M, u = exact["M"].copy(), exact["u"].copy()
         for v, label in zip(X, y, strict=True):
@@ -117,51 +115,24 @@ class FTL(IterateLearner):
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The leader."""
         objective, start = self._objective(exact, t)
-        tolerance = float(self._distance(np.asarray(float(t))))
+        tolerance = float(self.distance(np.asarray(float(t))))
         x = minimiser(objective, self.problem.domain, start, tolerance, 2.0 * self.longest_iterate)
-        return (exact if self._by_sums else exact | {"x": x}), x
-
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Compiled, if loss and set are of the package: a search of its own, as near to the leader as the definition's.
-
-        Both lie within what the certificate allows of the leader; and far within a lattice step of each other, unless
-        rounding errors allow no more (a kinked loss, after thousands of examples).
-        """
-        loss, domain = loss_code(self.problem.loss), set_code(self.problem.domain)
-        if loss is None or domain is None:
-            return one_by_one(self, exact, t, X, y, rounds)
-        from taciturn.compiled import ftl as follow
-
-        limits = self._limits(rounds.astype(np.float64))
-        if self._by_sums:
-            M, u, first = exact["M"].copy(), exact["u"].copy(), self.problem.first_point
-            rows = follow.leaders_of_sums(loss, domain, M, u, t, X, y, first, rounds, limits)
-            return {"M": M, "u": u}, np.asarray(rows)
-        V, y, x = np.concatenate([exact["V"], X]), np.concatenate([exact["y"], y]), exact["x"].copy()
-        rows = follow.leaders(loss, domain, V, y, x, rounds, self._width, limits)
-        return {"V": V, "y": y, "x": x}, np.asarray(rows)
-
-    def _limits(self, t: Array) -> Array:
-        """For each release the ridge, what ends the search, and smoothness, the loss averaged over growing widths."""
-        ridge, widths = self.inertia(t) / t, self._width * 4.0 ** np.arange(8)
-        smoothness = [mean_smoothness(self.problem, ridge, width) for width in widths]
-        ends = search_limits(smoothness[0], ridge, self._distance(t), 2.0 * self.longest_iterate)
-        return np.stack([ridge, *ends, *smoothness], axis=1)
+        return (exact if self.by_sums else exact | {"x": x}), x
 
     def _objective(self, exact: Arrays, t: int) -> tuple[Objective, Array]:
         """What the leader minimises, and a first guess: the last leader or, for squared loss, the answer."""
         p, ridge = self.problem, self.inertia(t) / t
-        if not self._by_sums:
-            return mean_loss(p, exact["V"], exact["y"], ridge, self._width), exact["x"]
+        if not self.by_sums:
+            return mean_loss(p, exact["V"], exact["y"], ridge, self.width), exact["x"]
         sums = Quadratic(exact["M"] / t, exact["u"] / t, ridge, mean_smoothness(p, ridge))
         return sums, quadratic_minimiser(*sums.model(p.first_point), p.domain, p.first_point)
 
     @property
-    def _by_sums(self) -> bool:
+    def by_sums(self) -> bool:
         return type(self.problem.loss) is Squared
 
     @cached_property
-    def _width(self) -> float:
+    def width(self) -> float:
         """Over how much kinks are rounded off."""
         if not isinstance(self.problem.loss, ScalarLoss) or math.isfinite(self.problem.loss.curvature):
             return 0.0
@@ -171,15 +142,15 @@ class FTL(IterateLearner):
     def _steepest(self) -> float:
         """The longest gradient of the loss as it is minimised: an average of slopes is as steep as the steepest."""
         p = self.problem
-        if not isinstance(p.loss, ScalarLoss) or self._width == 0.0 or p.label_bound is None:
+        if not isinstance(p.loss, ScalarLoss) or self.width == 0.0 or p.label_bound is None:
             return p.lipschitz
-        reach = p.norm_bound * p.radius + self._width
+        reach = p.norm_bound * p.radius + self.width
         return max(p.lipschitz, p.norm_bound * float(p.loss.slope_bound(reach, p.label_bound)) * (1.0 + 1e-9))
 
     @cached_property
     def _gradient_diameter(self) -> float:
         """That of the loss as it is minimised."""
-        if self._width == 0.0:
+        if self.width == 0.0:
             return self.problem.gradient_diameter
         return max(
             self.problem.gradient_diameter,
@@ -188,13 +159,13 @@ class FTL(IterateLearner):
 
     def _sensitivity(self, t: Array) -> Array:
         moved = self._gradient_diameter / self.inertia(t)
-        return self.within_the_set(moved + 2.0 * (self._distance(t) + self._slack(t)))
+        return self.within_the_set(moved + 2.0 * (self.distance(t) + self._slack(t)))
 
-    def _distance(self, t: Array) -> Array:
+    def distance(self, t: Array) -> Array:
         """What the solver is asked for: near enough, and no nearer than rounding errors let it see."""
         return np.asarray(_NEAR * self._gradient_diameter / self.inertia(t) + self._slack(t))
 
     def _slack(self, t: Values) -> Values:
         """How far rounding errors keep the solver from the leader."""
         ridge, longest = self.inertia(t) / t, self.longest_iterate
-        return rounding_slack(self.problem, t, ridge, longest, self._steepest + ridge * longest, self._width)
+        return rounding_slack(self.problem, t, ridge, longest, self._steepest + ridge * longest, self.width)

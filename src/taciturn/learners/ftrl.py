@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.compiled.codes import Leader
-from taciturn.core.loop import Block, LeadsInside, Pass
-from taciturn.core.protocols import Calibrated, Certificate
-from taciturn.core.release import Collected
-from taciturn.core.state import Standing
+from taciturn._util.arrays import Array, Arrays
+from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, lattice_of, rounded
-from taciturn.problem.codes import set_code, slope_code
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, rounded
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
-from taciturn.problem.sparse_rows import Rows, by_number
 
 
 @dataclass(frozen=True)
@@ -94,15 +87,6 @@ class FTRL:
         """The regularised leader of the noisy gradients."""
         return self.problem.domain.project(-noisy / (self.problem.ridge * t + self.regulariser(t, noise_sd)))
 
-    def pass_through(self, calibrated: Calibrated) -> Pass | None:
-        """Compiled, for losses and sets of the package, through a mechanism that has a loop for it."""
-        p = self.problem
-        loss, domain = slope_code(p.loss), set_code(p.domain)
-        if loss is None or domain is None or not isinstance(calibrated, LeadsInside) or not calibrated.leads:
-            return None
-        leader = loss, domain, p.lipschitz / p.norm_bound, p.lipschitz, lattice_of(p.lipschitz)
-        return _Inside(self, calibrated, leader)
-
     def regulariser(self, t: Values, noise_sd: Values) -> Values:
         """`lam_t` after t examples, for a sum whose noise has this deviation; numbers or arrays.
 
@@ -113,33 +97,3 @@ class FTRL:
         p = self.problem
         pull = 2.0 * noise_sd * math.sqrt(p.size) / p.radius
         return pull if p.ridge > 0.0 else pull + p.lipschitz / p.radius * np.sqrt(t)
-
-
-@dataclass(frozen=True)
-class _Inside:
-    """FTRL inside a mechanism's loop."""
-
-    learner: FTRL
-    calibrated: LeadsInside
-    leader: Leader
-    forgets: ClassVar[bool] = True
-    compressed: ClassVar[bool] = True
-
-    def __call__(
-        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
-    ) -> Standing:
-        from taciturn.compiled.ftrl import gradients
-
-        t, k, exact, secret, public, point = at
-        count, point, total, rest = len(rounds), point.copy(), exact["sum"].copy(), 0
-        if count:
-            rest, noise = int(rounds[-1]) - t, self.calibrated.noise_for(seed, k + 1, count)
-            noisy, points, sd = shown.room(count, len(total), len(point))
-            sd[:] = self.calibrated.noise_sds(k + 1, count)
-            strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
-            block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
-            secret, public = self.calibrated.lead(block, secret, public, k + 1, noise)
-            shown.written(count)
-        if rest < len(y):
-            gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
-        return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

@@ -12,10 +12,8 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
-from taciturn.compiled import codes
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, one_of
-from taciturn.learners.batch import Coded, coded
 from taciturn.learners.iterate import MOVED_BY, IterateLearner
 from taciturn.problem.scalar_loss import ScalarLoss, Values
 
@@ -107,10 +105,3 @@ class GIGA(IterateLearner):
                 gradient = self.problem.gradient(x, v, float(label))
                 x = self.problem.domain.project(x - gradient / self.inertia(float(i)))
         return {"x": x}
-
-    @cached_property
-    def coded(self) -> Coded | None:
-        """Gradient steps."""
-        if self.step == "printed":
-            return coded((codes.PRINTED, self.problem.ridge, float(self.first_move)), self.problem)
-        return coded((codes.GRADIENT, self.problem.ridge, self.delay), self.problem)

@@ -12,9 +12,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
-from taciturn.compiled import codes
 from taciturn.core.protocols import Certificate
-from taciturn.learners.batch import Coded, coded
 from taciturn.learners.implicit_step import implicit_step
 from taciturn.learners.iterate import MOVED_BY, UNIT, IterateLearner, check_solvable
 from taciturn.learners.multiclass_step import steps_by_slopes
@@ -79,13 +77,8 @@ class IGD(IterateLearner):
         x = exact["x"]
         for i, (v, label) in enumerate(zip(X, y, strict=True), start=t + 1):
             eta = 1.0 / (self.problem.ridge * i)
-            x = implicit_step(self._stepped, x, v, float(label), eta, self._tolerance(i))
+            x = implicit_step(self.stepped, x, v, float(label), eta, self._tolerance(i))
         return {"x": x}
-
-    @cached_property
-    def coded(self) -> Coded | None:
-        """Implicit steps, kinks rounded off."""
-        return coded((codes.IMPLICIT, self.problem.ridge, 0.0), self._stepped)
 
     def _paper_noise(
         self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
@@ -94,7 +87,7 @@ class IGD(IterateLearner):
         return paper.pocp_noise(2.0 * self.steepest, privacy, horizon, rounds, reading)
 
     @cached_property
-    def _stepped(self) -> Problem:
+    def stepped(self) -> Problem:
         """The problem whose steps are taken: kinks are rounded off where the set can be felt."""
         p = self.problem
         if not isinstance(p.loss, ScalarLoss) or math.isfinite(p.loss.curvature) or isinstance(p.domain, WholeSpace):
@@ -124,7 +117,7 @@ class IGD(IterateLearner):
         and with a scalar root where the set is felt, it is `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`,
         `u = 4·(size + 8)·2⁻⁵³`.
         """
-        loss: Any = self._stepped.loss
+        loss: Any = self.stepped.loss
         p, inertia = self.problem, self.inertia(t)
         if not (isinstance(loss, ScalarLoss) or steps_by_slopes(p)):
             solved = 2.0**-19 * p.gradient_diameter / inertia * (1.0 + np.log(t + 1.0))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.loop import HidesEachAlone, Pass
-from taciturn.core.protocols import Calibrated, Certificate
+from taciturn._util.arrays import Array, Arrays
+from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable
-from taciturn.learners.batch import Coded, InOneLoop, one_by_one, project_all
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss, Values, check_slopes
 
@@ -76,29 +73,6 @@ class IterateLearner:
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The iterate itself."""
         return exact, exact["x"]
-
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Compiled, if loss and set are of the package; else one by one."""
-        if (how := self.coded) is None:
-            return one_by_one(self, exact, t, X, y, rounds)
-        x = exact["x"].copy()
-        return {"x": x}, how.iterates(x, t, X, y, rounds)
-
-    def pass_through(self, calibrated: Calibrated) -> Pass | None:
-        """Compiled from examples to points, for a scalar loss and a set of the package, if each row is hidden alone."""
-        coded = self.coded
-        if coded is None or coded.of_scores or not isinstance(calibrated, HidesEachAlone):
-            return None
-        return InOneLoop(coded, calibrated)
-
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The points of the domain nearest to the noisy iterates."""
-        return project_all(self.problem.domain, noisy)
-
-    @cached_property
-    def coded(self) -> Coded | None:
-        """The steps by number, for compiled code; None where there is none."""
-        return None
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy iterate."""

@@ -35,10 +35,12 @@ import numpy as np
 from scipy.special import logsumexp, wrightomega
 
 from taciturn._util.arrays import Array
-from taciturn.compiled.codes import TINY
 from taciturn.problem.multiclass import OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import Box, L2Ball, WholeSpace
+
+TINY = 1e-280
+"""With `pull·‖v‖²` below this a step on scores moves W by less than `sqrt(2·pull)·1e-140`: 1e-109, as ridges go."""
 
 _LAST_BITS = 4.0 * 2.0**-52
 

@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
-from taciturn.compiled import codes
 from taciturn.core.protocols import Certificate
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
-from taciturn.learners.batch import project_all
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, product_bound, unit_of
-from taciturn.problem.codes import set_code
 from taciturn.problem.losses import Squared
 from taciturn.problem.multiclass import OneHot
 from taciturn.problem.problem import Problem
@@ -26,7 +23,8 @@ from taciturn.problem.scalar_loss import Values
 from taciturn.problem.svec import unpacked
 
 _MOST = 2**17  # examples whose products float64 adds up exactly
-_IN_CACHE = 1024  # examples made whole numbers and multiplied at a time
+
+
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
 
@@ -90,7 +88,7 @@ class QFTL:
     @property
     def derived(self) -> dict[str, float]:
         """The weight, if it was not stated: a stream goes on with the one it began with."""
-        return {} if self._stated else {"weight": self._w}
+        return {} if self._stated else {"weight": self.w}
 
     def restored(self, derived: dict[str, float]) -> QFTL:
         """The same learner with another's derived weight."""
@@ -107,7 +105,7 @@ class QFTL:
     @cached_property
     def certificate(self) -> Certificate:
         """Delta, and rounding."""
-        moved = self._moved(self._w)
+        moved = self._moved(self.w)
         bound = partial(product_bound, moved, self._magnitude, self.row_size)
         papers = self._paper_noise if self.problem.outputs == 1 else None
         lemma = "proof in taciturn.accounting.errata.quadratic_pair"
@@ -121,22 +119,22 @@ class QFTL:
         """Whole products, added up since the last release: exactly, so in any order."""
         total = exact["sum"]
         for start in range(0, len(y), _MOST):
-            V, Y = self._factors(X[start : start + _MOST], y[start : start + _MOST])
-            sums = np.concatenate([(V.T @ V)[self._upper], (Y.T @ V).ravel()])
+            V, Y = self.factors(X[start : start + _MOST], y[start : start + _MOST])
+            sums = np.concatenate([(V.T @ V)[self.upper], (Y.T @ V).ravel()])
             total = total + sums.astype(np.int64)
         return {"sum": total}
 
     def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
-        return self.start(), exact["sum"] * self._scale
+        return self.start(), exact["sum"] * self.scale
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """Shift, floor where that is needed, solve, inside the domain."""
         from scipy.linalg import cho_factor, cho_solve  # here: it loads slowly, and few streams need it
 
         p, d = self.problem, self.problem.width
-        V, u = unpacked(noisy[: -p.size], d), noisy[-p.size :].reshape(p.outputs, d) / self._w
-        ridge = self._ridge(t, noise_sd)
+        V, u = unpacked(noisy[: -p.size], d), noisy[-p.size :].reshape(p.outputs, d) / self.w
+        ridge = self.total_ridge(t, noise_sd)
         try:
             x = cho_solve(cho_factor(V + ridge * np.eye(d), lower=True, check_finite=False), u.T).T
         except np.linalg.LinAlgError:
@@ -144,103 +142,46 @@ class QFTL:
             x = ((u @ vectors) / (np.maximum(values, 0.0) + ridge)) @ vectors.T
         return p.domain.project(np.asarray(x).ravel())
 
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Compiled; where releases are rare, products of matrices."""
-        if len(y) > min(8 * len(rounds), _MOST):
-            return self._by_blocks(exact, t, X, y, rounds)
-        from taciturn.compiled import qftl as quadratic
-
-        rows, rest = (part.astype(np.int64) for part in quadratic.sums(*self._factors(X, y), t, rounds))
-        rows[0] += exact["sum"]
-        return {"sum": rest}, rows * self._scale
-
-    def _by_blocks(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Products of matrices between releases."""
-        rows, start, total = np.empty((len(rounds), self.row_size)), 0, exact["sum"]
-        for k, end in enumerate(int(due) - t for due in rounds):
-            rows[k] = (total + self._sum(X[start:end], y[start:end])) * self._scale
-            start, total = end, self.start()["sum"]
-        return {"sum": total + self._sum(X[start:], y[start:])}, rows
-
-    def _sum(self, X: Array, y: Array) -> Integers:
-        """Whole products of all examples, added up; a few at a time, which stay in a core's cache.
-
-        Labels stand beside features, so that all products are those of one matrix, of which half is computed.
-        """
-        from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
-
-        from taciturn.compiled.qftl import whole
-
-        d, total = self.problem.width, self.start()["sum"]
-        both = np.empty((min(len(y), _IN_CACHE), d + self.problem.outputs))
-        for first in range(0, len(y), _MOST):
-            products = np.zeros((both.shape[1], both.shape[1]), order="F")
-            for start in range(first, min(first + _MOST, len(y)), _IN_CACHE):
-                end = min(start + _IN_CACHE, first + _MOST, len(y))
-                whole(X[start:end], 1.0 / unit_of(self.problem.norm_bound), both)
-                both[: end - start, d:] = in_units(self._targets(y[start:end]), self._label_bound)
-                products = dsyrk(1.0, both[: end - start].T, beta=1.0, c=products, overwrite_c=True)
-            total = total + products.ravel(order="F")[self._among_products].astype(np.int64)
-        return total
-
-    @cached_property
-    def _among_products(self) -> Integers:
-        """Where a row's entries stand among all products of features and labels, columns one after the other."""
-        (rows, columns), d = self._upper, self.problem.width
-        labels = d + np.arange(self.problem.outputs)[:, None]
-        width = d + self.problem.outputs
-        return np.concatenate([columns * width + rows, (labels * width + np.arange(d)).ravel()])
-
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
-        from taciturn.compiled import qftl as quadratic
-
-        p, ridges = self.problem, self._ridge(rounds, noise_sd)
-        domain = set_code(p.domain)
-        points, solved = quadratic.points(noisy, p.width, self._w, ridges, domain or (codes.WHOLE, 0.0, 0.0))
-        for k in np.flatnonzero(~solved):
-            points[k] = self.decide(int(rounds[k]), noisy[k], float(noise_sd[k]))
-        return np.asarray(points) if domain else project_all(p.domain, points)
-
-    def _ridge(self, t: Values, noise_sd: Values) -> Values:
+    def total_ridge(self, t: Values, noise_sd: Values) -> Values:
         """`alpha·t + extra_ridge + lam_t`, and a little, should all three be 0."""
         p = self.problem
-        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self._w**2)) / p.radius
+        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self.w**2)) / p.radius
         return p.ridge * t + self.extra_ridge + pull * noise_sd + _LEAST
 
-    def _factors(self, X: Array, y: Array) -> tuple[Array, Array]:
+    def factors(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Features, and a row of labels for each example, as whole numbers."""
-        return in_units(X, self.problem.norm_bound), in_units(self._targets(y), self._label_bound)
+        return in_units(X, self.problem.norm_bound), in_units(self.targets(y), self.label_bound)
 
-    def _targets(self, y: Array) -> Array:
+    def targets(self, y: Array) -> Array:
         return self.problem.loss.targets(y) if isinstance(self.problem.loss, OneHot) else y[:, None]
 
     @cached_property
-    def _upper(self) -> tuple[Any, Any]:
+    def upper(self) -> tuple[Any, Any]:
         """Where the upper triangle of a matrix lies."""
         return np.triu_indices(self.problem.width)
 
     @cached_property
-    def _scale(self) -> Array:
+    def scale(self) -> Array:
         """What sums of whole products are multiplied by: their units, `sqrt(2)` off the diagonal, and w."""
-        rows, columns = self._upper
-        unit, label_unit = unit_of(self.problem.norm_bound), unit_of(self._label_bound)
-        weights = np.full(self.problem.size, self._w * label_unit * unit)
+        rows, columns = self.upper
+        unit, label_unit = unit_of(self.problem.norm_bound), unit_of(self.label_bound)
+        weights = np.full(self.problem.size, self.w * label_unit * unit)
         return fixed(np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) * unit**2, weights]))
 
     @property
-    def _w(self) -> float:
+    def w(self) -> float:
+        """The weight of labels, given or chosen."""
         assert self.weight is not None
         return self.weight
 
     @property
     def _magnitude(self) -> float:
         """No entry of a contribution is larger."""
-        R, R_y = self.problem.norm_bound, self._label_bound
-        return max(R * R, self._w * R * R_y)
+        R, R_y = self.problem.norm_bound, self.label_bound
+        return max(R * R, self.w * R * R_y)
 
     @property
-    def _label_bound(self) -> float:
+    def label_bound(self) -> float:
         """R_y: no row of labels is longer."""
         if isinstance(self.problem.loss, OneHot):
             return self.problem.loss.target_norm
@@ -251,10 +192,10 @@ class QFTL:
     def _longest(self) -> float:
         """X: no leader is longer than the domain, nor than `R_y/(2·sqrt(alpha))`."""
         p = self.problem
-        return min(p.radius, self._label_bound / (2.0 * math.sqrt(p.ridge))) if p.ridge > 0.0 else p.radius
+        return min(p.radius, self.label_bound / (2.0 * math.sqrt(p.ridge))) if p.ridge > 0.0 else p.radius
 
     def _moved(self, w: float) -> float:
-        R, R_y = self.problem.norm_bound, self._label_bound
+        R, R_y = self.problem.norm_bound, self.label_bound
         if self.problem.neighbours == "zero-out":
             return math.hypot(R * R, w * R * R_y) * (1.0 + 1e-12)
         return math.sqrt(quadratic_pair(1.0, w * w, R, R_y)) * (1.0 + 1e-12)
@@ -267,7 +208,7 @@ class QFTL:
             w = math.exp(log_w)
             return 2.0 * math.log(self._moved(w)) + math.log(self._longest**2 / 2.0 + self.problem.outputs * w**-2)
 
-        middle = math.log(self.problem.norm_bound / self._label_bound)
+        middle = math.log(self.problem.norm_bound / self.label_bound)
         found: Any = minimize_scalar(error, bounds=(middle - 10.0, middle + 10.0), method="bounded")
         return math.exp(float(found.x))
 
@@ -275,7 +216,7 @@ class QFTL:
         self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
     ) -> tuple[Array, Privacy]:
         """Algorithm 4: two trees; `weight` must be the ratio of their noises for one deviation to serve both."""
-        matrix, vector = paper.pqftl_noise(max(self.problem.norm_bound, self._label_bound), privacy, horizon)
-        if not math.isclose(self._w, matrix / vector, rel_tol=1e-6):
-            raise InvalidInput(f"the paper's two trees need weight={matrix / vector:.6g}, got {self._w:.6g}.")
+        matrix, vector = paper.pqftl_noise(max(self.problem.norm_bound, self.label_bound), privacy, horizon)
+        if not math.isclose(self.w, matrix / vector, rel_tol=1e-6):
+            raise InvalidInput(f"the paper's two trees need weight={matrix / vector:.6g}, got {self.w:.6g}.")
         return np.full(len(rounds), matrix), privacy

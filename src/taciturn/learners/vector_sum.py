@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
@@ -16,7 +16,7 @@ from taciturn.problem.problem import Problem
 
 
 @dataclass(frozen=True)
-class Total:
+class VectorSum:
     """The sum of all examples so far.
 
     **Certificate.** One example moves its own contribution by at most 2R (replaced) or R (zeroed out), and no other.
@@ -58,16 +58,6 @@ class Total:
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The private sum itself."""
-        return noisy
-
-    def hand_over_all(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-        """Differences of the sums of all vectors so far, which are exact."""
-        sums = np.cumsum(np.concatenate([exact["sum"][None, :], rounded(X, self.problem.norm_bound)]), axis=0)
-        starts = np.concatenate([np.zeros((1, self.row_size)), sums[rounds - t]])
-        return {"sum": sums[-1] - starts[-1]}, np.diff(starts, axis=0)
-
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The private sums themselves."""
         return noisy
 
     def _paper_noise(

@@ -30,20 +30,19 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn._util.cache import Rows, kept, sources
 from taciturn._util.loading import uncollected
-from taciturn.core.loop import Block
 from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, one_of, whole
-from taciturn.mechanisms.blt_formulas import coefficients, mean_squares, prefix_squares, series, squares, weights
+from taciturn.mechanisms.blt_formulas import mean_squares, prefix_squares, series, squares, weights
 from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import OneRowEach
 
 Aim = Literal["max", "mean"]
 Decays = tuple[tuple[float, ...], tuple[float, ...]]
 
-_BLOCK = 2**13  # errors that are added up together
+
 _APART = 1e-15  # decays
 
 
@@ -95,16 +94,16 @@ class BLTCoder(OneRowEach):
     decays: tuple[float, ...]
     inverse_decays: tuple[float, ...]
     weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    _arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+    arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         th, ph = np.array(self.decays), np.array(self.inverse_decays)
         om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
-        object.__setattr__(self, "_arrays", tuple(map(fixed, (th, ph, om, inverse))))
+        object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
 
     def numbers(self, k: int) -> Arrays:
         """Decays of C and of its inverse, and their weights: four rows."""
-        return {"decays": fixed(np.array(self._arrays))}
+        return {"decays": fixed(np.array(self.arrays))}
 
     @classmethod
     def restored(cls, n: int, buffers: int, numbers: Any) -> BLTCoder:
@@ -118,7 +117,7 @@ class BLTCoder(OneRowEach):
         th, ph, om, inverse = (tuple(map(float, row)) for row in found)
         if not (np.isfinite(found).all() and _in_order((th, ph)) and min(om) > 0.0):
             raise damaged("decays should fall from below 1, and their weights be positive")
-        fresh = cls(n, th, ph)._arrays
+        fresh = cls(n, th, ph).arrays
         if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, found, strict=True)):
             raise damaged("weights should be those of their decays")
         return cls(n, th, ph, (om, inverse))
@@ -129,12 +128,12 @@ class BLTCoder(OneRowEach):
 
     @property
     def column(self) -> float:
-        th, _, om, _ = self._arrays
+        th, _, om, _ = self.arrays
         return math.sqrt(1.0 + float(squares(om, th, self.n - 1.0))) * (1.0 + 1e-12 + self.n * 2.0**-51)
 
     @property
     def reach(self) -> float:
-        th, _, om, _ = self._arrays
+        th, _, om, _ = self.arrays
         return float(1.0 + np.sum(om * series(th, self.n - 1.0)))
 
     @property
@@ -143,19 +142,13 @@ class BLTCoder(OneRowEach):
 
         To that comes the sum of m + 1 terms, with m + 2 units of each.
         """
-        th, _, om, _ = self._arrays
+        th, _, om, _ = self.arrays
         kept = series(th, float(self.n))
         return 2.0**-53 * float(np.sum(om * (4.0 * kept**2 + (len(om) + 4.0) * kept)) + len(om) + 4.0)
 
     def error(self, k: ArrayLike) -> Array:
-        th, ph = self._arrays[:2]
+        th, ph = self.arrays[:2]
         return np.sqrt(prefix_squares(th, ph, np.asarray(k, dtype=np.float64)))
-
-    def errors(self, k: int, count: int) -> Array:
-        """`error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are kept."""
-        first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
-        rows = np.concatenate([_errors_of(self, block) for block in range(first, last + 1)])
-        return rows[k - 1 - first * _BLOCK :][:count]
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
         m = len(self.decays)
@@ -163,78 +156,16 @@ class BLTCoder(OneRowEach):
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
         """`x_k + Σ om_i·s_i`, and then `s_i ← th_i·s_i + x_k`."""
-        th, _, om, _ = self._arrays
+        th, _, om, _ = self.arrays
         buffers = secret["buffers"]
         return {"buffers": th[:, None] * buffers + row}, (row + om @ buffers)[None, :]
 
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         """The inverse in the same way, and its running sum."""
-        _, ph, _, om = self._arrays
+        _, ph, _, om = self.arrays
         buffers, row = public["buffers"], noisy[0]
         total = public["sum"] + row + om @ buffers
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
-
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.compiled import blt
-
-        th, _, om, _ = self._arrays
-        buffers = secret["buffers"].copy()
-        return {"buffers": buffers}, blt.encode(rows, th, om, buffers)
-
-    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.compiled import blt
-
-        _, ph, _, om = self._arrays
-        buffers, total = public["buffers"].copy(), public["sum"].copy()
-        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total)
-
-    def hide_all(
-        self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> tuple[Arrays, Arrays, Array]:
-        """Compiled, in one loop, which writes nothing but sums."""
-        from taciturn.compiled import blt
-
-        th, ph, om, inverse = self._arrays
-        encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
-        sums = blt.hide(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total)
-        return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
-
-    def lead(
-        self,
-        block: Block,
-        secret: Arrays,
-        public: Arrays,
-        k: int,
-        noise: Integers,
-        steps: Array,
-        largest: Array,
-        inner: float = 1.0,
-        past: Array | None = None,
-        epoch: Array | None = None,
-    ) -> tuple[Arrays, Arrays]:
-        """Compiled; as part of another strategy, `inner` and `past` multiply rows and are added to sums."""
-        from taciturn.compiled.ftrl import through_blt
-
-        th, ph, om, inverse = self._arrays
-        encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
-        running, none = public["sum"].copy(), np.empty(0)
-        past, epoch = none if past is None else past, none if epoch is None else epoch
-        sides = (th, om, encoder), (ph, inverse, decoder)
-        block.check(through_blt(*block.numbers, noise, steps, largest, *sides, running, inner, past, epoch))
-        return {"buffers": encoder}, {"buffers": decoder, "sum": running}
-
-
-@lru_cache(maxsize=64)
-def _errors_of(coder: BLTCoder, block: int) -> Array:
-    """Of a block of rows: the closed form for its first, then term by term."""
-    from taciturn.compiled import blt
-
-    (th, ph), first = coder._arrays[:2], block * _BLOCK
-    b, be = coefficients(th, ph)
-    before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
-    return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
 
 
 @lru_cache(maxsize=256)

@@ -51,7 +51,6 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.gdp import SMALLEST, Privacy
 from taciturn.accounting.zcdp import rho_of
-from taciturn.core.loop import HiddenRows
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
 from taciturn.core.schedule import Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable
@@ -61,7 +60,7 @@ from taciturn.noise.sampling import GUMBEL_STEP, Bits, lattice_gumbel
 ROUNDING = 7.0 * GUMBEL_STEP
 """What rounding scores and noise adds to the range of the log-ratio."""
 
-_DEVIATION = math.pi / math.sqrt(6.0)  # of a standard Gumbel variable
+GUMBEL_SD = math.pi / math.sqrt(6.0)  # of a standard Gumbel variable
 _FARTHEST = 4096.0
 _SAFE = 1.0 - 1e-9  # costs are planned this far inside the budget, more than their rounding errors
 _UP = 1.0 + 2.0**-48
@@ -103,8 +102,8 @@ class Exponential:
         if privacy.epsilon > _LARGEST_EPSILON:
             raise InvalidInput(f"epsilon = {privacy.epsilon:g} protects nobody. Take one of at most 2,000.")
         if timetable.horizon is None:
-            return _Endless(certificate, timetable, size, privacy)
-        return _Finite(_finite(certificate.at(timetable.rounds), timetable.rounds), size, privacy)
+            return EndlessRace(certificate, timetable, size, privacy)
+        return FiniteRace(_finite(certificate.at(timetable.rounds), timetable.rounds), size, privacy)
 
     def restore(
         self,
@@ -120,15 +119,15 @@ class Exponential:
         A release costs no more than that on any machine, as every machine's certificate is a bound.
         """
         if timetable.horizon is None:
-            return _Endless(certificate, timetable, size, privacy, float(stored(numbers, "rho")))
+            return EndlessRace(certificate, timetable, size, privacy, float(stored(numbers, "rho")))
         eta, pure = float(stored(numbers, "eta")), numbers.get("pure")
         if pure is None or pure.dtype != np.bool_ or pure.ndim:
             raise damaged("pure should be true or false")
         certified = _finite(certificate.at(timetable.rounds), timetable.rounds)
-        return _Finite(certified, size, privacy, (eta, bool(pure)))
+        return FiniteRace(certified, size, privacy, (eta, bool(pure)))
 
 
-class _Race(NoiseByRelease):
+class Race(NoiseByRelease):
     """Scores, Gumbel noise, and the number of the winner; the rate of release k comes from the subclass."""
 
     def rate(self, k: int) -> float:
@@ -142,13 +141,13 @@ class _Race(NoiseByRelease):
     def noise_sd(self, k: int) -> float:
         """The deviation of release k's noise in units of loss, `pi/(sqrt(6)·lam)`."""
         rate = self.rate(k)
-        return _DEVIATION / rate if rate > 0.0 else math.inf
+        return GUMBEL_SD / rate if rate > 0.0 else math.inf
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
         """Scores, the best of them 0; whatever a learner hands over, finite or not, becomes legal ones."""
-        return secret, self._encoded(row[None], np.array([self.rate(k)]))[0]
+        return secret, self.scores(row[None], np.array([self.rate(k)]))[0]
 
-    def _encoded(self, rows: Array, rates: Array) -> Integers:
+    def scores(self, rows: Array, rates: Array) -> Integers:
         """Such scores for many releases at once, a row each."""
         with np.errstate(invalid="ignore", over="ignore"):
             behind = np.nan_to_num(rows - np.min(rows, axis=1, keepdims=True))
@@ -164,18 +163,8 @@ class _Race(NoiseByRelease):
         """The number of the winner alone: the noisy scores are not for publication."""
         return public, np.array([np.argmax(noisy)], dtype=np.float64), self.noise_sd(k)
 
-    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
-        """A row for each release."""
-        return self.noise(seed, k, count)
 
-    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
-        """As `encode` and `decode`, all releases at once."""
-        rates = self.rates_of(k, len(rows))
-        winners = np.argmax(self._encoded(rows, rates) + noise, axis=1)[:, None]
-        return HiddenRows(secret, public, winners.astype(np.float64), _DEVIATION / rates)
-
-
-class _Finite(_Race):
+class FiniteRace(Race):
     """A known number of releases of equal cost."""
 
     def __init__(
@@ -207,7 +196,7 @@ class _Finite(_Race):
         return FREE if k == 0 else bounded_range(self.eta, k, self.pure)
 
 
-class _Endless(_Race):
+class EndlessRace(Race):
     """A stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
 
     def __init__(

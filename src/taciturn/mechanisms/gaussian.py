@@ -90,13 +90,13 @@ class Gaussian:
         if calibration != "exact":
             return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
         if timetable.horizon is None:
-            return _Endless(certificate, timetable, size, privacy)
+            return EndlessGaussian(certificate, timetable, size, privacy)
         planned = partial(Planned, certificate, size, _POWERS[self.shape])
         safe = min(_SAFE, 1.0 - timetable.count * 2.0**-50)
         without_lattice = planned((planned().scale_for(timetable, privacy.mu * safe),))
         farthest = max(float(np.max(shifts(*without_lattice.at(rounds)[:2]))) for rounds in timetable.blocks())
         mu = ideal_mu(privacy, sampling_cost(timetable.count * size, _SLIGHTLY_MORE * farthest))
-        return _Finite(planned().settled(timetable, mu * safe), timetable, privacy)
+        return FiniteGaussian(planned().settled(timetable, mu * safe), timetable, privacy)
 
     def restore(
         self,
@@ -109,15 +109,15 @@ class Gaussian:
     ) -> Calibrated:
         """The scale and lattice steps that a stream began with; deviations follow from them and the certificate."""
         if timetable.horizon is None:
-            return _Endless(certificate, timetable, size, privacy, float(stored(numbers, "mu")))
+            return EndlessGaussian(certificate, timetable, size, privacy, float(stored(numbers, "mu")))
         steps = stored(numbers, "first", (-1,)).astype(np.int64), stored(numbers, "step", (-1,))
         if calibration != "exact":
             return _as_in_the_paper(certificate, timetable, size, privacy, calibration, steps)
         scale = float(stored(numbers, "scale"))
-        return _Finite(Planned(certificate, size, _POWERS[self.shape], (scale,)), timetable, privacy, steps)
+        return FiniteGaussian(Planned(certificate, size, _POWERS[self.shape], (scale,)), timetable, privacy, steps)
 
 
-class _Finite(OnLattice):
+class FiniteGaussian(OnLattice):
     """Noise for a known number of releases, whose levels are worked out a block at a time and kept for a while.
 
     **Going on elsewhere.** `steps` are those of a stream that began on another machine: release numbers from which on
@@ -195,7 +195,7 @@ def _in_runs(steps: tuple[Integers, Array] | None, count: int) -> tuple[Integers
     return steps
 
 
-class _Endless(OnLattice):
+class EndlessGaussian(OnLattice):
     """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1.
 
     Deviations are planned `_SAFE` inside what is charged. So a stream that began with a mu from another machine, which
@@ -279,4 +279,4 @@ def _as_in_the_paper(
         every_round = np.arange(1.0, horizon + 1.0)
         stated = partial(paper.pocp_noise, float(np.max(every_round * certificate.at(every_round))))
     printed = Printed(certificate, size, lambda rounds: stated(privacy, horizon, rounds, reading))
-    return _Finite(printed, timetable, printed.noise(np.ones(1))[1], steps)
+    return FiniteGaussian(printed, timetable, printed.noise(np.ones(1))[1], steps)

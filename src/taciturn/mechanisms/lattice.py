@@ -14,7 +14,6 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import SMALLEST, Privacy, mu_of
-from taciturn.core.loop import HiddenRows
 from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.mechanisms.release_noise import NoiseByRelease
@@ -61,17 +60,6 @@ class OnLattice(NoiseByRelease):
         """Integers times the step, which is a power of two."""
         sd, step = self.levels(k)
         return public, np.asarray(noisy * step, dtype=np.float64), sd
-
-    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
-        """A row for each release."""
-        return self.noise(seed, k, count)
-
-    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
-        """Compiled; as `encode` and `decode`."""
-        from taciturn.compiled import lattice
-
-        sd, step = self.levels_of(k, len(rows))
-        return HiddenRows(secret, public, lattice.hidden(rows, step, self.magnitude, noise), sd)
 
 
 def shifts(moved: Array, sd: Array) -> Array:

@@ -11,13 +11,12 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.loop import Block, HiddenRows
 from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput
 from taciturn.mechanisms.lattice import check_steps, checked, ideal_mu, lattice_step, on_lattice, settle
 from taciturn.mechanisms.release_noise import NoiseByRelease
-from taciturn.mechanisms.strategy import Coder, CountsErrors, HidingCoder, LeadingCoder
+from taciturn.mechanisms.strategy import Coder
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 
 LONGEST = 2**23
@@ -29,7 +28,7 @@ _COARSE = 2.0**-51  # its step, in sums of all examples so far: integers stay be
 _FOR_SAMPLING = 1e-3  # share of epsilon that it keeps for its sampler
 
 
-class HiddenSums(NoiseByRelease):
+class NoisySums(NoiseByRelease):
     """Encoded rows on a lattice under noise of one deviation, and the sums decoded from them.
 
     In `NoiseByRelease`, which draws the noise, every encoded row counts as a release.
@@ -89,53 +88,17 @@ class HiddenSums(NoiseByRelease):
         """Lattice steps of encoded rows, by their numbers from 1, as a column."""
         raise NotImplementedError
 
-    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+    def noise_rows(self, seed: int | None, k: int, count: int) -> Integers:
         """For all rows that these releases encode, one below the other."""
         first = self.coder.before(k)
         return super().noise(seed, first + 1, self.coder.before(k + count) - first)
 
     def noise(self, seed: int | None, k: int, count: int) -> Sequence[Integers]:  # type: ignore[override]
         """One array for each release, of as many rows as it encodes."""
-        drawn, ends = self.noise_for(seed, k, count), [self.coder.before(j) for j in range(k, k + count + 1)]
+        drawn, ends = self.noise_rows(seed, k, count), [self.coder.before(j) for j in range(k, k + count + 1)]
         return [drawn[start - ends[0] : end - ends[0]] for start, end in pairwise(ends)]
 
-    def hide_all(self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers) -> HiddenRows:
-        """Compiled; as `encode` and `decode`."""
-        from taciturn.compiled import lattice
-
-        count, steps, largest = len(rows), self._steps(k, len(rows)), self.largest_of(k, len(rows))
-        if not self.coder.whole and isinstance(self.coder, HidingCoder):
-            memories = self.coder.hide_all(secret, public, rows, k, noise, steps, largest)
-            return HiddenRows(*memories, self.noise_sds(k, count))
-        rows = lattice.kept(rows, largest)
-        if self.coder.whole:
-            at_the_door = lattice.to_lattice(rows, np.full(count, self.step(k)))
-            secret, encoded = self.coder.encode_all(secret, at_the_door, k)
-            noisy = lattice.from_lattice(encoded + noise, steps)
-        else:
-            secret, encoded = self.coder.encode_all(secret, rows, k)
-            noisy = lattice.hidden(encoded, steps, math.inf, noise)
-        public, sums = self.coder.decode_all(public, noisy, k, count)
-        return HiddenRows(secret, public, sums, self.noise_sds(k, count))
-
-    def noise_sds(self, k: int, count: int) -> Array:
-        """Deviations of as many sums from the k-th on."""
-        if isinstance(self.coder, CountsErrors):
-            return self.sd * self.coder.errors(k, count)
-        return self.sd * self.coder.error(np.arange(k, k + count))
-
-    @property
-    def leads(self) -> bool:
-        """Whether the strategy has a compiled loop that takes a learner inside."""
-        return isinstance(self.coder, LeadingCoder)
-
-    def lead(self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers) -> tuple[Arrays, Arrays]:
-        """The strategy's loop."""
-        assert isinstance(self.coder, LeadingCoder)
-        count = len(block.rounds)
-        return self.coder.lead(block, secret, public, k, noise, self._steps(k, count), self.largest_of(k, count))
-
-    def _steps(self, k: int, count: int) -> Array:
+    def steps(self, k: int, count: int) -> Array:
         """Lattice steps of all rows that these releases encode."""
         return self.step_of_row(range(self.coder.before(k) + 1, self.coder.before(k + count) + 1))[:, 0]
 
@@ -149,7 +112,7 @@ class HiddenSums(NoiseByRelease):
         return public, total, self.noise_sd(k)
 
 
-class Finite(HiddenSums):
+class Finite(NoisySums):
     """A known number of releases, one lattice step.
 
     With a deviation, and perhaps a lattice step, that was settled elsewhere, `cost` is what these deliver.
@@ -220,7 +183,7 @@ class Finite(HiddenSums):
         return total([Cost(self._mu**2), sampling_cost(int(self.count) * self.size, shift)])
 
 
-class Endless(HiddenSums):
+class Endless(NoisySums):
     """A stream without a horizon, up to `LONGEST` rounds: steps grow with the sums, and are paid for in advance.
 
     Steps follow from the deviation and from what a row can hold: a power of two that is no larger than what is paid
@@ -276,7 +239,7 @@ class Endless(HiddenSums):
     def _steps_of(self, seen: Array) -> Array:
         return np.asarray(2.0 ** np.floor(np.log2(np.maximum(self.sd * _FINE, seen * self.magnitude * _COARSE))))
 
-    def noise_for(self, seed: int | None, k: int, count: int) -> Integers:
+    def noise_rows(self, seed: int | None, k: int, count: int) -> Integers:
         """As always, until the rounds or the draws that were paid for are used up."""
         last = self.timetable.due(k + count - 1) or 0
         if last > LONGEST or self.coder.before(k + count) * self.size > self._most_draws:
@@ -284,7 +247,7 @@ class Endless(HiddenSums):
                 f"round {last} lies beyond what a stream without a horizon pays for. Start a new stream, with a budget "
                 "of its own; or state a horizon before the first example."
             )
-        return super().noise_for(seed, k, count)
+        return super().noise_rows(seed, k, count)
 
     def cost(self, k: int | None) -> Cost:
         """The whole stream's from the first release on."""

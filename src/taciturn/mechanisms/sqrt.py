@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn._util.arrays import Array, Arrays, Integers, fixed
-from taciturn.core.loop import Block
+from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import OneRowEach
 
@@ -86,31 +85,6 @@ class RootCoder(OneRowEach):
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         memory, total = self._apply(public, noisy[0], k)
         return memory, total[0]
-
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        return self._apply_all(secret, rows, k)
-
-    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        return self._apply_all(public, noisy, k)
-
-    def lead(
-        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> tuple[Arrays, Arrays]:
-        """Compiled."""
-        from taciturn.compiled.sqrt import through_root
-
-        shape = len(block.rounds), len(block.point)
-        exact, hidden = (np.concatenate([memory["rows"], np.empty(shape)]) for memory in (secret, public))
-        block.check(through_root(*block.numbers, noise, steps, largest, self.coefficients, exact, hidden, k))
-        return {"rows": exact}, {"rows": hidden}
-
-    def _apply_all(self, memory: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        from taciturn.compiled.sqrt import apply_all
-
-        every = np.concatenate([memory["rows"], rows])
-        return {"rows": every}, np.asarray(apply_all(self.coefficients, every, k))
 
     def _apply(self, memory: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
         """Row k of the matrix times all rows so far."""

@@ -8,13 +8,12 @@ private if later rows depend on earlier sums.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.loop import Block
+from taciturn._util.arrays import Array, Arrays
 
 
 class Coder(Protocol):
@@ -64,46 +63,6 @@ class Coder(Protocol):
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         """The k-th running sum, from those rows and the public memory."""
 
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """The encoded rows that these rows add, row k the first of them, up to rounding."""
-
-    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """As many running sums, up to rounding."""
-
-
-@runtime_checkable
-class CountsErrors(Protocol):
-    """A coder with a faster way to errors of rows that follow each other."""
-
-    def errors(self, k: int, count: int) -> Array:
-        """`error` of as many rows from the k-th on, up to rounding; a row's own does not depend on the cut."""
-
-
-@runtime_checkable
-class HidingCoder(Protocol):
-    """A coder with a compiled loop from rows to noisy sums, for encodings that multiply."""
-
-    def hide_all(
-        self, secret: Arrays, public: Arrays, rows: Array, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> tuple[Arrays, Arrays, Array]:
-        """What is left of the memories, and the sums of rows kept within `largest`: encoded, rounded, noisy, decoded.
-
-        `steps` are those of all encoded rows.
-        """
-
-
-@runtime_checkable
-class LeadingCoder(Protocol):
-    """A coder with a compiled loop that takes a learner with feedback inside."""
-
-    def lead(
-        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> tuple[Arrays, Arrays]:
-        """Write the block's noisy sums and points, from row k on; what is left of its memories.
-
-        `steps` are those of all encoded rows, `largest` bounds each row.
-        """
-
 
 def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
     """`(B, C)` of the first n rows, read off the coder itself by feeding it unit vectors: its slow twin.
@@ -130,27 +89,11 @@ def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
 
 
 class Dense:
-    """A coder whose matrices can be written down, and that takes many rows as it takes one."""
+    """A coder whose matrices can be written down."""
 
     def matrices(self: Coder, n: int) -> tuple[Array, Array]:
         """`(B, C)` of the first n rows."""
         return matrices(self, n)
-
-    def encode_all(self: Coder, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """One by one."""
-        encoded = []
-        for i, row in enumerate(rows):
-            secret, more = self.encode(secret, row, k + i)
-            encoded.append(more)
-        return secret, np.concatenate(encoded)
-
-    def decode_all(self: Coder, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """One by one."""
-        first, sums = self.before(k), np.empty((count, noisy.shape[1]))
-        for i in range(count):
-            rows = noisy[self.before(k + i) - first : self.before(k + i + 1) - first]
-            public, sums[i] = self.decode(public, rows, k + i)
-        return public, sums
 
 
 class OneRowEach(Dense):

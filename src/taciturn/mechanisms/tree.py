@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.loop import Block
+from taciturn._util.arrays import Array, Arrays
 from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.strategy import Dense
 
@@ -131,32 +130,9 @@ class TreeCoder(Dense):
         chosen = [h for h in range(self.levels) if k >> h & 1]
         return {"nodes": nodes}, np.asarray(nodes[chosen].sum(axis=0))
 
-    def encode_all(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.compiled import tree
-
-        waiting = secret["nodes"].astype(rows.dtype)
-        return {"nodes": waiting}, tree.encode(rows, k, waiting)
-
-    def decode_all(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
-        """Compiled."""
-        from taciturn.compiled import tree
-
-        nodes = public["nodes"].copy()
-        return {"nodes": nodes}, tree.decode(noisy, k, count, nodes, self._weights)
-
-    def lead(
-        self, block: Block, secret: Arrays, public: Arrays, k: int, noise: Integers, steps: Array, largest: Array
-    ) -> tuple[Arrays, Arrays]:
-        """Compiled."""
-        from taciturn.compiled.ftrl import through_tree
-
-        waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
-        block.check(through_tree(*block.numbers, noise, steps, largest, k, waiting, nodes, self._weights))
-        return {"nodes": waiting}, {"nodes": nodes}
-
     @property
-    def _weights(self) -> Array:
+    def weights(self) -> Array:
+        """Of the children's sum in each refined node, by height."""
         return np.array([self._weight(h) if self.refined and h else 0.0 for h in range(self.levels)])
 
     def _weight(self, h: int) -> float:

@@ -92,3 +92,34 @@ def clip_rows(X: Array, bound: float) -> Array:
     with np.errstate(over="ignore"):
         too_long = length * largest > bound
     return np.where(too_long, unit * (bound / np.maximum(length, 1.0)), X)
+
+
+def clip_sparse_rows(X: Any, bound: float) -> tuple[Any, NDArray[np.bool_]]:
+    """Rows of a sparse matrix of SciPy's scaled to norm at most `bound`, and which rows are bad and have become 0.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> V, bad = clip_sparse_rows(csr_matrix([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0], [np.nan, 0.0, 0.0]]), 1.0)
+    >>> V.toarray().round(6).tolist(), bad.tolist()
+    ([[0.6, 0.0, 0.8], [0.0, 0.5, 0.0], [0.0, 0.0, 0.0]], [False, False, True])
+    """
+    X = X.copy()
+    X.sum_duplicates()
+    rows, bound = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), longest_row(bound, X.shape[1])
+    bad = np.zeros(X.shape[0], dtype=np.bool_)
+    bad[rows[~np.isfinite(X.data)]] = True
+    X.data[bad[rows]] = 0.0
+    largest = np.zeros(X.shape[0])
+    np.maximum.at(largest, rows, np.abs(X.data))
+    unit = X.data / np.where(largest > 0.0, largest, 1.0)[rows]
+    length = np.sqrt(np.bincount(rows, unit**2, minlength=X.shape[0]))
+    with np.errstate(over="ignore"):
+        too_long = length * largest > bound
+    X.data = np.where(too_long[rows], unit * (bound / np.maximum(length, 1.0))[rows], X.data)
+    return X, bad
+
+
+def append_column(X: Any, column: Array) -> Any:
+    """A sparse matrix of SciPy's with one more column."""
+    from scipy.sparse import csr_matrix, hstack
+
+    return hstack([X, csr_matrix(column[:, None])], format="csr")

@@ -10,7 +10,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput
 from taciturn.problem.inputs import Source, SparseRows, as_numbers
-from taciturn.problem.sparse_rows import CompressedRows, compressed
+from taciturn.problem.sparse_rows import compressed
 
 if TYPE_CHECKING:
     from taciturn.problem.problem import Problem
@@ -64,11 +64,5 @@ def bounded_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any
             yield problem.legal(rows[start:end], labels[start:end], start)[0]
         else:
             end = stored.end_of_block(start, max(_VALUES, 4 * problem.width))
-            yield _matrix(problem.legal_compressed(stored[start:end], labels[start:end], start)[0])
+            yield problem.legal_sparse(stored[start:end], start)
         start = end
-
-
-def _matrix(rows: CompressedRows) -> Any:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix((rows.entries, rows.columns, rows.starts), shape=rows.shape)

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.compiled import codes
 from taciturn.errors import InvalidInput, expect, not_negative, one_of, positive, whole
-from taciturn.problem.clipping import as_rows, bad_labels, clip_rows, complaint, longest_row
+from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, complaint
 from taciturn.problem.inputs import Source
 from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.predict import as_point, bounded_blocks
@@ -179,30 +178,26 @@ class Problem:
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
         return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
 
-    def legal(
-        self, X: Array, y: Array, first: int = 0, compiled: bool = False, out: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Numbers made legal; `first` is the number of the first row in complaints, `out` a place for compiled rows."""
-        self._check_shape(X.shape, len(y))
-        V, labels, bad = self._legal_compiled(X, y, out) if compiled else self._legal(X.copy(), y.copy())
+    def legal(self, X: Array, y: Array, first: int = 0) -> tuple[Array, Array]:
+        """Validated and clipped examples; `first` is the number of the first row in errors."""
+        self.check_shape(X.shape, len(y))
+        V, labels, bad = self._legal(X.copy(), y.copy())
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
         return V, labels
 
-    def legal_compressed(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
-        """The same, by compiled code alone, for rows that stay compressed; their columns are all different after it."""
-        from taciturn.compiled import clipping as door
-
-        self._check_shape(X.shape, len(y))
-        arrays = door.bounded_compressed(*X.numbers(), self.width, y, *self._compiled_door)
-        starts, columns, entries, labels, bad = arrays
+    def legal_sparse(self, X: CompressedRows, first: int = 0) -> Any:
+        """The features of rows to predict for, clipped, as a sparse matrix of SciPy's; `first` numbers the rows."""
+        self.check_shape(X.shape, X.shape[0])
+        V, bad = clip_sparse_rows(X.matrix(), self.feature_bound)
         if bad.any() and self.on_bad == "raise":
             row = int(np.argmax(bad))
-            one = slice(row, row + 1)
-            raise InvalidInput(complaint(0, X[one].dense(), y[one], self.loss, self.outputs, first + row))
-        return CompressedRows(starts, columns, entries, self.width), labels
+            features = X[row : row + 1].dense()
+            raise InvalidInput(complaint(0, features, np.ones(1), self.loss, self.outputs, first + row))
+        return append_column(V, np.where(bad, 0.0, self.intercept)) if self.width > self.dimension else V
 
-    def _check_shape(self, shape: tuple[int, ...], rows: int) -> None:
+    def check_shape(self, shape: tuple[int, ...], rows: int) -> None:
+        """Reject examples of another shape than was declared."""
         if shape != (rows, self.dimension):
             raise InvalidInput(
                 f"{rows} rows of {self.dimension} features were due, and {shape} came. Check the source."
@@ -218,21 +213,6 @@ class Problem:
         V[bad] = 0.0
         y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
-
-    def _legal_compiled(self, X: Array, y: Array, out: Array | None) -> tuple[Array, Array, NDArray[np.bool_]]:
-        from taciturn.compiled import clipping as door
-
-        V = np.empty((len(y), self.width)) if out is None else out[: len(y)]
-        X = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
-        labels, bad = door.bounded(X, y, *self._compiled_door, V)
-        return V, labels, bad
-
-    @property
-    def _compiled_door(self) -> tuple[float, float, int, float]:
-        """The longest features, the intercept, the kind of labels, and their bound or how many classes there are."""
-        kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[self.loss.labels]
-        most = float(self.outputs) if kind == codes.CLASS else self._label_bound
-        return longest_row(self.feature_bound, self.dimension), self.intercept, kind, most
 
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.

@@ -58,6 +58,13 @@ class CompressedRows:
         columns, entries = stored(self.columns, self.entries, first, last, self.width)
         return np.asarray(self.starts, dtype=np.int64) - first, columns, entries
 
+    def matrix(self) -> Any:
+        """As a matrix of SciPy's, a copy."""
+        from scipy.sparse import csr_matrix
+
+        starts, columns, entries = self.numbers()
+        return csr_matrix((entries, columns, starts), shape=self.shape)
+
     def dense(self) -> Array:
         """As an array; what is stored twice is added up."""
         starts, columns, entries = self.numbers()

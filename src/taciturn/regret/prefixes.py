@@ -23,9 +23,11 @@ def prefix_leaders(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
     array([[1. ],
            [1.5]])
     """
+    from taciturn.compiled.passes import statistics
+
     V, y = problem.bound(X, y)
     learner, rounds = FTL(problem), np.asarray(rounds, dtype=np.int64)
-    return learner.hand_over_all(learner.start(), 0, V, y, rounds)[1]
+    return statistics(learner, learner.start(), 0, V, y, rounds)[1]
 
 
 def prefix_minima(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:

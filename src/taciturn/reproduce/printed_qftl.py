@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from taciturn import QFTL, Unprovable
-from taciturn._util.arrays import Array, Integers
+from taciturn._util.arrays import Array
 from taciturn.problem.svec import unpacked
 
 
@@ -51,12 +51,6 @@ class PrintedQFTL(QFTL):
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """The printed inverse; nothing is floored, shifted or projected."""
-        return np.asarray(self.decide_all(np.array([t]), noisy[None, :], np.array([noise_sd]))[0])
-
-    def decide_all(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """Each by itself, though in one call: no faster way of `QFTL` may take its place."""
-        d = self.problem.size
-        ridges = self.problem.ridge * rounds + self.extra_ridge
-        matrices = np.array([unpacked(row[:-d], d) for row in noisy]).reshape(len(noisy), d, d)
-        matrices[:, np.arange(d), np.arange(d)] += ridges[:, None]
-        return np.asarray(np.linalg.solve(matrices, noisy[:, -d:, None] / self._w)[..., 0], dtype=np.float64)
+        d, w = self.problem.size, self.w
+        matrix = unpacked(noisy[:-d], d) + (self.problem.ridge * t + self.extra_ridge) * np.eye(d)
+        return np.asarray(np.linalg.solve(matrix, noisy[-d:] / w), dtype=np.float64)

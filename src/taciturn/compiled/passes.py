@@ -1,0 +1,1006 @@
+"""Which compiled pass serves which types: the tables, and the glue between definitions and compiled loops.
+
+A table has *exact* types as keys, so a subclass, whose verbs may do something else, runs the definition
+(`taciturn.core.loop.Definition`). There are three kinds of fast paths:
+
+* `STATISTICS`: a learner that does not look at released points computes the statistics of many rounds at once;
+* `NOISE`: a calibrated mechanism adds noise to the statistics of many releases at once;
+* fused passes, from examples to points in one loop: iterate learners under independent Gaussian noise, and private
+  FTRL, whose gradients are taken at released points, through a prefix-sum strategy.
+
+All of them release what the definition releases under the same noise, up to rounding errors and a lattice step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from taciturn._util.arrays import Array, Arrays, Integers, fixed
+from taciturn.compiled import codes
+from taciturn.compiled.codes import Code, Leader, loss_code, set_code, slope_code, value_code
+from taciturn.core.loop import Pass
+from taciturn.core.loop import statistics as statistics_by_definition
+from taciturn.core.protocols import Calibrated, Learner
+from taciturn.core.release import Collected
+from taciturn.core.state import Standing
+from taciturn.errors import InvalidInput
+from taciturn.learners.averaged import Averaged
+from taciturn.learners.ewoo import EWOO
+from taciturn.learners.exact_sums import in_units, lattice_of, rounded, unit_of
+from taciturn.learners.fading_igd import FadingIGD
+from taciturn.learners.ftl import FTL
+from taciturn.learners.ftrl import FTRL
+from taciturn.learners.giga import GIGA
+from taciturn.learners.igd import IGD
+from taciturn.learners.qftl import QFTL
+from taciturn.learners.vector_sum import VectorSum
+from taciturn.mechanisms import exponential, gaussian, noisy_sums
+from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.blt_formulas import coefficients, prefix_squares
+from taciturn.mechanisms.epochs import EpochCoder, begins, ends, named, part
+from taciturn.mechanisms.lattice import OnLattice
+from taciturn.mechanisms.sqrt import RootCoder
+from taciturn.mechanisms.tree import TreeCoder
+from taciturn.problem.clipping import complaint, longest_row
+from taciturn.problem.objective import mean_smoothness
+from taciturn.problem.optimize import search_limits
+from taciturn.problem.problem import Problem
+from taciturn.problem.sets import ConvexSet
+from taciturn.problem.sparse_rows import CompressedRows, Rows, by_number
+
+# ---- which pass --------------------------------------------------------------------------------------------------
+
+
+def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
+    """The compiled pass for this learner and this calibrated mechanism, or None if there is none.
+
+    >>> from taciturn import Hinge, L2Ball, Privacy, Problem, pftrl
+    >>> private = pftrl(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), horizon=100)
+    >>> type(find(private.learner, private.calibrated)).__name__
+    'FTRLPass'
+    """
+    if type(learner.problem) is not Problem:
+        return None
+    if isinstance(learner, FTRL):
+        return FTRLPass.of(learner, calibrated)
+    fast, noise = statistics_of(learner), noise_of(calibrated)
+    if fast is None or noise is None:
+        return None
+    if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice) and not fast.steps.multiclass:
+        return IteratePass(fast.steps, calibrated)
+    return BatchPass(fast, noise)
+
+
+class Statistics(Protocol):
+    """The statistics of many rounds at once, of a learner that does not look at released points."""
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """The exact state after all clipped examples, and the statistics of these rounds."""
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of these rounds."""
+
+
+class Noise(Protocol):
+    """Noise on the statistics of many releases at once."""
+
+    def draw(self, seed: int | None, k: int, count: int) -> Integers:
+        """Integers to add to everything that releases k to k + count - 1 encode."""
+
+    def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
+        """`encode`, the noise, and `decode`, from release k on."""
+
+
+class Noisy(NamedTuple):
+    """What is left of a mechanism's memories, noisy statistics, and the standard deviations of their noise."""
+
+    secret: Arrays
+    public: Arrays
+    noisy: Array
+    noise_sd: Array
+
+
+def statistics_of(learner: Learner) -> Statistics | None:
+    """The fast path to a learner's statistics, or None."""
+    factory = STATISTICS.get(type(learner))
+    return None if factory is None else factory(learner)
+
+
+def noise_of(calibrated: Calibrated) -> Noise | None:
+    """The fast path to a mechanism's noise, or None."""
+    factory = NOISE.get(type(calibrated))
+    return None if factory is None else factory(calibrated)
+
+
+def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+    """The exact state after all clipped examples and the statistics of these rounds: compiled, or by definition."""
+    fast = statistics_of(learner)
+    if fast is None:
+        return statistics_by_definition(learner, exact, t, X, y, rounds)
+    return fast(exact, t, X, y, rounds)
+
+
+@dataclass(frozen=True)
+class BatchPass:
+    """All releases of a block at once: statistics, then noise, then decisions."""
+
+    statistics: Statistics
+    noise: Noise
+    forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = False
+
+    def __call__(
+        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        t, k, exact, secret, public, _ = at
+        if not (count := len(rounds)):
+            exact, _ = self.statistics(exact, t, X, y, rounds)
+            return at._replace(t=t + len(y), exact=exact)
+        noise = self.noise.draw(seed, k + 1, count)
+        exact, rows = self.statistics(exact, t, X, y, rounds)
+        secret, public, noisy, sd = self.noise.add(secret, public, rows, k + 1, noise)
+        points = self.statistics.decide(rounds, noisy, sd)
+        shown.add(noisy, points, sd)
+        return Standing(t + len(y), k + count, exact, secret, public, points[-1].copy())
+
+
+# ---- clipping ----------------------------------------------------------------------------------------------------
+
+
+def clip_for(problem: Problem) -> Clip | None:
+    """Compiled clipping, for problems of exactly this class.
+
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> V, y = clip_for(Problem(Logistic(), L2Ball(1.0), dimension=2)).dense(np.array([[3.0, 4.0]]), np.ones(1))
+    >>> V.round(6)
+    array([[0.6, 0.8]])
+    """
+    return Clip(problem) if type(problem) is Problem else None
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Rows clipped in one compiled loop. Slow twin: `Problem.legal`."""
+
+    problem: Problem
+
+    def dense(self, X: Array, y: Array, first: int = 0, out: Array | None = None) -> tuple[Array, Array]:
+        """Clipped rows, in the memory of `out` if that is given, and labels; `first` is the first row's number."""
+        from taciturn.compiled import clipping
+
+        self.problem.check_shape(X.shape, len(y))
+        V = np.empty((len(y), self.problem.width)) if out is None else out[: len(y)]
+        rows = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
+        labels, bad = clipping.bounded(rows, y, *self._bounds, V)
+        if bad.any() and self.problem.on_bad == "raise":
+            self._reject(int(np.argmax(bad)), X, y, first)
+        return V, labels
+
+    def sparse(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
+        """The same for rows that stay compressed; the columns of a row are all different afterwards."""
+        from taciturn.compiled import clipping
+
+        self.problem.check_shape(X.shape, len(y))
+        width = self.problem.width
+        starts, columns, entries, labels, bad = clipping.bounded_compressed(*X.numbers(), width, y, *self._bounds)
+        if bad.any() and self.problem.on_bad == "raise":
+            row = int(np.argmax(bad))
+            one = slice(row, row + 1)
+            self._reject(0, X[one].dense(), y[one], first + row)
+        return CompressedRows(starts, columns, entries, width), labels
+
+    def _reject(self, row: int, X: Array, y: Array, first: int) -> None:
+        raise InvalidInput(complaint(row, X, y, self.problem.loss, self.problem.outputs, first))
+
+    @property
+    def _bounds(self) -> tuple[float, float, int, float]:
+        """The longest features, the intercept, the kind of labels, and their bound or the number of classes."""
+        p = self.problem
+        kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[p.loss.labels]
+        assert p.label_bound is not None
+        most = float(p.outputs) if kind == codes.CLASS else p.label_bound
+        return longest_row(p.feature_bound, p.dimension), p.intercept, kind, most
+
+
+# ---- iterate learners: IGD, GIGA, averages of them ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of an iterate learner as numbers: kind of step, loss, set, largest slope, centre of the ridge."""
+
+    kind: Code
+    loss: Code
+    domain: Code
+    steepest: float
+    centre: Array
+
+    @property
+    def multiclass(self) -> bool:
+        """Whether the loss is one of several scores; the loop that also adds noise is for all others."""
+        return self.loss[0] in (codes.SOFTMAX, codes.ONE_HOT)
+
+    @property
+    def compressed(self) -> bool:
+        """Whether there is a loop over compressed rows: of scalar losses, if the ridge pulls to a 0 in the set."""
+        return not (self.centre.any() or self.multiclass)
+
+    def iterates(
+        self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, total: Array | None = None, first: int = 0
+    ) -> Array:
+        """The iterates after these rounds, or their sums; changes `x`, and `total`, to those after all examples.
+
+        Sums are of dense rows alone.
+        """
+        problem = (self.kind, self.loss, self.domain, self.steepest)
+        if isinstance(X, CompressedRows):
+            from taciturn.compiled import igd_sparse
+
+            return np.asarray(igd_sparse.iterates(*problem, x, t, X.starts, X.columns, X.entries, y, rounds))
+        from taciturn.compiled import igd, igd_multiclass
+
+        total = np.empty(0) if total is None else total
+        loop = igd_multiclass.iterates if self.multiclass else igd.iterates
+        return np.asarray(loop(*problem, self.centre, x, t, X, y, rounds, total, first))
+
+    def release(self, x: Array, t: int, X: Rows, y: Array, rounds: Integers, *noise: Any) -> int:
+        """Writes noisy iterates of these rounds and the points of the set nearest to them: how many.
+
+        Changes `x` to the iterate after all examples.
+        """
+        problem = (self.kind, self.loss, self.domain, self.steepest)
+        if isinstance(X, CompressedRows):
+            from taciturn.compiled import igd_sparse
+
+            return int(igd_sparse.releases(*problem, x, t, X.starts, X.columns, X.entries, y, rounds, *noise))
+        from taciturn.compiled import igd
+
+        return int(igd.releases(*problem, self.centre, x, t, X, y, rounds, *noise))
+
+
+def steps_of(learner: Learner) -> Steps | None:
+    """The steps of a learner as numbers; None if its type, its loss or its set has no compiled form."""
+    if type(learner) is IGD:
+        kind, problem = (codes.IMPLICIT, learner.problem.ridge, 0.0), learner.stepped
+    elif type(learner) is FadingIGD:
+        kind, problem = (codes.FADING, learner.strength, 0.0), learner.stepped
+    elif type(learner) is GIGA and learner.step == "printed":
+        kind, problem = (codes.PRINTED, learner.problem.ridge, float(learner.first_move)), learner.problem
+    elif type(learner) is GIGA:
+        kind, problem = (codes.GRADIENT, learner.problem.ridge, learner.delay), learner.problem
+    else:
+        return None
+    loss, domain = loss_code(problem.loss), set_code(problem.domain)
+    if loss is None or domain is None:
+        return None
+    return Steps(kind, loss, domain, problem.lipschitz / problem.norm_bound, problem.first_point)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterates:
+    """The iterates themselves. Slow twins: `absorb` of IGD, FadingIGD and GIGA."""
+
+    learner: Any
+    steps: Steps
+
+    @staticmethod
+    def of(learner: Any) -> Iterates | None:
+        """If the learner's steps have a compiled form."""
+        return None if (steps := steps_of(learner)) is None else Iterates(learner, steps)
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        x = exact["x"].copy()
+        return {"x": x}, self.steps.iterates(x, t, X, y, rounds)
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the set nearest to the noisy iterates."""
+        return project_batch(self.learner.problem.domain, noisy)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Averages of iterates. Slow twin: `Averaged`."""
+
+    learner: Averaged
+    inner: Statistics
+    steps: Steps | None
+
+    @staticmethod
+    def of(learner: Averaged) -> Means | None:
+        """If the averaged learner has a fast path."""
+        inner = statistics_of(learner.learner)
+        return None if inner is None else Means(learner, inner, steps_of(learner.learner))
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        if self.steps is None:
+            return self._from_iterates(exact, t, X, y, rounds)
+        x, total = exact["x"].copy(), exact["sum"].copy()
+        totals = self.steps.iterates(x, t, X, y, rounds, total, self.learner.first)
+        count = (rounds - self.learner.first + 1)[:, None]
+        means = np.where(count > 0, totals / np.maximum(count, 1), self.learner.problem.first_point)
+        return {"x": x, "sum": total}, means
+
+    def _from_iterates(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        inner = {name: array for name, array in exact.items() if name != "sum"}
+        before = max(t, self.learner.first - 1)
+        inner, rows = self.inner(inner, t, X, y, np.arange(before + 1, t + len(y) + 1))
+        sums = np.cumsum(np.concatenate([exact["sum"][None], rows]), axis=0)
+        count = (rounds - self.learner.first + 1)[:, None]
+        means = sums[np.maximum(rounds - before, 0)] / np.maximum(count, 1)
+        return {**inner, "sum": sums[-1]}, np.where(count > 0, means, self.learner.problem.first_point)
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """As the averaged learner decides."""
+        return self.inner.decide(rounds, noisy, noise_sd)
+
+
+@dataclass(frozen=True, eq=False)
+class IteratePass:
+    """Steps, independent Gaussian noise and projections in one loop."""
+
+    steps: Steps
+    calibrated: OnLattice
+    forgets: ClassVar[bool] = True
+
+    @property
+    def compressed(self) -> bool:
+        """If there is a loop over compressed rows."""
+        return self.steps.compressed
+
+    def __call__(
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        t, k, exact = at[:3]
+        x, count = exact["x"].copy(), len(rounds)
+        if not count:
+            self.steps.iterates(x, t, X, y, rounds)
+            return at._replace(t=t + len(y), exact={"x": x})
+        noise = self.calibrated.noise(seed, k + 1, count)
+        noisy, points, noise_sd = shown.room(count, len(x), len(x))
+        noise_sd[:], step = self.calibrated.levels_of(k + 1, count)
+        written = self.steps.release(x, t, X, y, rounds, step, self.calibrated.magnitude, noise, noisy, points)
+        shown.written(written)
+        return at._replace(t=t + len(y), k=k + count, exact={"x": x}, point=points[-1].copy())
+
+
+def project_batch(domain: ConvexSet, rows: Array) -> Array:
+    """The nearest point of the set to each row."""
+    if (code := set_code(domain)) is not None:
+        from taciturn.compiled import sets
+
+        return np.asarray(sets.project_all(*code, rows))
+    return np.array([domain.project(row) for row in rows]).reshape(rows.shape)
+
+
+# ---- follow the leader -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Leaders:
+    """Leaders of whole losses, each by a search of its own, as near to the leader as the definition's. Twin: `FTL`.
+
+    Both lie within what the certificate allows of the leader; and far within a lattice step of each other, unless
+    rounding errors allow no more (a kinked loss, after thousands of examples).
+    """
+
+    learner: FTL
+    loss: Code
+    domain: Code
+
+    @staticmethod
+    def of(learner: FTL) -> Leaders | None:
+        """If loss and set have compiled forms."""
+        loss, domain = loss_code(learner.problem.loss), set_code(learner.problem.domain)
+        return None if loss is None or domain is None else Leaders(learner, loss, domain)
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        from taciturn.compiled import ftl
+
+        limits = self._limits(rounds.astype(np.float64))
+        if self.learner.by_sums:
+            M, u, first = exact["M"].copy(), exact["u"].copy(), self.learner.problem.first_point
+            rows = ftl.leaders_of_sums(self.loss, self.domain, M, u, t, X, y, first, rounds, limits)
+            return {"M": M, "u": u}, np.asarray(rows)
+        V, y, x = np.concatenate([exact["V"], X]), np.concatenate([exact["y"], y]), exact["x"].copy()
+        rows = ftl.leaders(self.loss, self.domain, V, y, x, rounds, self.learner.width, limits)
+        return {"V": V, "y": y, "x": x}, np.asarray(rows)
+
+    def _limits(self, t: Array) -> Array:
+        """For each release the ridge, what ends the search, and smoothness, the loss averaged over growing widths."""
+        learner = self.learner
+        ridge, widths = learner.inertia(t) / t, learner.width * 4.0 ** np.arange(8)
+        smoothness = [mean_smoothness(learner.problem, ridge, width) for width in widths]
+        ends = search_limits(smoothness[0], ridge, learner.distance(t), 2.0 * learner.longest_iterate)
+        return np.stack([ridge, *ends, *smoothness], axis=1)
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The points of the set nearest to the noisy leaders."""
+        return project_batch(self.learner.problem.domain, noisy)
+
+
+# ---- entry learners: sums of products, of vectors, of candidates' losses -----------------------------------------
+
+_MOST = 2**17  # examples whose products float64 adds up exactly
+_IN_CACHE = 1024  # examples converted to integers and multiplied at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of products in integers: exact, so in any order. Slow twin: `QFTL`."""
+
+    learner: QFTL
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """One compiled loop; where releases are rare, products of matrices."""
+        learner = self.learner
+        if len(y) > min(8 * len(rounds), _MOST):
+            return self._by_blocks(exact, t, X, y, rounds)
+        from taciturn.compiled import qftl
+
+        rows, rest = (part.astype(np.int64) for part in qftl.sums(*learner.factors(X, y), t, rounds))
+        rows[0] += exact["sum"]
+        return {"sum": rest}, rows * learner.scale
+
+    def _by_blocks(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        """Products of matrices between releases."""
+        rows, start, total = np.empty((len(rounds), self.learner.row_size)), 0, exact["sum"]
+        for k, end in enumerate(int(due) - t for due in rounds):
+            rows[k] = (total + self._sum(X[start:end], y[start:end])) * self.learner.scale
+            start, total = end, self.learner.start()["sum"]
+        return {"sum": total + self._sum(X[start:], y[start:])}, rows
+
+    def _sum(self, X: Array, y: Array) -> Integers:
+        """Integer products of all examples, added up; a few at a time, which stay in a core's cache.
+
+        Labels stand beside features, so that all products are those of one matrix, of which half is computed.
+        """
+        from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
+
+        from taciturn.compiled.qftl import whole
+
+        problem, total = self.learner.problem, self.learner.start()["sum"]
+        d = problem.width
+        both = np.empty((min(len(y), _IN_CACHE), d + problem.outputs))
+        for first in range(0, len(y), _MOST):
+            products = np.zeros((both.shape[1], both.shape[1]), order="F")
+            for start in range(first, min(first + _MOST, len(y)), _IN_CACHE):
+                end = min(start + _IN_CACHE, first + _MOST, len(y))
+                whole(X[start:end], 1.0 / unit_of(problem.norm_bound), both)
+                both[: end - start, d:] = in_units(self.learner.targets(y[start:end]), self.learner.label_bound)
+                products = dsyrk(1.0, both[: end - start].T, beta=1.0, c=products, overwrite_c=True)
+            total = total + products.ravel(order="F")[self._among_products].astype(np.int64)
+        return total
+
+    @cached_property
+    def _among_products(self) -> Integers:
+        """Where a statistic's entries stand among all products of features and labels, column after column."""
+        problem, (rows, columns) = self.learner.problem, self.learner.upper
+        labels = problem.width + np.arange(problem.outputs)[:, None]
+        width = problem.width + problem.outputs
+        return np.concatenate([columns * width + rows, (labels * width + np.arange(problem.width)).ravel()])
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
+        from taciturn.compiled import qftl
+
+        learner, p = self.learner, self.learner.problem
+        domain, ridges = set_code(p.domain), learner.total_ridge(rounds, noise_sd)
+        points, solved = qftl.points(noisy, p.width, learner.w, ridges, domain or (codes.WHOLE, 0.0, 0.0))
+        for k in np.flatnonzero(~solved):
+            points[k] = learner.decide(int(rounds[k]), noisy[k], float(noise_sd[k]))
+        return np.asarray(points) if domain else project_batch(p.domain, points)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSums:
+    """Differences of the sums of all vectors so far, which are exact. Slow twin: `VectorSum`."""
+
+    learner: VectorSum
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        vectors = rounded(X, self.learner.problem.norm_bound)
+        sums = np.cumsum(np.concatenate([exact["sum"][None, :], vectors]), axis=0)
+        starts = np.concatenate([np.zeros((1, self.learner.row_size)), sums[rounds - t]])
+        return {"sum": sums[-1] - starts[-1]}, np.diff(starts, axis=0)
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The private sums themselves."""
+        return noisy
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateLosses:
+    """Losses of candidates, each off by a step at most, and hardly ever. Slow twin: `EWOO`."""
+
+    learner: EWOO
+    loss: Code
+
+    @staticmethod
+    def of(learner: EWOO) -> CandidateLosses | None:
+        """If the loss has a compiled form."""
+        return None if (loss := value_code(learner.problem.loss)) is None else CandidateLosses(learner, loss)
+
+    def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        from taciturn.compiled import ewoo
+
+        learner, losses = self.learner, exact["losses"].copy()
+        outputs, most = learner.problem.outputs, float(learner.most_steps)
+        sums = ewoo.totals(self.loss, self._columns, outputs, X, y, t, rounds, learner.step, most, losses)
+        rows = (sums + rounds[:, None] * learner.ridge_steps) * learner.step
+        return {"losses": losses}, np.asarray(rows, dtype=np.float64)
+
+    @cached_property
+    def _columns(self) -> Array:
+        """Candidates as columns; none of them if they are the unit vectors."""
+        net = self.learner.net
+        units = np.array_equal(net, np.eye(self.learner.row_size))
+        return np.ascontiguousarray(net.T[: 0 if units and self.learner.problem.outputs == 1 else None])
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """The candidates whose numbers were released, or the best of each row of losses."""
+        winners = noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)
+        return np.array(self.learner.net[winners])
+
+
+STATISTICS: dict[type, Callable[[Any], Statistics | None]] = {
+    IGD: Iterates.of,
+    FadingIGD: Iterates.of,
+    GIGA: Iterates.of,
+    Averaged: Means.of,
+    FTL: Leaders.of,
+    QFTL: Products,
+    VectorSum: VectorSums,
+    EWOO: CandidateLosses.of,
+}
+"""The fast path to the statistics of each learner, by its exact type."""
+
+
+# ---- noise -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNoise:
+    """Independent Gaussian noise on a lattice. Slow twin: `OnLattice`."""
+
+    calibrated: OnLattice
+
+    def draw(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.calibrated.noise(seed, k, count)
+
+    def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
+        """In one compiled loop."""
+        from taciturn.compiled import lattice
+
+        sd, step = self.calibrated.levels_of(k, len(statistics))
+        return Noisy(secret, public, lattice.hidden(statistics, step, self.calibrated.magnitude, noise), sd)
+
+
+@dataclass(frozen=True, eq=False)
+class GumbelNoise:
+    """Races under Gumbel noise. Slow twin: `exponential.Race`."""
+
+    calibrated: exponential.Race
+
+    def draw(self, seed: int | None, k: int, count: int) -> Integers:
+        """A row for each release."""
+        return self.calibrated.noise(seed, k, count)
+
+    def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
+        """All races at once; only the winners' numbers leave."""
+        rates = self.calibrated.rates_of(k, len(statistics))
+        winners = np.argmax(self.calibrated.scores(statistics, rates) + noise, axis=1)[:, None]
+        return Noisy(secret, public, winners.astype(np.float64), exponential.GUMBEL_SD / rates)
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixSumNoise:
+    """Noise on encoded statistics, and prefix sums decoded from them. Slow twin: `noisy_sums.NoisySums`."""
+
+    calibrated: noisy_sums.NoisySums
+
+    @staticmethod
+    def of(calibrated: noisy_sums.NoisySums) -> PrefixSumNoise | None:
+        """If the strategy has batch verbs."""
+        return PrefixSumNoise(calibrated) if type(calibrated.coder) in STRATEGIES else None
+
+    def draw(self, seed: int | None, k: int, count: int) -> Integers:
+        """For all rows that these releases encode, one below the other."""
+        return self.calibrated.noise_rows(seed, k, count)
+
+    def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
+        """Encoded, rounded, noisy, decoded; statistics are first clipped to what was certified."""
+        from taciturn.compiled import lattice
+
+        calibrated, coder, count = self.calibrated, self.calibrated.coder, len(statistics)
+        steps, largest = calibrated.steps(k, count), calibrated.largest_of(k, count)
+        sds = noise_sds(calibrated, k, count)
+        if type(coder) is BLTCoder:
+            return Noisy(*_blt_sums(coder, secret, public, statistics, noise, steps, largest), sds)
+        strategy = STRATEGIES[type(coder)](coder)
+        rows = lattice.kept(statistics, largest)
+        if coder.whole:
+            integers = lattice.to_lattice(rows, np.full(count, calibrated.step(k)))
+            secret, encoded = strategy.encode(secret, integers, k)
+            noisy = lattice.from_lattice(encoded + noise, steps)
+        else:
+            secret, encoded = strategy.encode(secret, rows, k)
+            noisy = lattice.hidden(encoded, steps, math.inf, noise)
+        public, sums = strategy.decode(public, noisy, k, count)
+        return Noisy(secret, public, sums, sds)
+
+
+NOISE: dict[type, Callable[[Any], Noise | None]] = {
+    gaussian.FiniteGaussian: GaussianNoise,
+    gaussian.EndlessGaussian: GaussianNoise,
+    exponential.FiniteRace: GumbelNoise,
+    exponential.EndlessRace: GumbelNoise,
+    noisy_sums.Finite: PrefixSumNoise.of,
+    noisy_sums.Endless: PrefixSumNoise.of,
+}
+"""The fast path to the noise of each calibrated mechanism, by its exact type."""
+
+
+def noise_sds(calibrated: noisy_sums.NoisySums, k: int, count: int) -> Array:
+    """Standard deviations of as many noisy sums from the k-th on; a sum's own does not depend on the cut."""
+    coder = calibrated.coder
+    if type(coder) is BLTCoder:
+        return calibrated.sd * blt_errors(coder, k, count)
+    return calibrated.sd * coder.error(np.arange(k, k + count))
+
+
+# ---- strategies --------------------------------------------------------------------------------------------------
+
+
+class Strategy(Protocol):
+    """Many rows of a strategy at once, from row k on."""
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """The encoded rows that these rows add, up to rounding."""
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """As many prefix sums, up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Slow twin: `TreeCoder`."""
+
+    coder: TreeCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.compiled import tree
+
+        waiting = secret["nodes"].astype(rows.dtype)
+        return {"nodes": waiting}, tree.encode(rows, k, waiting)
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.compiled import tree
+
+        nodes = public["nodes"].copy()
+        return {"nodes": nodes}, tree.decode(noisy, k, count, nodes, self.coder.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """Slow twin: `RootCoder`."""
+
+    coder: RootCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.compiled.sqrt import apply_all
+
+        every = np.concatenate([secret["rows"], rows])
+        return {"rows": every}, np.asarray(apply_all(self.coder.coefficients, every, k))
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """The same matrix again."""
+        return self.encode(public, noisy, k)
+
+
+@dataclass(frozen=True, eq=False)
+class BLT:
+    """Slow twin: `BLTCoder`."""
+
+    coder: BLTCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.compiled import blt
+
+        th, _, om, _ = self.coder.arrays
+        buffers = secret["buffers"].copy()
+        return {"buffers": buffers}, blt.encode(rows, th, om, buffers)
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.compiled import blt
+
+        _, ph, _, om = self.coder.arrays
+        buffers, total = public["buffers"].copy(), public["sum"].copy()
+        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total)
+
+
+def _blt_sums(
+    coder: BLTCoder, secret: Arrays, public: Arrays, rows: Array, noise: Integers, steps: Array, largest: Array
+) -> tuple[Arrays, Arrays, Array]:
+    """What is left of the memories, and noisy prefix sums: all in one loop, which writes nothing but sums."""
+    from taciturn.compiled import blt
+
+    th, ph, om, inverse = coder.arrays
+    encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
+    sums = blt.hide(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total)
+    return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+
+
+_BLOCK = 2**13  # errors that are added up together
+
+
+def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
+    """`coder.error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are cached."""
+    first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
+    rows = np.concatenate([_errors_of_block(coder, block) for block in range(first, last + 1)])
+    return rows[k - 1 - first * _BLOCK :][:count]
+
+
+@lru_cache(maxsize=64)
+def _errors_of_block(coder: BLTCoder, block: int) -> Array:
+    """The closed form for the first row of a block, then term by term."""
+    from taciturn.compiled import blt
+
+    (th, ph), first = coder.arrays[:2], block * _BLOCK
+    b, be = coefficients(th, ph)
+    before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
+    return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
+
+
+@dataclass(frozen=True, eq=False)
+class Epochs:
+    """A strategy for each epoch and one for their totals, an epoch at a time. Slow twin: `EpochCoder`."""
+
+    coder: EpochCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """The rows of each epoch and, at its end, that of its total."""
+        coder, encoded = self.coder, []
+        for start, end, j in _epochs(k, len(rows)):
+            secret = self.opened(secret, 0, j, k + start, rows.shape[1])
+            inside = BLT(coder.epoch(j)).encode(part("epoch", secret), rows[start:end], k + start - 2**j + 1)
+            total = np.cumsum(np.concatenate([secret["total"][None, :], rows[start:end]]), axis=0)[-1]
+            secret = secret | named("epoch", inside[0]) | {"total": total}
+            encoded.append(inside[1] * coder.inner(j))
+            if ends(k + end - 1):
+                past, last = coder.totals.encode(part("past", secret), total, j + 1)
+                secret = secret | named("past", past)
+                encoded.append(last * coder.outer)
+        return secret, np.concatenate(encoded)
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """The sum of past totals, and that within each epoch."""
+        coder, sums, row = self.coder, np.empty((count, noisy.shape[1])), 0
+        for start, end, j in _epochs(k, count):
+            public = self.opened(public, 1, j, k + start, noisy.shape[1])
+            inside = noisy[row : row + end - start] / coder.inner(j)
+            place = k + start - 2**j + 1
+            within, prefix = BLT(coder.epoch(j)).decode(part("epoch", public), inside, place, end - start)
+            sums[start:end] = public["past"] + prefix
+            public, row = public | named("epoch", within), row + end - start
+            if ends(k + end - 1):
+                past, after = coder.totals.decode(part("past", public), noisy[row : row + 1] / coder.outer, j + 1)
+                public, row = public | named("past", past) | {"past": after}, row + 1
+        return public, sums
+
+    def opened(self, memory: Arrays, side: int, j: int, k: int, size: int) -> Arrays:
+        """A side's memory, the secret or the public one, as epoch j finds it at row k: new at its first row."""
+        if not begins(k):
+            return memory
+        fresh = memory | named("epoch", self.coder.epoch(j).start(size)[side])
+        return fresh if side else fresh | {"total": np.zeros(size)}
+
+    def closed(self, secret: Arrays, public: Arrays, j: int, noise: Integers, step: float) -> tuple[Arrays, Arrays]:
+        """The end of epoch j: its total becomes a row of the second strategy."""
+        coder = self.coder
+        past, rows = coder.totals.encode(part("past", secret), secret["total"], j + 1)
+        noisy = np.asarray((np.floor(rows * coder.outer / step + 0.5) + noise) * step, dtype=np.float64)
+        past_public, after = coder.totals.decode(part("past", public), noisy / coder.outer, j + 1)
+        return secret | named("past", past), public | named("past", past_public) | {"past": after}
+
+
+def _epochs(k: int, count: int) -> Iterator[tuple[int, int, int]]:
+    """Rows k to k + count - 1, counted from 0, by epoch: the first, the one after the last, and the epoch's number."""
+    start = 0
+    while start < count:
+        j = (k + start).bit_length() - 1
+        end = min(count, 2 ** (j + 1) - k)
+        yield start, end, j
+        start = end
+
+
+STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
+    TreeCoder: Tree,
+    RootCoder: Root,
+    BLTCoder: BLT,
+    EpochCoder: Epochs,
+}
+"""Batch verbs of each strategy, by its exact type."""
+
+
+# ---- private FTRL through a strategy -----------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """A regularised leader, the examples it learns from, and places for its releases.
+
+    `point` and `total` are changed to the last ones.
+    """
+
+    leader: Leader
+    point: Array
+    total: Array
+    t: int
+    X: Rows
+    y: Array
+    rounds: Integers
+    strides: Array
+    noisy: Array
+    points: Array
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """All of it for compiled code."""
+        return *self[:4], by_number(self.X), *self[5:]
+
+    def check(self, written: int) -> None:
+        """Stop if not all releases were written: their places would show whatever memory held before."""
+        if written != len(self.rounds):
+            raise RuntimeError(f"{written} of {len(self.rounds)} releases were made: a pass of taciturn is wrong.")
+
+    def cut(self, start: int, end: int) -> Block:
+        """Releases `start` to `end` of it, and the examples up to the last of them."""
+        first = int(self.rounds[start - 1]) - self.t if start else 0
+        last = int(self.rounds[end - 1]) - self.t
+        learner = self.leader, self.point, self.total
+        examples = self.t + first, self.X[first:last], self.y[first:last]
+        rounds, strides = self.rounds[start:end], self.strides[start:end]
+        return Block(*learner, *examples, rounds, strides, self.noisy[start:end], self.points[start:end])
+
+
+class Cut(NamedTuple):
+    """The noise of all rows that a block encodes, their lattice steps, and the bounds on statistics."""
+
+    noise: Integers
+    steps: Array
+    largest: Array
+
+
+Through = Callable[[Any, Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]]
+"""Writes a block's noisy sums and points through a strategy, from row k on; what is left of its memories."""
+
+
+def _through_blt(
+    coder: BLTCoder,
+    block: Block,
+    secret: Arrays,
+    public: Arrays,
+    k: int,
+    cut: Cut,
+    inner: float = 1.0,
+    past: Array | None = None,
+    epoch: Array | None = None,
+) -> tuple[Arrays, Arrays]:
+    """As part of another strategy, `inner` and `past` multiply rows and are added to sums."""
+    from taciturn.compiled.ftrl import through_blt
+
+    th, ph, om, inverse = coder.arrays
+    encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
+    running, none = public["sum"].copy(), np.empty(0)
+    past, epoch = none if past is None else past, none if epoch is None else epoch
+    sides = (th, om, encoder), (ph, inverse, decoder)
+    block.check(through_blt(*block.numbers, *cut, *sides, running, inner, past, epoch))
+    return {"buffers": encoder}, {"buffers": decoder, "sum": running}
+
+
+def _through_tree(
+    coder: TreeCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
+) -> tuple[Arrays, Arrays]:
+    from taciturn.compiled.ftrl import through_tree
+
+    waiting, nodes = secret["nodes"].astype(np.int64), public["nodes"].copy()
+    block.check(through_tree(*block.numbers, *cut, k, waiting, nodes, coder.weights))
+    return {"nodes": waiting}, {"nodes": nodes}
+
+
+def _through_root(
+    coder: RootCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
+) -> tuple[Arrays, Arrays]:
+    from taciturn.compiled.sqrt import through_root
+
+    shape = len(block.rounds), len(block.point)
+    exact, noisy = (np.concatenate([memory["rows"], np.empty(shape)]) for memory in (secret, public))
+    block.check(through_root(*block.numbers, *cut, coder.coefficients, exact, noisy, k))
+    return {"rows": exact}, {"rows": noisy}
+
+
+def _through_epochs(
+    coder: EpochCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
+) -> tuple[Arrays, Arrays]:
+    """An epoch at a time."""
+    epochs, row, size = Epochs(coder), 0, len(block.total)
+    for start, end, j in _epochs(k, len(block.rounds)):
+        secret = epochs.opened(secret, 0, j, k + start, size)
+        public = epochs.opened(public, 1, j, k + start, size)
+        total, rows = secret["total"].copy(), slice(row, row + end - start)
+        memories = part("epoch", secret), part("epoch", public), k + start - 2**j + 1
+        inside = Cut(cut.noise[rows], cut.steps[rows], cut.largest[start:end])
+        outside = coder.inner(j), public["past"], total
+        within, seen = _through_blt(coder.epoch(j), block.cut(start, end), *memories, inside, *outside)
+        secret = secret | named("epoch", within) | {"total": total}
+        public = public | named("epoch", seen)
+        row += end - start
+        if ends(k + end - 1):
+            secret, public = epochs.closed(secret, public, j, cut.noise[row], float(cut.steps[row]))
+            row += 1
+    return secret, public
+
+
+THROUGH: dict[type, Through] = {
+    BLTCoder: _through_blt,
+    TreeCoder: _through_tree,
+    RootCoder: _through_root,
+    EpochCoder: _through_epochs,
+}
+"""The fused loop of private FTRL with each strategy, by its exact type."""
+
+
+@dataclass(frozen=True, eq=False)
+class FTRLPass:
+    """Private FTRL inside a strategy's loop: gradients at released points, so release after release."""
+
+    learner: FTRL
+    calibrated: noisy_sums.NoisySums
+    leader: Leader
+    through: Callable[[Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]]
+    forgets: ClassVar[bool] = True
+    compressed: ClassVar[bool] = True
+
+    @staticmethod
+    def of(learner: FTRL, calibrated: Calibrated) -> FTRLPass | None:
+        """For exact types, if loss and set have compiled forms."""
+        if type(learner) is not FTRL or not isinstance(calibrated, noisy_sums.NoisySums):
+            return None
+        p, through = learner.problem, THROUGH.get(type(calibrated.coder))
+        loss, domain = slope_code(p.loss), set_code(p.domain)
+        if loss is None or domain is None or through is None or type(calibrated) not in NOISE:
+            return None
+        leader = loss, domain, p.lipschitz / p.norm_bound, p.lipschitz, lattice_of(p.lipschitz)
+        return FTRLPass(learner, calibrated, leader, partial(through, calibrated.coder))
+
+    def __call__(
+        self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
+    ) -> Standing:
+        from taciturn.compiled.ftrl import gradients
+
+        calibrated = self.calibrated
+        t, k, exact, secret, public, point = at
+        count, point, total, rest = len(rounds), point.copy(), exact["sum"].copy(), 0
+        if count:
+            rest, noise = int(rounds[-1]) - t, calibrated.noise_rows(seed, k + 1, count)
+            noisy, points, sd = shown.room(count, len(total), len(point))
+            sd[:] = noise_sds(calibrated, k + 1, count)
+            strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
+            block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
+            cut = Cut(noise, calibrated.steps(k + 1, count), calibrated.largest_of(k + 1, count))
+            secret, public = self.through(block, secret, public, k + 1, cut)
+            shown.written(count)
+        if rest < len(y):
+            gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
+        return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)
