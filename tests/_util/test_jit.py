@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from taciturn._util import jit
 from taciturn._util.cache import sources
 from taciturn.compiled import igd as steps
 
@@ -54,6 +55,6 @@ def test_a_change_to_what_a_loop_calls_is_seen(tmp_path):
 
 @pytest.mark.parametrize("loop", ["step", "iterates", "_root"])
 def test_the_package_s_loops_are_stamped(loop):
-    """With the same stamp: that of the folder."""
+    """With the same stamp: that of the folder, and of the file that has the compiler's options."""
     stamp = getattr(steps, loop)._cache._cache_file._source_stamp
-    assert stamp == sources(Path(steps.__file__).parent)
+    assert stamp == (sources(Path(steps.__file__).parent), Path(jit.__file__).read_bytes())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from taciturn import IGD, Learner, Mechanism
-from taciturn.core.loop import Together
+from taciturn.compiled.passes import BatchPass
 from taciturn.core.release import Collected
 
 
@@ -100,12 +100,12 @@ def half_certified(learner: Learner) -> Learner:
 
 
 def exact_points(decided: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """A pass like `Together`'s that decides points from exact rows."""
-    honest = Together.__call__
+    """A pass like `BatchPass` that decides points from exact rows."""
+    honest = BatchPass.__call__
 
-    def leaky(way: Together, at: Any, X: Any, y: Any, rounds: Any, seed: Any, shown: Collected) -> Any:
+    def leaky(way: BatchPass, at: Any, X: Any, y: Any, rounds: Any, seed: Any, shown: Collected) -> Any:
         done = Collected(rounds, at.k + 1)
-        _, rows = way.learner.hand_over_all(at.exact, at.t, X, y, rounds)
+        _, rows = way.statistics(at.exact, at.t, X, y, rounds)
         after = honest(way, at, X, y, rounds, seed, done)
         noisy, _, noise_sd = done.arrays
         shown.add(noisy, decided(rows), noise_sd)

@@ -11,9 +11,8 @@ from audit.planted import Spoilt, exact_points
 from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
 from taciturn.accounting.gdp import mu_of
 from taciturn.audit import race_along, race_apart, spiteful, tight_pair
-from taciturn.core.loop import Together
+from taciturn.compiled.passes import BatchPass, GumbelNoise
 from taciturn.mechanisms import release_noise as releases
-from taciturn.mechanisms.exponential import _Race
 from taciturn.noise.sampling import seeded_bits
 
 pytestmark = pytest.mark.privacy
@@ -86,20 +85,20 @@ def test_spoilt_compiled_races_are_refuted(monkeypatch, fault, words):
     trials know that to 0.06 but for 1e-7.
     """
     private = ewoo(experts(2), BUDGET, 200)
-    honest = _Race.hide_all
-    monkeypatch.setattr(_Race, "hide_all", lambda race, *args: honest(race, *args[:-1], fault(args[-1])))
+    honest = GumbelNoise.add
+    monkeypatch.setattr(GumbelNoise, "add", lambda race, *args: honest(race, *args[:-1], fault(args[-1])))
     assert any(words in complaint for complaint in race_apart(private, tight_pair(private)).complaints)
 
 
 def test_secret_releases_that_share_noise_are_refuted(private, monkeypatch):
     """Seeded ones do not."""
-    honest = _Race.noise_for
+    honest = GumbelNoise.draw
 
-    def noise_for(race, seed, k, count):
+    def draw(race, seed, k, count):
         noise = honest(race, seed, k, count)
         return noise if seed is not None else noise[[0] * count]
 
-    monkeypatch.setattr(_Race, "noise_for", noise_for)
+    monkeypatch.setattr(GumbelNoise, "draw", draw)
     found = race_apart(private, tight_pair(private), TRIALS)
     assert any("on secret noise" in complaint and "extreme" in complaint for complaint in found.complaints)
 
@@ -127,7 +126,7 @@ def test_spoilt_noise_is_refuted(fault, only_secret, words):
 
 def test_points_of_other_candidates_are_refuted(private, monkeypatch):
     """The best one, published beside the winner."""
-    monkeypatch.setattr(Together, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
+    monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
     found = race_apart(private, tight_pair(private), 100)
     assert "points do not follow from noisy rows" in found.complaints
 

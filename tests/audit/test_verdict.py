@@ -44,7 +44,7 @@ from taciturn.audit.common_noise import CommonNoise
 from taciturn.audit.replay import Replayed
 from taciturn.audit.transcripts import whitening
 from taciturn.audit.verdict import game_of
-from taciturn.core.loop import Together
+from taciturn.compiled.passes import BatchPass
 from taciturn.core.release import Collected, Releases
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import release_noise as releases
@@ -186,7 +186,7 @@ def test_a_seeded_private_is_not_compared_with_secret_noise():
 
 def test_exact_sums_published_as_points_are_refuted(monkeypatch):
     """Beside noisy rows that are as they should be."""
-    monkeypatch.setattr(Together, "__call__", exact_points(lambda rows: np.cumsum(rows, axis=0)))
+    monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.cumsum(rows, axis=0)))
     for settings in ({}, {"seed": 1}):
         found = looked_at(private_of(VectorSum(SUMS), BLT(), **settings))
         assert found.complaints == ("points do not follow from noisy rows",)

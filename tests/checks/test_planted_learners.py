@@ -14,9 +14,8 @@ from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logi
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import look_at
+from taciturn.compiled import passes
 from taciturn.core.schedule import Timetable
-from taciturn.learners.batch import InOneLoop
-from taciturn.learners.iterate import IterateLearner
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.problem.sets import WholeSpace
 from taciturn.problem.unlabelled_loss import Nearness
@@ -36,8 +35,6 @@ class Wrapped:
     learner: Any
 
     def __getattr__(self, name):
-        if name in ("hand_over_all", "decide_all", "pass_through", "coded"):
-            raise AttributeError(name)
         return getattr(object.__getattribute__(self, "learner"), name)
 
 
@@ -229,12 +226,25 @@ class Linearised(Wrapped):
 
 @dataclass(frozen=True)
 class Hasty(IGD):
+    """Has a fast path of its own."""
+
+
+class HastyIterates(passes.Iterates):
     """Many rows at once, the last of them forgotten."""
 
-    def hand_over_all(self, exact, t, X, y, rounds):
-        end, rows = super().hand_over_all(exact, t, X, y, rounds)
-        rows[-1] = rows[0] if len(rows) > 1 else self.problem.first_point
+    @staticmethod
+    def of(learner):
+        return HastyIterates(learner, passes.steps_of(IGD(learner.problem)))
+
+    def __call__(self, exact, t, X, y, rounds):
+        end, rows = super().__call__(exact, t, X, y, rounds)
+        rows[-1] = rows[0] if len(rows) > 1 else self.learner.problem.first_point
         return end, rows
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch):
+    monkeypatch.setitem(passes.STATISTICS, Hasty, HastyIterates.of)
 
 
 class Telling:
@@ -314,7 +324,7 @@ def test_the_wrapping_is_not_what_is_caught():
 
 def test_a_fault_in_the_compiled_loop_is_caught(monkeypatch):
     """Releases that are off by a thousandth, and points that are."""
-    honest = InOneLoop.__call__
+    honest = passes.IteratePass.__call__
 
     def off(part, by):
         def run(self, at, X, y, rounds, seed, shown):
@@ -325,21 +335,24 @@ def test_a_fault_in_the_compiled_loop_is_caught(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(InOneLoop, "__call__", off(0, 1e-3))
+    monkeypatch.setattr(passes.IteratePass, "__call__", off(0, 1e-3))
     assert broken(IGD(SMOOTH)) == {"compiled_is_the_definition"}
-    monkeypatch.setattr(InOneLoop, "__call__", off(1, 1e-6))
+    monkeypatch.setattr(passes.IteratePass, "__call__", off(1, 1e-6))
     assert "compiled_is_the_definition" in broken(IGD(SMOOTH))
 
 
 def test_compiled_rows_that_differ_are_caught(monkeypatch):
-    """In the verb that the compiled pass calls."""
-    honest = IterateLearner.hand_over_all
+    """In the statistics and the decisions of a batch pass."""
+    honest, decide = passes.Iterates.__call__, passes.Iterates.decide
 
     def off(self, *rest):
         end, rows = honest(self, *rest)
         return end, rows * (1.0 + 1e-4)
 
-    monkeypatch.setattr(IterateLearner, "hand_over_all", off)
+    with monkeypatch.context() as planted:
+        planted.setattr(passes.Iterates, "__call__", off)
+        assert "rows_at_once_are_rows_one_by_one" in broken(GIGA(SMOOTH))
+    monkeypatch.setattr(passes.Iterates, "decide", lambda *args: decide(*args) + 1e-6)
     assert "rows_at_once_are_rows_one_by_one" in broken(GIGA(SMOOTH))
 
 

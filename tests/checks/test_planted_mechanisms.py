@@ -13,6 +13,7 @@ from taciturn.accounting.cost import FREE, gaussian
 from taciturn.checks import ContractBroken, check_mechanism
 from taciturn.checks.all import of_mechanism
 from taciturn.checks.suite import look_at
+from taciturn.compiled import passes
 
 pytestmark = pytest.mark.privacy
 
@@ -152,15 +153,25 @@ class Shifted(Tampered):
 
 
 class HastyHiding(Tampered):
+    """Has a fast path of its own."""
+
+
+class HastyNoise:
     """Many rows at once, the last of them without noise."""
 
-    def hide_all(self, secret, public, rows, k, noise):
+    def __init__(self, calibrated):
+        self.honest = passes.noise_of(calibrated.honest)
+        self.draw = self.honest.draw
+
+    def add(self, secret, public, statistics, k, noise):
         noise = noise.copy()
         noise[-1] = 0
-        return self.honest.hide_all(secret, public, rows, k, noise)
+        return self.honest.add(secret, public, statistics, k, noise)
 
-    def noise_for(self, seed, k, count):
-        return self.honest.noise_for(seed, k, count)
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch):
+    monkeypatch.setitem(passes.NOISE, HastyHiding, HastyNoise)
 
 
 FAULTS = {

@@ -12,10 +12,10 @@ from taciturn import BLT, SquareRoot
 from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
 from taciturn.checks.suite import look_at
+from taciturn.compiled import passes
 from taciturn.mechanisms.blt import BLTCoder
 from taciturn.mechanisms.prefix_sum import RunningSum
 from taciturn.mechanisms.sqrt import RootCoder
-from taciturn.mechanisms.strategy import OneRowEach
 from taciturn.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
@@ -133,10 +133,19 @@ class Overwriting(TreeCoder):
 
 
 class Hasty(RootCoder):
+    """Has a compiled form of its own."""
+
+
+class HastyRoot(passes.Root):
     """Many rows at once, as if none had come before."""
 
-    def encode_all(self, secret, rows, k):
-        return OneRowEach.encode_all(self, self.start(rows.shape[1])[0], rows, 1)
+    def encode(self, secret, rows, k):
+        return super().encode(self.coder.start(rows.shape[1])[0], rows, 1)
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch):
+    monkeypatch.setitem(passes.STRATEGIES, Hasty, HastyRoot)
 
 
 STRATEGIES = {

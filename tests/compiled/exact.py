@@ -75,7 +75,7 @@ def step(learner: Any, x: np.ndarray, v: np.ndarray, y: float, i: int) -> Vector
 
 def prox(learner: Any, anchor: Vector, v: Vector, y: float, pull: Any) -> Vector:
     """`argmin_{x in C} ½‖x - anchor‖² + pull·loss(x)`, by bisection for the slope."""
-    p, stepped = learner.problem, learner._stepped.loss
+    p, stepped = learner.problem, learner.stepped.loss
     width = stepped.width if stepped is not p.loss else 0.0
 
     def point(s: Any) -> Vector:
@@ -102,4 +102,4 @@ def allowed(learner: Any, i: int) -> float:
     if isinstance(learner, GIGA):
         return rounding
     root = 4.0 * (learner.row_size + 8) * UNIT * p.norm_bound * learner._largest
-    return rounding + root * math.sqrt(learner._stepped.loss.curvature / inertia)
+    return rounding + root * math.sqrt(learner.stepped.loss.curvature / inertia)

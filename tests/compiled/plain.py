@@ -10,40 +10,31 @@ import pytest
 
 import taciturn.compiled
 import taciturn.noise.ziggurat  # so that it stays compiled
+from taciturn._util import jit
 
-ORDER = ("codes", "compiling", "dots", "lattice", "losses", "sets", "tree", "blt", "averaging")
-ORDER += (
-    "door",
-    "quadratic",
-    "steps",
-    "sparse",
-    "scores",
-    "classes",
-    "weights",
-    "objective",
-    "minimise",
-    "follow",
-    "leader",
-    "root",
-)
-"""Every kernel, after those it imports; `lanes` is plain Python as it stands."""
+ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clipping", "qftl", "igd", "igd_sparse")
+ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt")
+"""Every kernel, after those it imports."""
 
-_NOT_COMPILED = "def compiled(function): return function\n\nsumming = inlined = compiled\n"
+PLAIN = ("_simd", "codes", "passes")
+"""Modules beside them that are plain Python as they stand."""
 
 
 def plain_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
     """Put the kernels' sources in place of compiled code; in one of them `old`, which it has once, becomes `new`."""
+    for decorator in ("compiled", "inlined", "summing"):
+        monkeypatch.setattr(jit, decorator, lambda function: function)
     for name in ORDER:
         source = Path(taciturn.compiled.__path__[0], f"{name}.py").read_text(encoding="utf-8")
         if name == module:
             assert source.count(old) == 1, f"{old!r} must stand in {name} once"
             source = source.replace(old, new)
         plain = ModuleType(f"taciturn.compiled.{name}")
-        exec(compile(_NOT_COMPILED if name == "compiling" else source, f"plain {name}", "exec"), vars(plain))
+        exec(compile(source, f"plain {name}", "exec"), vars(plain))
         monkeypatch.setitem(sys.modules, plain.__name__, plain)
         monkeypatch.setattr(taciturn.compiled, name, plain, raising=False)
 
 
 def sources() -> set[str]:
-    """The names of all kernels there are."""
+    """The names of all modules in the kernels' folder."""
     return {path.stem for path in Path(taciturn.compiled.__path__[0]).glob("*.py")} - {"__init__"}

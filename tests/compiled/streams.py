@@ -64,7 +64,7 @@ KINKED_SCORES = {"multi hinge": MultiHinge(3)}
 """For learners that take any slope, and for none that solve."""
 
 SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace(), "simplex": Simplex(0.7)}
-"""So small that most steps end at their border; the simplex has no number, and goes one by one."""
+"""So small that most steps end at their border; the simplex has no number: most learners go by the definition in it."""
 
 SCHEDULES = {
     "every": (every(1), ROWS),
@@ -161,8 +161,8 @@ ALONE = {"gaussian": Gaussian(), "exponential": Exponential()}
 TOGETHER = [(learner, "gaussian") for learner in TAIL] + [(learner, "exponential") for learner in RANGE]
 TOGETHER += [(learner, strategy) for learner in ENTRY if "ftrl" not in learner for strategy in STRATEGIES]
 INSIDE = [(learner, strategy) for learner in ENTRY if "ftrl" in learner for strategy in STRATEGIES]
-PLAIN = [(learner, strategy) for learner, strategy in INSIDE if "simplex" in learner]
 PAIRS = TOGETHER + INSIDE
+PLAIN = [(learner, mechanism) for learner, mechanism in PAIRS if "simplex" in learner and "qftl" not in learner]
 """Every learner with every mechanism that takes it; those of PLAIN have no way but the definition."""
 
 
@@ -200,9 +200,9 @@ def rounding_of(learner: Any, t: np.ndarray) -> np.ndarray:
         own = 2.0 * t * 2.0**-53 * learner.learner.longest_iterate * np.sqrt(learner.row_size)
         return np.cumsum(each)[t.astype(int) - 1] / np.maximum(t - learner.first + 1.0, 1.0) + own
     if isinstance(learner, EWOO):
-        return np.full_like(t, learner._step)
+        return np.full_like(t, learner.step)
     if isinstance(learner, FTL):
-        return 2.0 * (learner._distance(t) + learner._slack(t))
+        return 2.0 * (learner.distance(t) + learner._slack(t))
     if isinstance(learner, IGD):
         return learner.rounding(t) + learner._inexactness(t)
     return learner.rounding(t) if isinstance(learner, GIGA) else np.zeros_like(t)

@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from compiled.untidy import untidy
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
+from taciturn.compiled.passes import clip_for
 from taciturn.problem.inputs import SparseRows
 from taciturn.problem.sparse_rows import compressed
 from taciturn.problem.unlabelled_loss import Nearness
@@ -50,6 +51,23 @@ def problem(kind: str = "real", dimension: int = 4, bound: float = 1.0, label: f
     return Problem(KINDS[kind], L2Ball(1.0) if kind != "none" else WholeSpace(), dimension, bound, **settings)
 
 
+def clipper(made: Problem, compiled: bool):
+    """Clipping by compiled code, or by the definition."""
+    return clip_for(made).dense if compiled else made.legal
+
+
+def at_once(made: Problem, X, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, labels, and which were bad, from compiled code."""
+    V, labels = clip_for(made).dense(X, y)
+    bad = np.zeros(len(y), dtype=np.bool_)
+    for i in range(len(y)):
+        try:
+            clip_for(replace(made, on_bad="raise")).dense(X[i : i + 1], y[i : i + 1])
+        except InvalidInput:
+            bad[i] = True
+    return V, labels, bad
+
+
 def exact_square(row) -> Fraction:
     """The squared norm of a row of floats, exactly."""
     return sum(Fraction(float(entry)) ** 2 for entry in row)
@@ -61,7 +79,7 @@ def assert_same(made: Problem, X, y) -> np.ndarray:
     Entries that are less than the smallest normal number, in units of the largest, are cut short before they are scaled
     to the bound.
     """
-    V, labels, bad = made._legal_compiled(X, y, None)
+    V, labels, bad = at_once(made, X, y)
     defined, expected, wrong = made._legal(X, y)
     np.testing.assert_array_equal(bad, wrong)
     np.testing.assert_array_equal(labels, expected)
@@ -94,7 +112,7 @@ def test_single_precision_is_measured_in_double(X, bound):
     """What float32 would round is not rounded: the bits are those of the same numbers as float64."""
     made, y = problem(dimension=5, bound=bound), np.zeros(3)
     V = assert_same(made, X, y)
-    np.testing.assert_array_equal(V, made._legal_compiled(X.astype(np.float64), y, None)[0])
+    np.testing.assert_array_equal(V, clip_for(made).dense(X.astype(np.float64), y)[0])
     np.testing.assert_array_equal(made._legal(X, y)[0], made._legal(X.astype(np.float64), y)[0])
     assert all(exact_square(row) <= Fraction(bound) ** 2 for row in V)
 
@@ -105,7 +123,7 @@ def test_labels_in_single_precision_keep_their_bound(label, compiled):
     """The bound is not rounded to single precision: 0.1 as float32 is more than 0.1."""
     made = problem(label=label)
     y = np.array([label, -label, 2.0 * label, math.inf], dtype=np.float32)
-    _, labels = made.legal(np.zeros((4, 4)), y, 0, compiled)
+    _, labels = clipper(made, compiled)(np.zeros((4, 4)), y)
     assert labels.dtype == np.float64
     assert np.max(np.abs(labels)) <= label
 
@@ -125,11 +143,11 @@ def test_bits_do_not_depend_on_where_numbers_lie(layout, dimension):
     """Nor on how many rows come at once."""
     rng, made = np.random.default_rng(dimension), problem(dimension=dimension, intercept=0.5)
     X, y = rng.normal(size=(300, dimension)), rng.normal(size=300)
-    V, labels, _ = made._legal_compiled(X, y, None)
-    other, same_labels, _ = made._legal_compiled(LAYOUTS[layout](X), np.repeat(y, 2)[::2], None)
+    V, labels = clip_for(made).dense(X, y)
+    other, same_labels = clip_for(made).dense(LAYOUTS[layout](X), np.repeat(y, 2)[::2])
     np.testing.assert_array_equal(V, other)
     np.testing.assert_array_equal(labels, same_labels)
-    rows = [made._legal_compiled(LAYOUTS[layout](X[i : i + 1]), y[i : i + 1], None)[0] for i in range(0, 300, 37)]
+    rows = [clip_for(made).dense(LAYOUTS[layout](X[i : i + 1]), y[i : i + 1])[0] for i in range(0, 300, 37)]
     np.testing.assert_array_equal(V[::37], np.concatenate(rows))
 
 
@@ -161,7 +179,7 @@ def test_every_kind_of_label(kind):
     )
     made = problem(kind, dimension=2, label=0.75)
     V = assert_same(made, np.tile([0.3, 0.4], (len(y), 1)), y)
-    _, labels, bad = made._legal_compiled(np.tile([0.3, 0.4], (len(y), 1)), y, None)
+    _, labels, bad = at_once(made, np.tile([0.3, 0.4], (len(y), 1)), y)
     legal = {"real": [*range(11)], "sign": [0, 1], "class": [1, 2, 3, 4], "none": [*range(11)]}[kind]
     assert np.flatnonzero(~bad).tolist() == legal
     assert not V[bad].any()
@@ -175,9 +193,9 @@ def test_the_first_bad_row_is_named(compiled):
     X, y = np.zeros((5, 2)), np.zeros(5)
     X[3, 1], y[4] = math.inf, math.nan
     with pytest.raises(InvalidInput, match="row 103 cannot be used: feature 1 is inf"):
-        made.legal(X, y, 100, compiled)
+        clipper(made, compiled)(X, y, 100)
     with pytest.raises(InvalidInput, match="row 101 cannot be used: its label is not a number"):
-        made.legal(X[:3], np.array([0.0, math.nan, 0.0]), 100, compiled)
+        clipper(made, compiled)(X[:3], np.array([0.0, math.nan, 0.0]), 100)
 
 
 def test_no_rows():
@@ -189,7 +207,7 @@ def test_no_rows():
 def test_what_goes_in_is_not_written_to():
     """Features and labels stay as they were, though what comes out is shortened in place."""
     X, y = np.full((2, 4), 9.0), np.full(2, 9.0)
-    problem()._legal_compiled(X, y, None)
+    clip_for(problem()).dense(X, y)
     assert (X == 9.0).all()
     assert (y == 9.0).all()
 
@@ -200,7 +218,7 @@ def test_what_goes_in_is_not_written_to():
 def assert_same_compressed(made: Problem, X, y) -> np.ndarray:
     """Compressed rows come out as the same numbers, dense, do from the definition."""
     rows = compressed(SparseRows(untidy(X)))
-    V, labels = made.legal_compressed(rows, y)
+    V, labels = clip_for(made).sparse(rows, y)
     with np.errstate(invalid="ignore"):
         defined, expected, wrong = made._legal(X, y)
     np.testing.assert_array_equal(labels, expected)
@@ -235,21 +253,21 @@ def test_halves_that_add_up_to_no_number(halves):
     """The row is bad, though each entry alone may be a number; and the next one is not."""
     made = problem(dimension=2)
     rows = sp.csr_matrix((np.array([*halves, 0.5]), np.array([1, 1, 1]), np.array([0, 2, 3])), shape=(2, 2))
-    V, _ = made.legal_compressed(compressed(SparseRows(rows)), np.zeros(2))
+    V, _ = clip_for(made).sparse(compressed(SparseRows(rows)), np.zeros(2))
     assert V.dense().tolist() == [[0.0, 0.0], [0.0, 0.5]]
     with pytest.raises(InvalidInput, match="row 10 cannot be used: feature 1 is"):
-        replace(made, on_bad="raise").legal_compressed(compressed(SparseRows(rows)), np.zeros(2), 10)
+        clip_for(replace(made, on_bad="raise")).sparse(compressed(SparseRows(rows)), np.zeros(2), 10)
 
 
 def test_a_row_after_a_bad_one_is_its_own():
     """Its places were another's, who left none of them."""
     X = np.array([[1.0, math.nan, 0.5, 0.25], [0.25, 0.5, 0.0, 0.0], [0.0, 0.125, 0.25, 0.5]])
     for seed in range(20):
-        V, _ = problem().legal_compressed(compressed(SparseRows(untidy(X, seed))), np.zeros(3))
+        V, _ = clip_for(problem()).sparse(compressed(SparseRows(untidy(X, seed))), np.zeros(3))
         np.testing.assert_array_equal(V.dense(), np.where(np.isnan(X).any(axis=1)[:, None], 0.0, X))
 
 
 def test_another_number_of_compressed_rows_is_refused():
     """Rows that nobody sent would be learnt."""
     with pytest.raises(InvalidInput, match="were due"):
-        problem().legal_compressed(compressed(SparseRows(sp.csr_matrix((3, 4)))), np.zeros(2))
+        clip_for(problem()).sparse(compressed(SparseRows(sp.csr_matrix((3, 4)))), np.zeros(2))

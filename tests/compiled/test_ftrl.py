@@ -8,7 +8,7 @@ import pytest
 import taciturn.compiled.ftrl
 from compiled.plain import plain_kernels
 from taciturn import Box, L2Ball, WholeSpace
-from taciturn.problem.codes import set_code
+from taciturn.compiled.codes import set_code
 
 SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace()}
 
@@ -34,7 +34,7 @@ def test_points_are_those_of_the_definition(domain):
 FAULTS = {
     "a ball of the wrong size": ("sets", "high / unit / math.sqrt", "1.0 / unit / math.sqrt", "ball"),
     "a ball that is not felt": ("sets", "squared > (high / unit) ** 2", "False", "ball"),
-    "a row that is too long": ("leader", "if not squared < math.inf", "if False", "ball"),
+    "a row that is too long": ("ftrl", "if not squared < math.inf", "if False", "ball"),
     "a box without a floor": ("sets", "least, most = low, high", "most = high", "box"),
 }
 

@@ -21,6 +21,7 @@ from taciturn import (
     Problem,
     Squared,
 )
+from taciturn.compiled.passes import steps_of
 from taciturn.learners.iterate import UNIT
 from taciturn.learners.multiclass_step import root
 
@@ -46,8 +47,8 @@ def examples(problem, rng, count):
 
 def moved(learner, x, i, v, y):
     """One compiled step."""
-    code, room = learner.coded, taciturn.compiled._dot.with_room(x)
-    problem = code.how, code.loss, code.domain, code.steepest
+    code, room = steps_of(learner), taciturn.compiled._dot.with_room(x)
+    problem = code.kind, code.loss, code.domain, code.steepest
     taciturn.compiled.igd.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
     return room[: len(x)]
 
@@ -100,14 +101,14 @@ def test_a_set_is_felt_where_the_loss_is_flat():
 
 def test_a_flat_loss_that_is_passed_over_is_found(monkeypatch):
     """Beyond the set it is flat, and within it is not."""
-    plain_kernels(monkeypatch, "steps", "if pull > 0.0:", "if pull > 0.0 and ahead != 0.0:")
+    plain_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and ahead != 0.0:")
     with pytest.raises(AssertionError):
         assert_felt_where_it_is_flat()
 
 
 def test_an_infinite_inverse_is_found(monkeypatch):
     """Of a square that is not quite 0."""
-    plain_kernels(monkeypatch, "steps", "norm > _NEGLIGIBLE", "norm > 0.0")
+    plain_kernels(monkeypatch, "igd", "norm > _NEGLIGIBLE", "norm > 0.0")
     with pytest.raises(AssertionError):
         assert_short_rows_move_little(made(Logistic(), SETS["ball"], 0.2))
 
@@ -116,7 +117,7 @@ CANCELS = "return (u - _prox(loss, parameter, u, y, width)) / width"
 FAULTS = {
     "a slope that cancels": (Hinge(), "losses", "return _rounded_off(loss, parameter, width, u, y)", CANCELS),
     "a short pull cut off": (Logistic(), "losses", "b2 * ((twice - b * thrice) + b2 * more)", "b2 * twice"),
-    "a root half found": (Logistic(), "steps", "4.0 * _TINY * max(abs(low), abs(high))", "2.0**-30"),
+    "a root half found": (Logistic(), "igd", "4.0 * _TINY * max(abs(low), abs(high))", "2.0**-30"),
 }
 
 
@@ -138,7 +139,7 @@ def test_a_run_stays_within_its_allowance(loss, ridge, radius):
     V = np.abs(V)  # all push to one side
     y = np.where(rng.random(200) < 0.9, 1.0, -1.0) if loss.labels == "sign" else np.abs(labels)
     x, true, felt = learner.start()["x"].copy(), exact.vector(learner.start()["x"]), 0
-    rows = learner.coded.iterates(x, 0, V, y, np.arange(1, 201))
+    rows = steps_of(learner).iterates(x, 0, V, y, np.arange(1, 201))
     with mpmath.workdps(exact.DIGITS):
         for t, (v, label) in enumerate(zip(V, y, strict=True), start=1):
             true = exact_step_from(learner, true, v, float(label), t)
@@ -161,15 +162,15 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
     rng = np.random.default_rng(3)
     for ridge in (1.0, 0.03):
         learner = made(loss, SETS[domain], ridge)
-        code, p = learner.coded, learner.problem
-        bound, curvature = code.steepest, learner._stepped.loss.curvature
+        code, p = steps_of(learner), learner.problem
+        bound, curvature = code.steepest, learner.stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
             found = taciturn.compiled.igd._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
 
             def excess(s, x=x, v=v, y=y, pull=pull, learner=learner):
                 u = float(v @ learner.problem.domain.project(x - pull * s * v))
-                return s - float(learner._stepped.loss.slope(u, y))
+                return s - float(learner.stepped.loss.slope(u, y))
 
             reach = float(np.linalg.norm(v)) * (float(np.linalg.norm(x)) + pull * bound * float(np.linalg.norm(v)))
             off = 32.0 * UNIT * (bound + curvature * reach)
@@ -192,7 +193,7 @@ def test_bounds_far_apart():
     learner = IGD(problem)
     V, y = problem.bound([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [1e60, -1e60, 1.0])
     x = learner.start()["x"].copy()
-    rows = learner.coded.iterates(x, 0, V, y, np.array([1, 2, 3]))
+    rows = steps_of(learner).iterates(x, 0, V, y, np.array([1, 2, 3]))
     assert np.isfinite(rows).all()
     assert all(problem.domain.contains(row) for row in rows)
 

@@ -12,10 +12,10 @@ import taciturn.compiled.igd_multiclass
 from compiled import exact
 from compiled.plain import plain_kernels
 from taciturn import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
-from taciturn.compiled.codes import SOFTMAX
+from taciturn.compiled.codes import SOFTMAX, set_code
+from taciturn.compiled.passes import steps_of
 from taciturn.learners.iterate import UNIT
 from taciturn.learners.multiclass_step import prox_by_slopes
-from taciturn.problem.codes import set_code
 
 pytestmark = pytest.mark.privacy
 
@@ -85,8 +85,8 @@ def steps(learner, seed, count=8):
 
 
 def compiled(learner, x, v, y, i):
-    code, x = learner.coded, x.copy()
-    taciturn.compiled.igd_multiclass.step(code.how, code.loss[0], code.domain, code.steepest, x, i, v, y, code.centre)
+    code, x = steps_of(learner), x.copy()
+    taciturn.compiled.igd_multiclass.step(code.kind, code.loss[0], code.domain, code.steepest, x, i, v, y, code.centre)
     return x
 
 
@@ -117,8 +117,8 @@ def test_an_implicit_step_errs_by_less_than_is_charged(loss, domain, kind, taken
 
 
 FAULTS = {
-    "a multiplier half found": ("ball", "classes", "abs(room) <= 2.0**-51", "abs(room) <= 2.0**-14"),
-    "Newton's method stops early": ("space", "scores", "_NEAR = 2.0**-28", "_NEAR = 2.0**-10"),
+    "a multiplier half found": ("ball", "igd_multiclass", "abs(room) <= 2.0**-51", "abs(room) <= 2.0**-14"),
+    "Newton's method stops early": ("space", "multiclass", "_NEAR = 2.0**-28", "_NEAR = 2.0**-10"),
 }
 
 
@@ -133,7 +133,7 @@ def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
 @pytest.mark.parametrize("domain", SETS)
 def test_brackets_are_the_last_resort(domain, monkeypatch):
     """Without Newton's method the nested equations give the same."""
-    plain_kernels(monkeypatch, "scores", "_NEWTON_STEPS = 50", "_NEWTON_STEPS = 0")
+    plain_kernels(monkeypatch, "multiclass", "_NEWTON_STEPS = 50", "_NEWTON_STEPS = 0")
     learner = made("igd", "softmax 2", domain, 0.2)
     for x, v, y, i in steps(learner, 1, 1 if "ball" in domain else 3):
         apart = compiled(learner, x, v, y, i) - defined(learner, x, v, y, i)
@@ -169,6 +169,6 @@ def test_bounds_far_apart():
     learner = IGD(Problem(Softmax(3), L2Ball(1e40), 2, feature_bound=1e50, ridge=1e-60))
     V, y = learner.problem.bound([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [0.0, 1.0, 2.0])
     x = learner.start()["x"].copy()
-    rows = learner.coded.iterates(x, 0, V, y, np.array([1, 2, 3]))
+    rows = steps_of(learner).iterates(x, 0, V, y, np.array([1, 2, 3]))
     assert np.isfinite(rows).all()
     assert all(learner.problem.domain.contains(row) for row in rows)

@@ -27,6 +27,7 @@ from taciturn import (
     Squared,
 )
 from taciturn.compiled.codes import BALL
+from taciturn.compiled.passes import steps_of
 from taciturn.problem.sparse_rows import CompressedRows
 
 pytestmark = pytest.mark.privacy
@@ -60,7 +61,7 @@ def examples(problem, rng, count):
 def moved(learner, x, i, v, y):
     """One compiled step."""
     x = x.copy()
-    learner.coded.iterates(x, i - 1, compressed(v[None, :]), np.array([y]), NOTHING)
+    steps_of(learner).iterates(x, i - 1, compressed(v[None, :]), np.array([y]), NOTHING)
     return x
 
 
@@ -92,7 +93,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Among some dozens."""
-    plain_kernels(monkeypatch, "sparse", *FAULTS[fault])
+    plain_kernels(monkeypatch, "igd_sparse", *FAULTS[fault])
     learners = [made(Logistic(), SETS[domain], ridge, d=D) for domain in ("small ball", "box") for ridge in RIDGES]
     assert max(worst_share(learner) for learner in learners) > 1.0
 
@@ -113,7 +114,7 @@ def test_a_run_stays_within_its_allowance(loss, ridge, radius):
             felt += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
             if t in (1, 10, 50, 200):
                 x = learner.start()["x"].copy()
-                learner.coded.iterates(x, 0, compressed(V[:t]), y[:t], NOTHING)
+                steps_of(learner).iterates(x, 0, compressed(V[:t]), y[:t], NOTHING)
                 both_runs = float(learner.rounding(np.float64(t)) + learner._inexactness(np.float64(t)))
                 assert exact.distance(x, true) <= both_runs / 2.0
     assert felt > 10
@@ -155,7 +156,7 @@ def test_the_length_is_as_sharp_as_it_says():
 )
 def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
     """The planted faults of the test above."""
-    plain_kernels(monkeypatch, "sparse", old, new)
+    plain_kernels(monkeypatch, "igd_sparse", old, new)
     assert max(blurred_by(*one) for one in walked(np.random.default_rng(2))) > 1.0
 
 
@@ -172,7 +173,7 @@ def test_lengths_are_seldom_taken_anew(learner, radius, monkeypatch):
     entries /= np.linalg.norm(entries, axis=1)[:, None]
     rows = CompressedRows(np.arange(count + 1) * 5, columns.ravel(), entries.ravel(), size)
     made = learner(problem)
-    made.coded.iterates(made.start()["x"].copy(), 0, rows, rng.choice([-1.0, 1.0], count), NOTHING)
+    steps_of(made).iterates(made.start()["x"].copy(), 0, rows, rng.choice([-1.0, 1.0], count), NOTHING)
     assert 1 <= len(taken) <= 1 + 9 * (5 + 5) * count / size
 
 
@@ -184,7 +185,7 @@ def test_examples_without_length(domain, v):
     x = np.linspace(-0.1, 0.2, D)
     np.testing.assert_allclose(moved(learner, x, 4, v, 1.0), x * 4 / 5, rtol=1e-15)
     empty = CompressedRows(np.zeros(2, dtype=np.int64), NOTHING, np.empty(0), D)
-    learner.coded.iterates(x, 3, empty, np.ones(1), NOTHING)
+    steps_of(learner).iterates(x, 3, empty, np.ones(1), NOTHING)
     np.testing.assert_allclose(x, np.linspace(-0.1, 0.2, D) * 4 / 5, rtol=1e-15)
 
 
@@ -193,7 +194,7 @@ def test_bounds_far_apart():
     problem = Problem(Squared(), L2Ball(1e40), 2, feature_bound=1e50, label_bound=1e60, ridge=1e-60)
     for learner in (IGD(problem), GIGA(replace(problem, ridge=1e-20))):
         V, y = problem.bound([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [1e60, -1e60, 1.0])
-        rows = learner.coded.iterates(learner.start()["x"].copy(), 0, compressed(V), y, np.array([1, 2, 3]))
+        rows = steps_of(learner).iterates(learner.start()["x"].copy(), 0, compressed(V), y, np.array([1, 2, 3]))
         assert np.isfinite(rows).all()
         assert all(problem.domain.contains(row) for row in rows)
 
@@ -202,7 +203,7 @@ def test_a_first_step_that_forgets_the_iterate():
     """A linear loss has next to no delay: the first gradient step takes all of the old iterate away."""
     learner = GIGA(Problem(Linear(), L2Ball(5.0), 3, label_bound=1.0, ridge=0.5))
     x, v = np.array([0.3, -0.4, 0.1]), np.array([[0.0, 1.0, 0.0]])
-    learner.coded.iterates(x, 0, compressed(v), np.ones(1), NOTHING)
+    steps_of(learner).iterates(x, 0, compressed(v), np.ones(1), NOTHING)
     np.testing.assert_allclose(x, [0.0, -2.0, 0.0], atol=1e-9)
     assert taciturn.compiled.igd_sparse._shrunk((BALL, 0.0, 5.0), x, (1.0, 4.0, 0.0), 0.0) == (1.0, 0.0, 0.0)
     assert not x.any()

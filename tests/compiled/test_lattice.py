@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from taciturn import BLT, IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every, private_sum
 from taciturn.compiled import lattice
+from taciturn.compiled.passes import noise_of
 
 STEPS = st.integers(-60, 40).map(lambda e: 2.0**e)
 NOISE = st.integers(-(2**44), 2**44)
@@ -89,8 +90,9 @@ def test_a_mechanism_s_integers_are_the_definition_s(horizon):
     """Rows that no honest learner hands over, through a calibrated mechanism both ways: the same bits."""
     one = Private(IGD(Problem(Logistic(), L2Ball(1.0), 3, ridge=0.1)), Gaussian(), every(1), Privacy(1, 1e-6), horizon)
     calibrated = one.calibrated
-    noise = calibrated.noise_for(7, 1, 3)
-    hidden = calibrated.hide_all({}, {}, WILD, 1, noise)
+    batch = noise_of(calibrated)
+    noise = batch.draw(7, 1, 3)
+    hidden = batch.add({}, {}, WILD, 1, noise)
     for k, (row, more) in enumerate(zip(WILD, noise, strict=True), start=1):
         _, integers = calibrated.encode({}, row, k)
         _, noisy, sd = calibrated.decode({}, integers + more, k)
@@ -104,7 +106,8 @@ def test_wild_rows_are_kept_by_strategies():
     one = private_sum(3, 1.0, Privacy(1.0, 1e-6), 3, strategy=BLT(), seed=1)
     calibrated = one.calibrated
     secret, public = calibrated.start()
-    hidden = calibrated.hide_all(secret, public, WILD, 1, calibrated.noise_for(7, 1, 3))
+    batch = noise_of(calibrated)
+    hidden = batch.add(secret, public, WILD, 1, batch.draw(7, 1, 3))
     for k, row in enumerate(WILD, start=1):
         secret, _ = calibrated.encode(secret, row, k)
     np.testing.assert_allclose(hidden.secret["buffers"], secret["buffers"], rtol=1e-15)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from taciturn import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
 from taciturn.compiled import losses as compiled
-from taciturn.problem.codes import loss_code
+from taciturn.compiled.codes import loss_code
 from taciturn.problem.scalar_loss import Smoothed
 from zoo import LogCosh
 

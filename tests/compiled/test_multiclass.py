@@ -12,8 +12,7 @@ from taciturn import FTRL, L2Ball, MultiHinge, Problem
 from taciturn.compiled import ewoo as weights
 from taciturn.compiled import ftrl as leader
 from taciturn.compiled import multiclass as scores
-from taciturn.compiled.codes import MULTI_HINGE
-from taciturn.problem.codes import loss_code, slope_code, value_code
+from taciturn.compiled.codes import MULTI_HINGE, loss_code, slope_code, value_code
 
 SCORES = st.integers(2, 6).flatmap(
     lambda K: arrays(np.float64, K, elements=st.one_of(st.integers(-2, 2).map(float), st.floats(-1e150, 1e150)))

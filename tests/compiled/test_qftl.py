@@ -12,8 +12,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from taciturn import QFTL, Box, L2Ball, OneHot, Problem, Squared, WholeSpace
 from taciturn.compiled import qftl as quadratic
+from taciturn.compiled.codes import set_code
+from taciturn.compiled.passes import Products
 from taciturn.learners.exact_sums import MOST, in_units, unit_of
-from taciturn.problem.codes import set_code
 from taciturn.problem.svec import packed
 
 BLOCK = 2**17  # examples whose products are one call of a BLAS
@@ -97,7 +98,7 @@ def extremes(learner: QFTL, rng: np.random.Generator, count: int) -> tuple[np.nd
 def contribution(learner, exact, t, V, y, compiled):
     """The row that is handed over after these examples."""
     if compiled:
-        return learner.hand_over_all(exact, t, V, y, np.array([t + len(y)]))[1][0]
+        return Products(learner)(exact, t, V, y, np.array([t + len(y)]))[1][0]
     return learner.hand_over(learner.absorb(exact, t, V, y, None), t + len(y))[1]
 
 
@@ -137,7 +138,7 @@ def test_a_huge_block_hands_over_what_its_parts_do():
         exact = learner.start()
         ends = [0, *cuts, len(y)]
         for a, b in pairwise(ends[:-1]):
-            exact, _ = learner.hand_over_all(exact, a, V[a:b], y[a:b], np.array([], dtype=np.int64))
+            exact, _ = Products(learner)(exact, a, V[a:b], y[a:b], np.array([], dtype=np.int64))
         rows += [contribution(learner, exact, ends[-2], V[ends[-2] :], y[ends[-2] :], c) for c in (True, False)]
     for row in rows[1:]:
         np.testing.assert_array_equal(row, rows[0])
@@ -221,12 +222,12 @@ def test_many_points_are_points_one_by_one(loss, noise):
     rng = np.random.default_rng(1)
     V, y = learner.problem.bound(rng.normal(size=(30, 4)), rng.integers(0, 2, 30).astype(float))
     rounds = np.arange(1, 31)
-    rows = np.cumsum(learner.hand_over_all(learner.start(), 0, V, y, rounds)[1], axis=0)
+    rows = np.cumsum(Products(learner)(learner.start(), 0, V, y, rounds)[1], axis=0)
     rows += noise * rng.normal(size=rows.shape)
     sds = np.full(30, 0.01 * noise)
-    found = learner.decide_all(rounds, rows, sds)
+    found = Products(learner).decide(rounds, rows, sds)
     expected = [learner.decide(int(t), row, float(sd)) for t, row, sd in zip(rounds, rows, sds, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-9)
     if noise == 3.0:
-        _, solved = quadratic.points(rows, 4, learner.weight, learner._ridge(rounds, sds), set_code(L2Ball(0.6)))
+        _, solved = quadratic.points(rows, 4, learner.weight, learner.total_ridge(rounds, sds), set_code(L2Ball(0.6)))
         assert not solved.all()

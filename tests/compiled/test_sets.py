@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from taciturn import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
 from taciturn.compiled import sets
-from taciturn.learners.batch import project_all
-from taciturn.problem.codes import set_code
+from taciturn.compiled.codes import set_code
+from taciturn.compiled.passes import project_batch
 from zoo import Diagonal
 
 SETS = [
@@ -62,10 +62,10 @@ def test_many_rows(domain):
     """Row by row, by number or by the set's own verb; what goes in stays as it is."""
     rows = np.random.default_rng(4).normal(size=(20, 3))
     before = rows.copy()
-    found = project_all(domain, rows)
+    found = project_batch(domain, rows)
     np.testing.assert_allclose(found, [domain.project(row) for row in rows], rtol=16 * UNIT, atol=1e-320)
     np.testing.assert_array_equal(rows, before)
-    assert project_all(domain, rows[:0]).shape == (0, 3)
+    assert project_batch(domain, rows[:0]).shape == (0, 3)
 
 
 def test_sets_of_ones_own_have_no_number():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from taciturn.compiled import blt, lattice, tree
+from taciturn.compiled import blt, lattice, passes, tree
 from taciturn.mechanisms.blt import BLTCoder, fitted
 from taciturn.mechanisms.epochs import EpochCoder
 from taciturn.mechanisms.sqrt import RootCoder
@@ -41,12 +41,13 @@ def one_by_one(coder, rows):
 
 def at_once(coder, rows, cuts=()):
     """The same, many rows at a time."""
+    batch = passes.STRATEGIES[type(coder)](coder)
     secret, public = coder.start(rows.shape[1])
     encoded, sums, k = [], [], 1
     for part in np.split(rows, sorted(cuts)):
         if len(part):
-            secret, more = coder.encode_all(secret, part, k)
-            public, totals = coder.decode_all(public, np.asarray(more, dtype=float), k, len(part))
+            secret, more = batch.encode(secret, part, k)
+            public, totals = batch.decode(public, np.asarray(more, dtype=float), k, len(part))
             encoded.append(more)
             sums.append(totals)
             k += len(part)
@@ -81,15 +82,15 @@ def test_many_rows_are_a_product_of_matrices(name):
     np.testing.assert_allclose(encoded, C @ rows, atol=1e-12)
     np.testing.assert_allclose(sums, np.cumsum(rows, axis=0), atol=1e-11)
     noise = np.random.default_rng(3).normal(size=(len(C), WIDTH))
-    _, decoded = coder.decode_all(coder.start(WIDTH)[1], noise, 1, 40)
+    _, decoded = passes.STRATEGIES[type(coder)](coder).decode(coder.start(WIDTH)[1], noise, 1, 40)
     np.testing.assert_allclose(decoded, B @ noise, atol=1e-11)
 
 
 def in_parts(coder, rows, noise, steps, largest):
     """Noisy sums and memories by loops for each part: kept within bounds, encoded, rounded under noise, decoded."""
-    secret, public = coder.start(rows.shape[1])
-    secret, encoded = coder.encode_all(secret, lattice.kept(rows, largest), 1)
-    public, sums = coder.decode_all(public, lattice.hidden(encoded, steps, np.inf, noise), 1, len(rows))
+    batch, (secret, public) = passes.BLT(coder), coder.start(rows.shape[1])
+    secret, encoded = batch.encode(secret, lattice.kept(rows, largest), 1)
+    public, sums = batch.decode(public, lattice.hidden(encoded, steps, np.inf, noise), 1, len(rows))
     return secret, public, sums
 
 
@@ -110,8 +111,8 @@ def test_one_loop_hides_what_its_parts_hide(buffers, rows, cuts, seed):
     memories, found = (secret, public), []
     for part in np.split(np.arange(40), sorted(cuts)):
         if len(part):
-            numbers = rows[part], int(part[0]) + 1, noise[part], steps[part], largest[part]
-            *memories, sums = coder.hide_all(*memories, *numbers)
+            numbers = rows[part], noise[part], steps[part], largest[part]
+            *memories, sums = passes._blt_sums(coder, *memories, *numbers)
             found.append(sums)
     expected = in_parts(coder, rows, noise, steps, largest)
     np.testing.assert_array_equal(np.concatenate(found), expected[2])
@@ -153,7 +154,7 @@ def test_any_row_may_be_the_first(k):
     np.testing.assert_array_equal(tree.encode(row, k, moved), expected)
     np.testing.assert_array_equal(moved, secret["nodes"])
     public, total = coder.decode({"nodes": nodes}, expected.astype(float), k)
-    found, total_at_once = coder.decode_all({"nodes": nodes}, expected.astype(float), k, 1)
+    found, total_at_once = passes.Tree(coder).decode({"nodes": nodes}, expected.astype(float), k, 1)
     np.testing.assert_allclose(total_at_once[0], total, rtol=1e-13)
     np.testing.assert_allclose(found["nodes"], public["nodes"], rtol=1e-15)
 
@@ -164,7 +165,7 @@ def test_encoding_errs_by_less_than_is_charged(buffers):
     """The error of an encoded entry beside exact arithmetic, in units of the largest row, is below `blur`."""
     n = 200
     coder = BLTCoder(n, *fitted(n, buffers))
-    decays, _, weights, _ = coder._arrays
+    decays, _, weights, _ = coder.arrays
     rng = np.random.default_rng(buffers)
     rows = np.stack([np.ones(n), -np.ones(n), rng.uniform(-1.0, 1.0, n), rng.choice([-1.0, 1.0], n)], axis=1)
     held = np.zeros((len(decays), 4))

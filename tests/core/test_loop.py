@@ -47,13 +47,13 @@ from taciturn import (
     ScalarLoss,
     Squared,
     averaged,
-    core,
     every,
     private_sum,
 )
-from taciturn.core.loop import Definition, Together, ours
-from taciturn.learners.batch import InOneLoop, one_by_one
-from taciturn.learners.ftrl import _Inside
+from taciturn.compiled import passes
+from taciturn.compiled.passes import BatchPass, FTRLPass, IteratePass
+from taciturn.core import loop
+from taciturn.core.loop import Definition
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.blt import BLTCoder
 from zoo import Diagonal, LogCosh
@@ -81,9 +81,9 @@ def test_rows_of_a_learner_at_once(learner):
     """Many rows at once are those handed over one by one, up to what its certificate allows for rounding."""
     made = ALL[learner]
     for rounds in (np.arange(1, ROWS + 1), np.array([1, 2, 3, 20]), np.array([ROWS]), np.array([], dtype=np.int64)):
-        V, y = made.problem.legal(*stream(made.problem, seed=len(rounds)), 0, True)
-        ending, rows = one_by_one(made, made.start(), 0, V, y, rounds)
-        end, at_once = made.hand_over_all(made.start(), 0, V, y, rounds)
+        V, y = passes.clip_for(made.problem).dense(*stream(made.problem, seed=len(rounds)))
+        ending, rows = loop.statistics(made, made.start(), 0, V, y, rounds)
+        end, at_once = passes.statistics(made, made.start(), 0, V, y, rounds)
         assert at_once.shape == rows.shape == (len(rounds), made.row_size)
         assert (np.linalg.norm(at_once - rows, axis=1) <= rounding_of(made, rounds)).all()
         assert_memories_agree(ending, end, rounding_of(made, [ROWS])[0])
@@ -92,16 +92,16 @@ def test_rows_of_a_learner_at_once(learner):
 @pytest.mark.parametrize(("learner", "mechanism"), PAIRS, ids=map(" by ".join, PAIRS))
 def test_the_compiled_pass_was_meant(learner, mechanism):
     """None of the pairs above has gone by the definition both times, but those that have no other way."""
-    expected = Together if (learner, mechanism) in TOGETHER else _Inside
+    expected = BatchPass if (learner, mechanism) in TOGETHER else FTRLPass
     expected = Definition if (learner, mechanism) in PLAIN else expected
-    coded = getattr(TAIL.get(learner), "coded", None)
-    if coded is not None and not coded.of_scores:
-        expected = InOneLoop
+    steps = passes.steps_of(ALL[learner])
+    if steps is not None and not steps.multiclass:
+        expected = IteratePass
     assert type(private(learner, mechanism, "every")._pass) is expected
     assert type(private(learner, mechanism, "every", compiled=False)._pass) is Definition
     inner = getattr(ALL[learner], "learner", ALL[learner])
     if learner in TAIL and not isinstance(inner, FTL):
-        assert (inner.coded is None) == ("simplex" in learner)
+        assert (passes.steps_of(inner) is None) == ("simplex" in learner)
 
 
 ONE_BY_ONE = ["ftl, hinge, simplex", "ftl, softmax, simplex", "igd, softmax, simplex", "igd, logistic, simplex"]
@@ -110,20 +110,20 @@ ONE_BY_ONE += ["mean of igd on simplex", "ftrl, hinge, simplex"]
 
 @pytest.mark.parametrize("learner", ONE_BY_ONE)
 def test_where_nothing_is_compiled_the_bits_are_the_same(learner):
-    """Examples that need no shortening are the same through both doors, and so is all but a projection's last bits."""
+    """Examples that need no shortening are the same, however they are clipped, and so is all that follows."""
     for schedule in SCHEDULES:
         made = [private(learner, "blt" if "ftrl" in learner else "gaussian", schedule, c) for c in (False, True)]
         X, y = stream(made[0].problem, short=True)
         (end, defined), (other, releases) = (one.run(one.start(), X, y) for one in made)
-        same(defined, releases, points=type(made[1]._pass) is Definition)
+        assert type(made[1]._pass) is Definition
+        same(defined, releases)
         same_state(end, other)
 
 
-def same(defined, releases, *, points=True):
-    """The same bits; where points are projected by other code, as many as eight units in the last place may differ."""
-    for name in ("rounds", "noisy", "noise_sd"):
+def same(defined, releases):
+    """The same bits."""
+    for name in ("rounds", "noisy", "noise_sd", "points"):
         np.testing.assert_array_equal(getattr(defined, name), getattr(releases, name))
-    np.testing.assert_allclose(releases.points, defined.points, rtol=0.0 if points else 2.0**-50, atol=0.0)
 
 
 def same_state(one, other):
@@ -162,7 +162,7 @@ def test_cuts_change_no_bit(learner, mechanism, cuts, values, data):
     end, whole = one.run(one.start(), X, y)
     state, shown = one.start(), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "_VALUES", values)
+        patch.setattr(loop, "_VALUES", values)
         for last, by_steps in [*sorted(cuts), (ROWS, False)]:
             while by_steps and state.t < last:
                 stop = min(last, one.timetable.due(state.k + 1) or last)
@@ -178,7 +178,7 @@ def test_cuts_change_no_bit(learner, mechanism, cuts, values, data):
 
 def test_blocks_are_blocks(monkeypatch):
     """What the test above cuts: rows and releases go through a pass a few at a time."""
-    monkeypatch.setattr(core, "_VALUES", 80)
+    monkeypatch.setattr(loop, "_VALUES", 80)
     one, sizes = replace(private("qftl, box", "blt", "at")), []
     honest = one._pass
 
@@ -222,7 +222,7 @@ def test_a_stream_goes_on_from_a_file_in_either_pass(learner, mechanism, schedul
 
 def test_a_bad_row_of_a_later_block_is_named_and_changes_nothing(monkeypatch):
     """By its number in the call; the state can be used again."""
-    monkeypatch.setattr(core, "_VALUES", 40)
+    monkeypatch.setattr(loop, "_VALUES", 40)
     for compiled in (False, True):
         one = private("qftl, box", "blt", "every", compiled)
         X, y = stream(one.problem)
@@ -325,17 +325,17 @@ class Wrapped:
 
 RIDGED, FREE = problem(Logistic(), L2Ball(0.4), ridge=0.1), problem(Hinge(), L2Ball(0.4))
 OWN = {
-    "loss": (IGD(replace(RIDGED, loss=MyLogistic())), Gaussian(), Together),
-    "loss without a parent": (GIGA(replace(RIDGED, loss=LogCosh(), label_bound=1.0)), Gaussian(), Together),
-    "set": (IGD(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Together),
-    "set without a parent": (GIGA(replace(RIDGED, domain=Diagonal(0.4))), Gaussian(), Together),
+    "loss": (IGD(replace(RIDGED, loss=MyLogistic())), Gaussian(), Definition),
+    "loss without a parent": (GIGA(replace(RIDGED, loss=LogCosh(), label_bound=1.0)), Gaussian(), Definition),
+    "set": (IGD(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Definition),
+    "set without a parent": (GIGA(replace(RIDGED, domain=Diagonal(0.4))), Gaussian(), Definition),
     "loss of ftrl": (FTRL(replace(FREE, loss=MyLogistic())), BinaryTree(), Definition),
     "set of ftrl": (FTRL(replace(FREE, domain=Diagonal(0.4))), Anytime(), Definition),
-    "set of qftl": (QFTL(problem(Squared(), MyBall(0.4))), BinaryTree(), Together),
-    "loss of ftl": (FTL(replace(RIDGED, loss=MyLogistic())), Gaussian(), Together),
-    "set of ftl": (FTL(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Together),
+    "set of qftl": (QFTL(problem(Squared(), MyBall(0.4))), BinaryTree(), BatchPass),
+    "loss of ftl": (FTL(replace(RIDGED, loss=MyLogistic())), Gaussian(), Definition),
+    "set of ftl": (FTL(replace(RIDGED, domain=MyBall(0.4))), Gaussian(), Definition),
     "absorb of ftl": (Deaf(RIDGED), Gaussian(), Definition),
-    "loss of ewoo": (EWOO(replace(RIDGED, loss=MyLogistic()), 0.4 * np.eye(4)), Exponential(), Together),
+    "loss of ewoo": (EWOO(replace(RIDGED, loss=MyLogistic()), 0.4 * np.eye(4)), Exponential(), Definition),
     "absorb of ewoo": (Biased(RIDGED, 0.4 * np.eye(4)), Exponential(), Definition),
     "absorb": (Lazy(RIDGED), Gaussian(), Definition),
     "decide": (Shy(RIDGED), Gaussian(), Definition),
@@ -411,13 +411,10 @@ def test_a_mechanism_that_hides_one_row_its_own_way_hides_all_so():
 
 
 class Quiet(IGD):
-    """Learns nothing, in one and in many; its certificate could say so."""
+    """Learns nothing; its certificate could say so."""
 
     def absorb(self, exact, t, X, y, point):
         return exact
-
-    def hand_over_all(self, exact, t, X, y, rounds):
-        return exact, np.tile(exact["x"], (len(rounds), 1))
 
 
 class Flat(Problem):
@@ -455,7 +452,8 @@ def test_what_another_wrote_goes_by_the_definition():
     for one in strangers():
         assert type(one._pass) is Definition
         assert not one._pass.forgets
-    assert ours(RIDGED, IGD(RIDGED), Gaussian())
+    one = Private(IGD(RIDGED), Gaussian(), every(1), BUDGET, ROWS, seed=1)
+    assert type(one._pass) is IteratePass
 
 
 # The same numbers in another shape.
@@ -480,7 +478,7 @@ def test_single_precision_is_read_as_it_is(learner, mechanism, compiled, seed):
 @pytest.mark.parametrize("values", [1, 60, 2**17])
 def test_where_numbers_lie_changes_nothing(learner, mechanism, values, tmp_path, monkeypatch):
     """In columns, in a file, in every other row, backwards, read-only, big-endian or in a list."""
-    monkeypatch.setattr(core, "_VALUES", values)
+    monkeypatch.setattr(loop, "_VALUES", values)
     one = private(learner, mechanism, "every 7")
     X, y = stream(one.problem)
     _, expected = one.run(one.start(), X, y)
@@ -500,6 +498,7 @@ def test_a_neighbour_in_single_precision_is_within_its_bounds():
     one = private_sum(54, 1.0, BUDGET, 10)
     X = np.random.default_rng(1).normal(size=(2000, 54)).astype(np.float32)
     for compiled in (False, True):
-        V, _ = one.problem.legal(X, np.zeros(len(X)), 0, compiled)
+        clip = passes.clip_for(one.problem).dense if compiled else one.problem.legal
+        V, _ = clip(X, np.zeros(len(X)))
         assert V.dtype == np.float64
         assert np.max(np.sum(np.square(V, dtype=np.longdouble), axis=1)) <= 1.0

@@ -29,15 +29,15 @@ from taciturn import (
     StateConflict,
     Unprovable,
     at,
-    core,
     every,
     geometric,
     pgiga,
     pigd,
 )
 from taciturn.accounting import ledger as books
+from taciturn.compiled import passes
+from taciturn.core import loop
 from taciturn.core.loop import Definition
-from taciturn.learners.batch import InOneLoop
 
 HORIZON = 40
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, intercept=0.5, ridge=0.1)
@@ -59,17 +59,17 @@ def passing(private, compiled):
 
 
 def silenced(private):
-    """A Private whose noise is left out, where its pass draws it."""
-    calibrated, verb = private.calibrated, "noise_for" if private.compiled else "noise"
-    honest = getattr(calibrated, verb)
-    vars(calibrated)[verb] = lambda *args: np.zeros_like(honest(*args))
+    """A Private whose noise is left out; passes of either kind ask the mechanism for it."""
+    calibrated = private.calibrated
+    honest = calibrated.noise
+    vars(calibrated)["noise"] = lambda *args: np.zeros_like(honest(*args))
     return private
 
 
 def learnt(private, exact, t, V, y):
     """The exact state after bounded examples, by the verb that the pass uses: the same bits."""
     if private.compiled:
-        return private.learner.hand_over_all(exact, t, V, y, NOTHING)[0]
+        return passes.statistics_of(private.learner)(exact, t, V, y, NOTHING)[0]
     return private.learner.absorb(exact, t, V, y, None)
 
 
@@ -113,7 +113,7 @@ def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled)
     private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1)
     private = silenced(passing(private, compiled))
     _, releases = private.run(private.start(), X, Y)
-    V, y = PROBLEM.legal(X, Y, 0, compiled)
+    V, y = (passes.clip_for(PROBLEM).dense if compiled else PROBLEM.legal)(X, Y)
     assert releases[-1].t == HORIZON
     for release in releases:
         exact = learnt(private, private.learner.start(), 0, V[: release.t], y[: release.t])["x"]
@@ -271,31 +271,45 @@ def test_step_refuses_rows_past_the_next_release():
 
 VERBS = {  # of each pass, what a block of a stream goes through, and which of its arguments are rounds
     False: {"absorb": 1, "hand_over": 1, "decide": 0},
-    True: {"__call__": 3, "hand_over_all": 4, "decide_all": 0},
+    True: {"iterate pass": 3, "statistics": 4, "decisions": 0},
+}
+PARTS = {
+    "iterate pass": (passes.IteratePass, "__call__"),
+    "statistics": (passes.Iterates, "__call__"),
+    "decisions": (passes.Iterates, "decide"),
 }
 BOTH_VERBS = [(compiled, verb) for compiled in VERBS for verb in VERBS[compiled]]
 
 
+def in_batches(monkeypatch):
+    """Let iterate learners go through the batch pass, as if no loop made steps and noise at once."""
+
+    def find(learner, calibrated):
+        return passes.BatchPass(passes.statistics_of(learner), passes.noise_of(calibrated))
+
+    monkeypatch.setattr(passes, "find", find)
+
+
 def failing(monkeypatch, compiled, verb, from_round, failure):
-    """Let a verb of IGD, or its own pass, fail from a round on; without that pass where it would come instead."""
-    if verb in ("hand_over_all", "decide_all"):
-        monkeypatch.setattr(IGD, "pass_through", lambda *_: None)
-    of = InOneLoop if verb == "__call__" else IGD
-    real, where = getattr(of, verb), 1 + VERBS[compiled][verb]
+    """Let a verb of IGD, its own pass, or a part of a batch pass fail from a round on."""
+    if verb in ("statistics", "decisions"):
+        in_batches(monkeypatch)
+    of, name = PARTS.get(verb, (IGD, verb))
+    real, where = getattr(of, name), 1 + VERBS[compiled][verb]
 
     def fail(*args):
         if np.max(args[where]) >= from_round:
             raise failure
         return real(*args)
 
-    monkeypatch.setattr(of, verb, fail)
+    monkeypatch.setattr(of, name, fail)
 
 
 @pytest.mark.parametrize(("compiled", "verb"), BOTH_VERBS)
 @pytest.mark.parametrize("blocks", [1, 10])
 def test_an_interrupted_run_spends_nothing(monkeypatch, compiled, verb, blocks):
     """KeyboardInterrupt in the middle of a run leaves the state usable and the ledger as it was."""
-    monkeypatch.setattr(core, "_VALUES", HORIZON * PROBLEM.size // blocks)
+    monkeypatch.setattr(loop, "_VALUES", HORIZON * PROBLEM.size // blocks)
     ledger, private = Ledger(), passing(pigd(PROBLEM, BUDGET, HORIZON), compiled)
     state = private.start(ledger)
     failing(monkeypatch, compiled, verb, 21, KeyboardInterrupt)
@@ -405,7 +419,7 @@ def test_of_many_threads_with_one_state_one_goes_on():
 @pytest.mark.parametrize(("compiled", "verb"), BOTH_VERBS)
 def test_an_error_in_the_middle_of_a_run_shows_nothing(monkeypatch, compiled, verb):
     """Whatever a learner raises, no release comes out, nothing is spent, and the state can be used again."""
-    monkeypatch.setattr(core, "_VALUES", 4 * PROBLEM.size)
+    monkeypatch.setattr(loop, "_VALUES", 4 * PROBLEM.size)
     ledger, private = Ledger(), passing(pigd(PROBLEM, BUDGET, HORIZON), compiled)
     state = private.start(ledger)
     failing(monkeypatch, compiled, verb, 9, ZeroDivisionError)
@@ -484,8 +498,8 @@ def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch, compiled
     private = silenced(passing(pigd(PROBLEM, BUDGET, HORIZON, seed=1), compiled))
     magnitude = private.learner.certificate.magnitude
     if compiled:
-        monkeypatch.setattr(IGD, "pass_through", lambda *_: None)
-        monkeypatch.setattr(IGD, "hand_over_all", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
+        in_batches(monkeypatch)
+        monkeypatch.setattr(passes.Iterates, "__call__", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
     else:
         monkeypatch.setattr(IGD, "hand_over", lambda self, exact, t: (exact, np.full(4, wild)))
     _, (release,) = private.run(private.start(), X[:1], Y[:1])

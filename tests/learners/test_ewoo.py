@@ -315,19 +315,19 @@ def test_rows_are_cumulative_losses(name):
         ]
     else:
         sums = [float(np.sum(learner.problem.values(np.array(x), V, y))) for x in learner.points]
-    assert np.max(np.abs((row - row[0]) - (np.array(sums) - sums[0]))) <= 30 * 2.0 * learner._step
+    assert np.max(np.abs((row - row[0]) - (np.array(sums) - sums[0]))) <= 30 * 2.0 * learner.step
 
 
 def test_sums_stay_exact_to_the_last_round():
     """After 2^28 examples of the largest loss, row and ridge are below 2^53 steps, so that every row is exact."""
     for learner in BUILT.values():
-        most = learner._most_steps + int(np.max(learner._ridge))
+        most = learner.most_steps + int(np.max(learner.ridge_steps))
         assert most * weights.MOST < 2**53
-        assert np.frexp(learner._step)[0] == 0.5
-        end = {"losses": np.full(learner.row_size, learner._most_steps * weights.MOST, dtype=np.int64)}
+        assert np.frexp(learner.step)[0] == 0.5
+        end = {"losses": np.full(learner.row_size, learner.most_steps * weights.MOST, dtype=np.int64)}
         _, row = learner.hand_over(end, weights.MOST)
-        assert [int(x / learner._step) for x in row] == [
-            learner._most_steps * weights.MOST + weights.MOST * int(r) for r in learner._ridge
+        assert [int(x / learner.step) for x in row] == [
+            learner.most_steps * weights.MOST + weights.MOST * int(r) for r in learner.ridge_steps
         ]
         assert np.max(np.abs(row)) <= learner.certificate.magnitude
 
@@ -380,7 +380,7 @@ def test_rounding_reaches_its_share_of_the_certificate(raised, unit, monkeypatch
     problem = Problem(Tilted(2.0 + unit, raised), Box(-1.0, 1.0), 1, label_bound=1.0 + unit / 2.0)
     learner = EWOO(problem, [[-1.0], [0.0], [1.0]])
     apart, bound = 2.0 * problem.label_bound * 2.0, float(learner.certificate.at(1))
-    assert learner._step == 2.0**-22
+    assert learner.step == 2.0**-22
     assert apart < bound < 2.0 * learner.variation
     measured = float(np.ptp(moved(learner, np.array([[1.0, 9.0], [1.0, -9.0]]), 0)))
     assert measured == apart + 2.0 * unit

@@ -161,7 +161,7 @@ def test_slopes_of_averages_are_certified():
     problem = Problem(SteepBeyond(), L2Ball(1.0), 1, label_bound=1.0, ridge=0.5)
     learner = FTL(problem)
     ends = [
-        mean_loss(problem, np.array([[v]]), np.array([y]), 0.5, learner._width).gradient(np.ones(1))[0]
+        mean_loss(problem, np.array([[v]]), np.array([y]), 0.5, learner.width).gradient(np.ones(1))[0]
         for v, y in ((1.0, 1.0), (0.99, -1.0))
     ]
     assert 25.0 * problem.gradient_diameter < ends[0] - ends[1] <= float(learner.certificate.at(1000)) * 0.5 * 1000

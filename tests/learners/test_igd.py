@@ -38,7 +38,7 @@ def test_round_t_takes_the_step_of_the_definition(loss, domain):
     exact = learner.absorb(exact, 4, V[4:], y[4:], NOWHERE)
     x = problem.domain.project(np.zeros(2))
     for t in range(6):
-        x = reference.implicit_step(learner._stepped, x, V[t], y[t], 1.0 / (0.3 * (t + 1)))
+        x = reference.implicit_step(learner.stepped, x, V[t], y[t], 1.0 / (0.3 * (t + 1)))
     assert reference.distance(exact["x"], x) < 1e-11
 
 

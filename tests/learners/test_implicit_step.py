@@ -44,7 +44,7 @@ def allotted(learner: IGD, eta, problem: Problem | None = None):
 
 def stepped(learner: IGD) -> Problem:
     """The problem whose steps IGD takes: kinks are rounded off where the set can be felt."""
-    return learner._stepped
+    return learner.stepped
 
 
 def some_case(problem: Problem, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:

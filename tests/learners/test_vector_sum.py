@@ -84,8 +84,8 @@ def test_without_noise_sums_are_exact(name, schedule, monkeypatch):
     """To within the lattice: the longest vectors, all of one direction, are neither cut nor lost."""
     private = private_sum(2, 1.0, BUDGET, 40, strategy=STRATEGIES[name], schedule=SCHEDULES[schedule], seed=5)
     calibrated = private.calibrated
-    honest = calibrated.noise_for
-    monkeypatch.setattr(calibrated, "noise_for", lambda *args: np.zeros_like(honest(*args)))
+    honest = calibrated.noise_rows
+    monkeypatch.setattr(calibrated, "noise_rows", lambda *args: np.zeros_like(honest(*args)))
     _, releases = private.run(private.start(), np.tile([0.0, -1.0], (40, 1)))
     assert [r.t for r in releases] == private.timetable.rounds.tolist()
     np.testing.assert_allclose([r.noisy for r in releases], [[0.0, -r.t] for r in releases], atol=1e-4)

@@ -55,10 +55,10 @@ def test_shares_add_up(name, n):
 def test_totals_use_up_their_share_in_the_last_epoch():
     """Over all 24 totals the first one's column is the whole share, so that no epoch may follow."""
     coder = Anytime().coder(None)
-    secret, lengths = coder._totals.start(1)[0], []
+    secret, lengths = coder.totals.start(1)[0], []
     for j in range(1, 26):
-        secret, row = coder._totals.encode(secret, np.array([float(j == 1)]), j)
-        lengths.append(float(row[0, 0]) * coder._outer)
+        secret, row = coder.totals.encode(secret, np.array([float(j == 1)]), j)
+        lengths.append(float(row[0, 0]) * coder.outer)
     assert np.linalg.norm(lengths[:24]) == pytest.approx(math.sqrt(0.3), rel=1e-9)
     assert np.linalg.norm(lengths[:24]) <= math.sqrt(0.3)
     assert np.linalg.norm(lengths) > math.sqrt(0.3) * (1.0 + 1e-4)
@@ -69,8 +69,8 @@ def test_totals_use_up_their_share_in_the_last_epoch():
 def test_rounding_errors_of_both_strategies_count(n):
     """Every epoch's, on rows of 1, and the totals', on rows as large as all together."""
     coder = Anytime().coder(n)
-    inside = [coder._inner(j) * coder._epoch(j).blur for j in range(n.bit_length())]
-    assert coder.blur >= max(*inside, coder._outer * coder._totals.blur * n)
+    inside = [coder.inner(j) * coder.epoch(j).blur for j in range(n.bit_length())]
+    assert coder.blur >= max(*inside, coder.outer * coder.totals.blur * n)
 
 
 @pytest.mark.privacy

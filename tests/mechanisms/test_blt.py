@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from mechanisms.strategies import dense
 from taciturn import BLT, InvalidInput
+from taciturn.compiled.passes import blt_errors
 from taciturn.mechanisms import blt
 from taciturn.mechanisms.blt import BLTCoder, _fit, fitted
 from taciturn.mechanisms.blt_formulas import mean_squares
@@ -27,7 +28,7 @@ TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 
 def coefficients(coder: BLTCoder, n: int) -> np.ndarray:
     """The first column of C, by the recursion that the encoder uses, from the floats that it has."""
-    th, _, om, _ = coder._arrays
+    th, _, om, _ = coder.arrays
     powers = np.vander(th, n - 1, increasing=True)
     return np.concatenate([[1.0], om @ powers])
 
@@ -65,7 +66,7 @@ def test_decays_are_interleaved(exponent, buffers, aim):
     assert decays[0] < 1.0
     assert decays[-1] >= 0.0
     assert (np.diff(decays) < 0.0).all()
-    _, _, om, inverse = coder._arrays
+    _, _, om, inverse = coder.arrays
     assert (om > 0.0).all()
     assert (inverse < 0.0).all()
 
@@ -93,7 +94,7 @@ def test_the_column_is_the_sum_of_its_squares(n, buffers):
 def exact_column(coder: BLTCoder) -> mpmath.mpf:
     """`sqrt(1 + Σ_ij om_i·om_j·(1 - (th_i·th_j)^(n-1))/(1 - th_i·th_j))` to 40 digits."""
     with mpmath.workdps(40):
-        th, om = ([mpmath.mpf(float(x)) for x in coder._arrays[i]] for i in (0, 2))
+        th, om = ([mpmath.mpf(float(x)) for x in coder.arrays[i]] for i in (0, 2))
         pairs = [(a * b, r * s) for a, r in zip(om, th, strict=True) for b, s in zip(om, th, strict=True)]
         return mpmath.sqrt(1 + mpmath.fsum(w * (1 - r ** (coder.n - 1)) / (1 - r) for w, r in pairs))
 
@@ -232,7 +233,7 @@ def test_rounding_errors_are_bounded(kind, buffers):
     n, rng = 300, np.random.default_rng(0)
     coder = BLT(buffers).coder(n)
     rows = {"ones": np.ones(n), "signs": rng.choice([-1.0, 1.0], n), "random": rng.uniform(-1, 1, n)}[kind]
-    th, _, om, _ = coder._arrays
+    th, _, om, _ = coder.arrays
     secret, _ = coder.start(1)
     with mpmath.workdps(40):
         th, om, exact = (
@@ -261,7 +262,7 @@ def test_refusals(wrong, match):
 def test_errors_in_a_row_are_errors(buffers):
     """Added up by compiled code, from any row on: the closed form, and the same bits however they are asked for."""
     coder = BLT(buffers).coder(50_000)
-    whole = coder.errors(1, 50_000)
+    whole = blt_errors(coder, 1, 50_000)
     np.testing.assert_allclose(whole, coder.error(np.arange(1, 50_001)), rtol=2.0**-40)
     for k, count in ((1, 1), (8192, 2), (8193, 1), (3000, 15_000), (50_000, 1)):
-        np.testing.assert_array_equal(coder.errors(k, count), whole[k - 1 : k - 1 + count])
+        np.testing.assert_array_equal(blt_errors(coder, k, count), whole[k - 1 : k - 1 + count])

@@ -169,8 +169,8 @@ def test_the_audit_in_full(name, make):
 def corrupt(game: Game, change: Callable[[np.ndarray], np.ndarray]) -> Game:
     """The same, but the noise of all its rows passes through `change` first."""
     calibrated = game.private.calibrated
-    honest = calibrated.noise_for
-    calibrated.noise_for = lambda *args: change(honest(*args))
+    honest = calibrated.noise_rows
+    calibrated.noise_rows = lambda *args: change(honest(*args))
     return game
 
 

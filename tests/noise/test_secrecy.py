@@ -17,7 +17,7 @@ import pytest
 from compiled.streams import private, stream
 from noise.draws import repeats
 from taciturn import IGD, Gaussian, L2Ball, Logistic, Privacy, Private, Problem, every
-from taciturn.learners.batch import Coded
+from taciturn.compiled import passes
 from taciturn.mechanisms import release_noise as releases
 from taciturn.noise import sampling
 from taciturn.noise.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
@@ -171,7 +171,12 @@ def test_sources_are_forgotten(monkeypatch):
 
 # Ahead of the data.
 
-VERBS = ("absorb", "hand_over", "hand_over_all", "release", "encode", "hide_all", "lead")
+VERBS = ("absorb", "hand_over", "encode")
+FAST = [(passes.Steps, "release"), (passes.Iterates, "__call__"), (passes.Means, "__call__")]
+FAST += [(passes.Products, "__call__"), (passes.VectorSums, "__call__")]
+FAST += [(passes.GaussianNoise, "add"), (passes.PrefixSumNoise, "add")]
+"""What sees exact examples or statistics in compiled passes; private FTRL goes through a table of loops besides."""
+
 STREAMS = [
     ("igd, hinge, ball", "gaussian", "every"),
     ("giga, squared, box", "gaussian", "every 7"),
@@ -201,11 +206,14 @@ def watch(one: Private, monkeypatch) -> list[object]:
         return lambda *args, **kwargs: (events.append(name), verb(*args, **kwargs))[1]
 
     monkeypatch.setattr(releases, "secret_bits", asked)
-    monkeypatch.setattr(Problem, "legal", noted("block", Problem.legal))
-    for owner in {type(one.learner), type(one.calibrated), Coded}:
-        for name in VERBS:
-            if hasattr(owner, name):
-                monkeypatch.setattr(owner, name, noted("examples", getattr(owner, name)))
+    for owner, name in ((Problem, "legal"), (passes.Clip, "dense")):
+        monkeypatch.setattr(owner, name, noted("block", getattr(owner, name)))
+    verbs = [(owner, name) for owner in (type(one.learner), type(one.calibrated)) for name in VERBS]
+    for owner, name in verbs + FAST:
+        if hasattr(owner, name):
+            monkeypatch.setattr(owner, name, noted("examples", getattr(owner, name)))
+    for coder, through in passes.THROUGH.items():
+        monkeypatch.setitem(passes.THROUGH, coder, noted("examples", through))
     return events
 
 

@@ -26,11 +26,12 @@ from taciturn import (
     Problem,
     Softmax,
     Squared,
-    core,
     every,
     pigd,
     pqftl,
 )
+from taciturn.compiled.passes import clip_for
+from taciturn.core import loop
 from taciturn.problem.inputs import ColumnRows, SparseRows, as_numbers, source_of
 from taciturn.problem.sparse_rows import compressed
 
@@ -89,7 +90,7 @@ def test_the_same_examples(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_releases(form, values, compiled, monkeypatch):
     """However many rows go through at a time; compressed ones are added up in another order, on the same lattice."""
-    monkeypatch.setattr(core, "_VALUES", values)
+    monkeypatch.setattr(loop, "_VALUES", values)
     private = replace(pigd(PROBLEM, BUDGET, ROWS, schedule=every(5), seed=1), compiled=compiled)
     same(private.run(private.start(), FORMS[form](X), Y)[1], private.run(private.start(), X, Y)[1])
 
@@ -113,7 +114,7 @@ def test_only_a_block_is_made_dense(form, monkeypatch):
     kind, asked = SparseRows if form == "csr" else ColumnRows, []
     honest = kind.__getitem__
     monkeypatch.setattr(kind, "__getitem__", lambda self, block: asked.append(block) or honest(self, block))
-    monkeypatch.setattr(core, "_VALUES", 20)
+    monkeypatch.setattr(loop, "_VALUES", 20)
     private = pigd(replace(PROBLEM, domain=Box(0.1, 0.5)), BUDGET, ROWS, seed=1)
     private.run(private.start(), FORMS[form](X), Y)
     assert [block.start for block in asked] == list(range(0, ROWS, 2))
@@ -195,7 +196,7 @@ def test_labels_may_be_arrow_s():
 @pytest.mark.parametrize("form", ["csr", "table", "batch"])
 def test_a_bad_row_is_named_by_its_number_in_the_call(form, monkeypatch):
     """Though only a block of them was read."""
-    monkeypatch.setattr(core, "_VALUES", 12)
+    monkeypatch.setattr(loop, "_VALUES", 12)
     bad = X.copy()
     bad[17, 2] = np.inf
     private = pqftl(Problem(Squared(), L2Ball(1.0), 3, label_bound=1.0), BUDGET, ROWS, seed=1)
@@ -247,9 +248,9 @@ def test_masked_values_are_missing():
 def test_a_source_that_gives_another_number_of_rows_is_refused():
     """Rows that nobody sent would be learnt."""
     problem = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)
-    for compiled in (False, True):
+    for clip in (problem.legal, clip_for(problem).dense):
         with pytest.raises(InvalidInput, match="were due"):
-            problem.legal(np.zeros((3, 2)), np.zeros(4), 0, compiled)
+            clip(np.zeros((3, 2)), np.zeros(4))
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=repr)

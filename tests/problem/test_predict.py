@@ -93,7 +93,7 @@ def test_scores_of_anothers_own_see_arrays():
 class Ruler(Problem):
     """A problem of another's own, which bounds otherwise."""
 
-    def legal(self, X, y, first=0, compiled=False, out=None):
+    def legal(self, X, y, first=0):
         V, y = super().legal(X, y, first)
         return V / 2.0, y
 

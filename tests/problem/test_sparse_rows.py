@@ -31,9 +31,9 @@ from taciturn import (
     ScalarLoss,
     Squared,
     averaged,
-    core,
     every,
 )
+from taciturn.core import loop
 from taciturn.problem.inputs import SparseRows
 
 OTHERS = ("simplex", " of ", "ftl", "on whole losses", "softmax", "one hot", "far")
@@ -127,7 +127,7 @@ def test_bad_rows_have_no_influence(learner, value, never_dense):
     start, (_, legal) = strict.start(), stream(strict.problem)
     what = "not a number .*" if np.isnan(value) else value
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "_VALUES", 1)
+        patch.setattr(loop, "_VALUES", 1)
         with pytest.raises(InvalidInput, match="row 17 cannot be used: its label is not a number"):
             strict.run(start, untidy(np.where(np.isfinite(X), X, 0.0)), y)
         X[3] = 0.0
@@ -154,7 +154,7 @@ def test_cuts_change_no_more_than_a_lattice_step(learner, mechanism, cuts, value
     ends = sorted({*cuts, ROWS}) if not at_releases else [*map(int, whole.rounds), ROWS]
     state, noisy = one.start(), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "_VALUES", 2**17 if at_releases else values)
+        patch.setattr(loop, "_VALUES", 2**17 if at_releases else values)
         for last in ends:
             state, more = one.run(state, rows[state.t : last], y[state.t : last])
             noisy += list(more.noisy)
@@ -182,13 +182,13 @@ def watched(one):
 
 def test_blocks_are_chosen_by_entries(monkeypatch, never_dense):
     """Not by columns: many rows of a wide matrix go through at once, if little is stored of them."""
-    monkeypatch.setattr(core, "_VALUES", 2**17)
+    monkeypatch.setattr(loop, "_VALUES", 2**17)
     made = Problem(Logistic(), L2Ball(1.0), 100_000, ridge=0.1)
     one = Private(IGD(made), Gaussian(), every(50), BUDGET, 100, seed=1)
     sizes = watched(one)
     one.run(one.start(), sp.random(100, 100_000, density=1e-4, format="csr", random_state=1), np.ones(100))
     assert sizes == [50, 50]  # a release is as much as goes through at once
-    monkeypatch.setattr(core, "_VALUES", 1)
+    monkeypatch.setattr(loop, "_VALUES", 1)
     narrow = replace(private("igd, hinge, ball", "gaussian", "at"))
     sizes = watched(narrow)
     narrow.run(narrow.start(), sp.csr_matrix(np.ones((ROWS, 3))), np.ones(ROWS))

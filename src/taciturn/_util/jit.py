@@ -6,7 +6,7 @@ another order, and comparisons with NaN and infinity must mean what they say.
 
 Compiled code is kept on disk, and a loop's holds that of the loops it calls. Numba looks only at a loop's own file to
 see whether it has changed; so that a change to one file is never answered with old code from another, the stamp here is
-that of all files beside it.
+that of all files beside it, and of this one, which has the compiler's options.
 """
 
 from __future__ import annotations
@@ -52,5 +52,6 @@ def summing(function: Any) -> Any:
 def _stamped(loop: Any) -> Any:
     """The loop, its code on disk bound to all sources of its folder; a plain function where Numba is switched off."""
     if hasattr(loop, "py_func"):
-        loop._cache._cache_file._source_stamp = sources(Path(loop.py_func.__code__.co_filename).parent)
+        folder = Path(loop.py_func.__code__.co_filename).parent
+        loop._cache._cache_file._source_stamp = sources(folder), Path(__file__).read_bytes()
     return loop

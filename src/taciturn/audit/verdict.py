@@ -155,13 +155,14 @@ def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) ->
 
 def _blind(private: Private) -> bool:
     """Whether no row depends on a released point: by the learner's verbs, or as gradients of the loss are constant."""
-    learner, loss = private.learner, private.problem.loss
-    straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0
     from taciturn.compiled.codes import slope_code
     from taciturn.compiled.passes import STATISTICS
     from taciturn.learners.ftrl import FTRL
 
-    return type(learner) in STATISTICS or (type(learner) is FTRL and straight and slope_code(loss) is not None)
+    learner, loss = private.learner, private.problem.loss
+    averaged = getattr(learner, "learner", learner)
+    straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0 and slope_code(loss) is not None
+    return {type(learner), type(averaged)} <= STATISTICS.keys() or (type(learner) is FTRL and straight)
 
 
 def claimed_mu_of(private: Private) -> float:

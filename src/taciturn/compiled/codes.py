@@ -37,6 +37,9 @@ IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
 TIE = 2.0**-40
 """Scores of MultiHinge tie that are closer than this share of 1 and the largest one: more than rounding moves them."""
 
+TINY = 1e-280
+"""As in `taciturn.learners.multiclass_step`; here, since compiled code in the cache is bound to this folder's text."""
+
 Leader = tuple[Code, Code, float, float, float]
 """A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""
 

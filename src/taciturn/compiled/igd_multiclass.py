@@ -13,10 +13,9 @@ import numpy as np
 
 from taciturn._util.jit import compiled
 from taciturn.compiled._dot import dot
-from taciturn.compiled.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
+from taciturn.compiled.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, TINY, WHOLE, Code
 from taciturn.compiled.multiclass import implicit_slopes, slopes, softmax
 from taciturn.compiled.sets import project
-from taciturn.learners.multiclass_step import TINY
 
 
 @compiled

@@ -65,8 +65,6 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
     >>> type(find(private.learner, private.calibrated)).__name__
     'FTRLPass'
     """
-    if type(learner.problem) is not Problem:
-        return None
     if isinstance(learner, FTRL):
         return FTRLPass.of(learner, calibrated)
     fast, noise = statistics_of(learner), noise_of(calibrated)
@@ -109,7 +107,9 @@ class Noisy(NamedTuple):
 def statistics_of(learner: Learner) -> Statistics | None:
     """The fast path to a learner's statistics, or None."""
     factory = STATISTICS.get(type(learner))
-    return None if factory is None else factory(learner)
+    if factory is None or type(learner.problem) is not Problem:
+        return None
+    return factory(learner)
 
 
 def noise_of(calibrated: Calibrated) -> Noise | None:
@@ -265,7 +265,9 @@ class Steps:
 
 
 def steps_of(learner: Learner) -> Steps | None:
-    """The steps of a learner as numbers; None if its type, its loss or its set has no compiled form."""
+    """The steps of a learner as numbers; None if the type of it, its problem, loss or set has no compiled form."""
+    if type(learner.problem) is not Problem:
+        return None
     if type(learner) is IGD:
         kind, problem = (codes.IMPLICIT, learner.problem.ridge, 0.0), learner.stepped
     elif type(learner) is FadingIGD:
@@ -976,6 +978,8 @@ class FTRLPass:
     def of(learner: FTRL, calibrated: Calibrated) -> FTRLPass | None:
         """For exact types, if loss and set have compiled forms."""
         if type(learner) is not FTRL or not isinstance(calibrated, noisy_sums.NoisySums):
+            return None
+        if type(learner.problem) is not Problem:
             return None
         p, through = learner.problem, THROUGH.get(type(calibrated.coder))
         loss, domain = slope_code(p.loss), set_code(p.domain)
