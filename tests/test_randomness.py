@@ -1,4 +1,7 @@
-"""Randomness enters by one door, `noise/sampling.py`; `datasets/` and `checks/streams.py` protect nobody."""
+"""Noise is drawn in `noise/sampling.py` alone, and meets exact data in three places.
+
+`datasets/` and `checks/streams.py` draw from seeds what protects no one.
+"""
 
 from __future__ import annotations
 
@@ -165,3 +168,141 @@ def test_what_is_allowed(module, source):
 
 def test_the_state_draws_an_id_and_no_noise():
     assert draws("taciturn.core.state", "x = np.random.normal()")
+
+
+# Where exact data and noise meet.
+
+MEETING = {
+    "taciturn.core.loop",  # one release at a time: the definition
+    "taciturn.compiled",  # the same, many releases at once
+    "taciturn.algorithms.objective_perturbation",  # noise in the objective itself
+}
+DEFINED = {"taciturn.noise", "taciturn.mechanisms"}
+"""The samplers, and the verbs: what a mechanism encodes, and what it draws, each without the other."""
+
+EVIDENCE = {"taciturn.checks", "taciturn.audit"}
+"""They try mechanisms on streams of their own making."""
+
+SAMPLERS = {"lattice_normal", "lattice_gumbel", "secret_bits", "seeded_bits"}
+VERBS = {"noise", "noise_rows"}
+TABLES = {"noise_of", "NOISE", "THROUGH", "STRATEGIES"}
+NOISY_LOOPS = {"lattice", "blt", "tree", "sqrt", "ftrl", "igd", "igd_sparse"}
+
+
+def within(module: str, places: set[str]) -> bool:
+    return any(f"{module}.".startswith(f"{place}.") for place in places)
+
+
+def touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Lines that draw noise, encode exact rows, or bring in what does: what they do, and by which name.
+
+    A mechanism's and a strategy's `encode` take three things; texts and columns of a file are encoded by fewer.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            for parts in (alias.name.split(".") for alias in node.names):
+                path = [*(getattr(node, "module", None) or "").split("."), *parts]
+                if parts[-1] in SAMPLERS | TABLES or ("compiled" in path and NOISY_LOOPS & {*path}):
+                    yield node.lineno, f"draws by {parts[-1]}"
+        elif isinstance(node, ast.Attribute) and node.attr in SAMPLERS | TABLES:
+            yield node.lineno, f"draws by {node.attr}"
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in SAMPLERS | TABLES:
+            yield node.lineno, f"draws by {node.func.id}"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in VERBS:
+                yield node.lineno, f"draws by {node.func.attr}"
+            few = len(node.args) + len(node.keywords) < 3 and not any(isinstance(a, ast.Starred) for a in node.args)
+            if node.func.attr == "encode" and not few:
+                yield node.lineno, "encodes by encode"
+        elif isinstance(node, ast.Call) and node.args:
+            name = named_in(node, {}).rpartition(".")[2]
+            if name in VERBS | SAMPLERS:
+                yield node.lineno, f"draws by {name}"
+
+
+def meetings(module: str, source: str) -> list[str]:
+    """What touches noise or encodes exact rows where it may not, as sentences; of mechanisms, functions that do both."""
+    tree = ast.parse(source)
+    if within(module, MEETING | EVIDENCE):
+        return []
+    if not within(module, DEFINED):
+        found = sorted(set(touches(tree)))
+        return [f"{module}:{line} {what}: leave it to taciturn.core.loop" for line, what in found]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    both = [f for f in functions if {what.split()[0] for _, what in touches(f)} == {"draws", "encodes"}]
+    both += [f for f in functions if f.name in ("encode", "decode") and any("draws" in what for _, what in touches(f))]
+    return [f"{module}:{f.lineno} {f.name} draws noise beside exact rows" for f in both]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_exact_data_and_noise_meet_in_three_places(module):
+    assert meetings(module, MODULES[module].read_text(encoding="utf-8")) == []
+
+
+def test_the_places_are_there():
+    """Each of them does meet both; a module that was moved is named anew."""
+    for place in MEETING | DEFINED | EVIDENCE:
+        assert any(within(module, {place}) for module in MODULES), place
+    for module in ("taciturn.core.loop", "taciturn.algorithms.objective_perturbation", "taciturn.compiled.passes"):
+        kinds = {what.split()[0] for _, what in touches(ast.parse(MODULES[module].read_text(encoding="utf-8")))}
+        assert kinds == {"draws", "encodes"}, module
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "noise = calibrated.noise(seed, 1, 10)",
+        "rows = self.private.calibrated.noise_rows(None, k, count)",
+        "secret, encoded = calibrated.encode(secret, row, k)",
+        "secret, encoded = calibrated.encode(*parts)",
+        "_, encoded = coder.encode(secret={}, row=row, k=1)",
+        "from taciturn.noise.sampling import lattice_normal",
+        "from taciturn.noise import sampling\nx = sampling.lattice_gumbel((3,))",
+        "from taciturn.noise.sampling import GUMBEL_STEP, secret_bits as bits",
+        "def f():\n    from taciturn.compiled.passes import noise_of",
+        "from taciturn.compiled import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
+        "from taciturn.compiled import passes\nx = passes.NOISE[type(c)](c)",
+        "from taciturn.compiled import lattice\nx = lattice.hidden(rows, steps, 1.0, noise)",
+        "from taciturn.compiled.igd import releases",
+        "import taciturn.compiled.blt",
+        "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
+    ],
+)
+@pytest.mark.parametrize("module", ["taciturn.core.private", "taciturn.learners.igd", "taciturn.estimators.stream"])
+def test_a_planted_meeting_is_named(module, source):
+    (offence,) = [o for o in meetings(module, source) if "draws" in o or "encodes" in o][-1:]
+    assert offence.startswith(module)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def encode(self, secret, row, k):\n    return secret, row + lattice_normal(1.0, row.shape)",
+        "def encode(self, secret, row, k):\n    return secret, row + self.noise(None, k, 1)",
+        "def release(self, row, k):\n    return self.encode({}, row, k)[1] + self.noise(None, k, 1)",
+    ],
+)
+def test_a_mechanism_that_adds_its_own_noise_is_named(source):
+    assert meetings("taciturn.mechanisms.mine", source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("taciturn.core.loop", "x = calibrated.encode(secret, row, k)[1] + calibrated.noise(seed, k, 1)[0]"),
+        (
+            "taciturn.compiled.passes",
+            "from taciturn.compiled import lattice\nnoise = calibrated.noise_rows(None, 1, 2)",
+        ),
+        ("taciturn.checks.hiding", "drawn = calibrated.noise(seed, 1, 5)"),
+        ("taciturn.audit.race", "calibrated.encode({}, row, k)"),
+        ("taciturn.mechanisms.lattice", "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)"),
+        ("taciturn.mechanisms.mine", "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)"),
+        ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),
+        ("taciturn.report.plots", "label = finding.noise\nfrom taciturn.noise.sampling import GUMBEL_STEP"),
+        ("taciturn.regret.prefixes", "from taciturn.compiled.passes import statistics"),
+        ("taciturn.averages", "from taciturn.compiled import averages"),
+    ],
+)
+def test_what_is_no_meeting(module, source):
+    assert meetings(module, source) == []
