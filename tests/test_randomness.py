@@ -221,7 +221,7 @@ def touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def meetings(module: str, source: str) -> list[str]:
-    """What touches noise or encodes exact rows where it may not, as sentences; of mechanisms, functions that do both."""
+    """What draws noise or encodes exact rows where it may not, as sentences; of mechanisms, functions that do both."""
     tree = ast.parse(source)
     if within(module, MEETING | EVIDENCE):
         return []

@@ -21,7 +21,6 @@ from taciturn import (
     Squared,
     Unprovable,
     WholeSpace,
-    algorithms,
     ewoo,
     output_perturbation,
     pftrl,
@@ -31,6 +30,7 @@ from taciturn import (
     pol,
     pqftl,
 )
+from taciturn.algorithms import recipes
 from taciturn.core.loop import Definition
 
 VERBS = ("absorb", "hand_over", "decide", "encode", "decode")
@@ -92,8 +92,8 @@ def test_kinked_scores_go_by_compiled_passes_or_not_at_all(recipe, domain):
 
 def test_no_recipe_is_left_out():
     """Those above are all there are, but for `private_sum`."""
-    functions = {name: made for name, made in vars(algorithms).items() if isinstance(made, FunctionType)}
-    own = {name for name, made in functions.items() if made.__module__ == algorithms.__name__ and name[0] != "_"}
+    functions = {name: made for name, made in vars(recipes).items() if isinstance(made, FunctionType)}
+    own = {name for name, made in functions.items() if made.__module__ == recipes.__name__ and name[0] != "_"}
     assert own == set(RECIPES) | {"private_sum"}
 
 

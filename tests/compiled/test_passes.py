@@ -133,7 +133,7 @@ def test_statistics_are_those_of_the_definition(name):
     assert_statistics_agree(LEARNERS[name][0])
 
 
-def assert_noise_agrees(calibrated, kind):
+def assert_noise_agrees(calibrated):
     """The same integers are drawn, and noisy rows, standard deviations and memories are those of `encode`, `decode`."""
     fast, rng, count = passes.noise_of(calibrated), np.random.default_rng(3), 12
     rows = rng.uniform(-0.3, 0.3, (count, calibrated.size))
@@ -158,7 +158,7 @@ def assert_noise_agrees(calibrated, kind):
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_noise_is_that_of_the_definition(kind):
     for case in MECHANISMS[kind]:
-        assert_noise_agrees(private(*case).calibrated, kind)
+        assert_noise_agrees(private(*case).calibrated)
 
 
 def assert_strategies_agree(coder):
@@ -194,31 +194,51 @@ def test_private_ftrl_through_a_strategy_is_the_definition(kind):
     assert_agree("ftrl, hinge, ball", CODERS[kind], "every 7")
 
 
-def test_a_wrong_entry_is_found(monkeypatch):
-    """Planted, one at a time: statistics and decisions off by little, no noise, a strategy or a loop off by little."""
-    for learner, _ in LEARNERS.values():
-        kind = type(passes.statistics_of(ALL[learner]))
-        call, decide = kind.__call__, kind.decide
-        for verb, planted in {
-            "__call__": lambda *a, call=call: (lambda end, rows: (end, rows + 1e-3))(*call(*a)),
-            "decide": lambda *a, decide=decide: decide(*a) + 1e-6,
-        }.items():
-            with monkeypatch.context() as patch, pytest.raises(AssertionError):
-                patch.setattr(kind, verb, planted)
-                assert_statistics_agree(learner)
-    for kind, cases in MECHANISMS.items():
-        calibrated = private(*cases[0]).calibrated
-        own = type(passes.noise_of(calibrated))
-        honest = own.add
-        with monkeypatch.context() as patch, pytest.raises(AssertionError):
-            patch.setattr(own, "add", lambda self, *a, honest=honest: honest(self, *a[:-1], 0 * a[-1]))
-            assert_noise_agrees(calibrated, kind)
-    for kind in CODERS:
-        own = passes.STRATEGIES[kind]
-        honest = own.encode
-        with monkeypatch.context() as patch, pytest.raises(AssertionError):
-            patch.setattr(own, "encode", lambda *a, honest=honest: (lambda s, e: (s, 1.001 * e))(*honest(*a)))
-            assert_strategies_agree(OF[kind].coder(30))
+def off_by(honest, change):
+    """The second thing that a verb returns, changed."""
+
+    def planted(*args):
+        first, second = honest(*args)
+        return first, change(second)
+
+    return planted
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_wrong_statistics_and_decisions_are_found(name, monkeypatch):
+    """Planted in each entry: off by little."""
+    learner = LEARNERS[name][0]
+    kind = type(passes.statistics_of(ALL[learner]))
+    decide = kind.decide
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "__call__", off_by(kind.__call__, lambda rows: rows + 1e-3))
+        with pytest.raises(AssertionError):
+            assert_statistics_agree(learner)
+    monkeypatch.setattr(kind, "decide", lambda *args: decide(*args) + 1e-6)
+    with pytest.raises(AssertionError):
+        assert_statistics_agree(learner)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_noise_that_is_left_out_is_found(kind, monkeypatch):
+    """In each entry."""
+    calibrated = private(*MECHANISMS[kind][0]).calibrated
+    own = type(passes.noise_of(calibrated))
+    honest = own.add
+    monkeypatch.setattr(own, "add", lambda self, *args: honest(self, *args[:-1], 0 * args[-1]))
+    with pytest.raises(AssertionError):
+        assert_noise_agrees(calibrated)
+
+
+@pytest.mark.parametrize("kind", CODERS)
+def test_a_wrong_strategy_is_found(kind, monkeypatch):
+    """Encoded rows, and prefix sums, that are off by a thousandth."""
+    own = passes.STRATEGIES[kind]
+    for verb in ("encode", "decode"):
+        with monkeypatch.context() as patch:
+            patch.setattr(own, verb, off_by(getattr(own, verb), lambda rows: 1.001 * rows))
+            with pytest.raises(AssertionError):
+                assert_strategies_agree(OF[kind].coder(30))
 
 
 @pytest.mark.parametrize("kind", CODERS)
@@ -262,7 +282,7 @@ def test_a_subclass_of_ftrl_runs_the_definition():
 @pytest.mark.parametrize("learner", [*(learner for learner, _ in LEARNERS.values()), "ftrl, hinge, ball"])
 def test_a_problem_s_subclass_runs_the_definition(learner):
     """And is clipped by its own verb."""
-    mechanism = {made: how for made, how in LEARNERS.values()}.get(learner, "blt")
+    mechanism = dict(LEARNERS.values()).get(learner, "blt")
     made, own = ALL[learner], disguised(ALL[learner].problem)
     inner = getattr(made, "learner", made)
     changed = replace(inner, problem=own)

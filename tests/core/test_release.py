@@ -146,7 +146,7 @@ def test_arrays_cannot_be_written_to(made, compiled, monkeypatch):
     horizon = None if made == "endless" else len(Y)
     private = replace(pigd(PROBLEM, BUDGET, horizon, seed=1), compiled=compiled)
     if made == "blocks":
-        monkeypatch.setattr("taciturn.core.private._VALUES", 8)
+        monkeypatch.setattr("taciturn.core.loop._VALUES", 8)
     _, releases = private.run(private.start(), X, Y)
     if made == "slice":
         releases = releases[2:7]
