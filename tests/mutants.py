@@ -25,7 +25,7 @@ SELECTED = (
     "mechanisms/test_gaussian.py",
     "noise/test_secrecy.py::test_children_and_parents_have_no_noise_in_common",
     "noise/test_secrecy.py::test_a_key_is_drawn_for_each_call_and_stored_nowhere",
-    "test_core.py",
+    "core/test_private.py",
     "mechanisms/test_whitebox.py::test_other_shapes_cost_the_same",
 )
 """Where privacy is tested within a minute, what needs no compiled code first: of these, the tests marked `privacy`."""

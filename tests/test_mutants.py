@@ -63,7 +63,7 @@ def test_a_mutant_is_another_program(mutant):
 @pytest.mark.parametrize("source", ["x = 2", "x = 1; x = 1"])
 def test_a_text_that_does_not_occur_once_is_named(source):
     """The file, the text, how often it occurs, and what to do."""
-    with pytest.raises(LookupError, match=r"once in core\.py, and occurs [02] times: 'x = 1'\. Let the mutant"):
+    with pytest.raises(LookupError, match=r"once in core/private\.py, and occurs [02] times: 'x = 1'\. Let the mutant"):
         Mutant("a fault", "core/private.py", "x = 1", "x = 3").planted(source)
 
 
