@@ -31,6 +31,7 @@ from taciturn import (
     Problem,
     WholeSpace,
     at,
+    averaged,
     every,
     ewoo,
     experts,
@@ -242,6 +243,14 @@ def test_feedback_is_replayed():
     assert 0.1 < found.shift / found.claimed_mu < 1.0
     spoilt = private_of(FTRL(CURVED), Spoilt(BLT(), "halved"))
     assert tell_apart(spoilt, pair, 200, secret_trials=0).noise == pytest.approx(0.5, abs=0.05)
+
+
+def test_an_average_is_as_blind_as_what_it_averages():
+    """A user's learner may look at released points, also inside an average: both worlds are then replayed."""
+    for learner, game in ((IGD(LINE), CommonNoise), (ForgottenRidge(LINE), Replayed)):
+        for made in (learner, averaged(learner, horizon=T)):
+            private = private_of(made, Gaussian())
+            assert type(game_of(private, tight_pair(private_of(IGD(LINE), Gaussian())))) is game
 
 
 def test_common_noise_and_replays_agree():

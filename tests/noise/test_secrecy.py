@@ -261,6 +261,24 @@ def test_as_many_bits_whatever_the_data(compiled, monkeypatch):
     assert asked[0] == asked[1] == asked[2] != []
 
 
+@pytest.mark.parametrize("case", STREAMS, ids=" ".join)
+def test_a_compiled_pass_that_draws_after_the_data_is_caught(case, monkeypatch):
+    """Planted: another row of noise is asked for when exact data have been seen, in every kind of pass."""
+    one = replace(private(*case), seed=None)
+    X, y = stream(one.problem)
+    honest = type(one._pass).__call__
+
+    def late(self, at, X, y, rounds, seed, shown):
+        after = honest(self, at, X, y, rounds, seed, shown)
+        one.calibrated.noise(None, 1, 1)
+        return after
+
+    monkeypatch.setattr(type(one._pass), "__call__", late)
+    events = watch(one := replace(one), monkeypatch)
+    one.run(one.start(), X, y)
+    assert too_late(events) >= 1
+
+
 def test_noise_after_the_data_is_caught(monkeypatch):
     """Planted: a mechanism that draws when it is shown a row."""
     one = replace(learner(), compiled=False)
