@@ -33,6 +33,7 @@ from taciturn import (
     geometric,
     pqftl,
 )
+from taciturn.compiled import passes
 from taciturn.learners import qftl
 from taciturn.problem.svec import packed, unpacked
 
@@ -296,10 +297,11 @@ def test_refusals():
 @pytest.mark.parametrize("most", [2048, 2**17])
 def test_blocks_add_up_to_what_the_definition_does(loss, most, monkeypatch):
     """To the last bit, at the ends of blocks in the cache and of those that float64 adds up, and for no examples."""
-    monkeypatch.setattr(qftl, "_MOST", most)
+    for twin in (qftl, passes):
+        monkeypatch.setattr(twin, "_MOST", most)
     learner, rng = QFTL(Problem(loss, L2Ball(1.0), 5, label_bound=1.0, intercept=0.5)), np.random.default_rng(2)
     labels = rng.integers(0, 3, 5000).astype(float) if loss.labels == "class" else rng.uniform(-1.0, 1.0, 5000)
     X, y = learner.problem.bound(rng.normal(size=(5000, 5)), labels)
     for count in (0, 1, 1023, 1024, 1025, 2048, 2049, 5000):
         defined = learner.absorb(learner.start(), 0, X[:count], y[:count], np.zeros(learner.problem.size))["sum"]
-        np.testing.assert_array_equal(learner._sum(X[:count], y[:count]), defined)
+        np.testing.assert_array_equal(passes.Products(learner)._sum(X[:count], y[:count]), defined)
