@@ -381,3 +381,4 @@ def test_rows_are_projected_by_a_subclass_s_own_verb():
 def test_a_constant_of_both_twins_is_the_same():
     """Compiled code has its own copy, so that a change of it is seen by the cache of compiled code."""
     assert codes.TINY == multiclass_step.TINY
+    assert codes.TIE == multiclass.TIE

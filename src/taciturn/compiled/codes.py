@@ -35,7 +35,7 @@ IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
 """Steps: with the ridge, or a fading one's strength, and with the delay, or the first round that moves."""
 
 TIE = 2.0**-40
-"""Scores of MultiHinge tie that are closer than this share of 1 and the largest one: more than rounding moves them."""
+"""As in `taciturn.problem.multiclass`; here, since compiled code in the cache is bound to this folder's text."""
 
 TINY = 1e-280
 """As in `taciturn.learners.multiclass_step`; here, since compiled code in the cache is bound to this folder's text."""

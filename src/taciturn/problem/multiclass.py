@@ -11,10 +11,12 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from taciturn._util.arrays import Array
-from taciturn.compiled.codes import TIE
 from taciturn.errors import whole
 from taciturn.problem.losses import Squared
 from taciturn.problem.scalar_loss import ROUNDED_UP
+
+TIE = 2.0**-40
+"""Scores of MultiHinge tie that are closer than this share of 1 and the largest one: more than rounding moves them."""
 
 
 @dataclass(frozen=True)
