@@ -109,7 +109,7 @@ def test_the_mean_keeps_what_the_regret_promises():
     """
     problem, horizon = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=0.5), 1500
     stream = linear_regression(2 * horizon, 4, seed=2)
-    fresh = problem.bound(stream.X[horizon:], stream.y[horizon:])
+    fresh = problem.clip(stream.X[horizon:], stream.y[horizon:])
     private = pftrl(problem, BUDGET, horizon, seed=2)
     _, releases = private.run(private.start(), stream.X[:horizon], stream.y[:horizon])
     points = [problem.first_point, *(release.point for release in releases[:-1])]

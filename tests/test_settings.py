@@ -91,7 +91,7 @@ from taciturn.contract.columns import Categories, Hashed, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
-from taciturn.estimators.settings import Request
+from taciturn.estimators.settings import Settings
 from taciturn.plan import recommend
 from taciturn.problem.scalar_loss import Smoothed
 from taciturn.problem.unlabelled_loss import Advice
@@ -223,7 +223,7 @@ def _contract_column(low, high):
 
 
 def _request(loss="logistic", **numbers):
-    request = Request(loss, **numbers)
+    request = Settings(loss, **numbers)
     return request, request.plan(2, 6).private
 
 
@@ -371,7 +371,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],
     "taciturn.contract.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
-    "taciturn.estimators.settings.Request": [
+    "taciturn.estimators.settings.Settings": [
         Case(_request, MODEL_REQUEST := {k: v for k, v in MODEL.items() if k != "horizon"} | {"classes": 3}),
         Case(
             lambda **n: _request("quantile", **n),

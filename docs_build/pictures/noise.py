@@ -23,7 +23,7 @@ from taciturn import (
     pigd,
     private_sum,
 )
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 
 BUDGET = Privacy(epsilon=1.0, delta=1e-6)
 SUMS, ITERATES = 64, 100_000
@@ -31,7 +31,7 @@ SUMS, ITERATES = 64, 100_000
 
 def of_sums() -> list[Curve]:
     """For each strategy, the noise of each of 64 running sums."""
-    planned: list[tuple[str, RunningSum, str, Style]] = [
+    planned: list[tuple[str, PrefixSum, str, Style]] = [
         ("binary tree", BinaryTree(refined=False), "b", "line"),
         ("binary tree, refined", BinaryTree(), "d", "dash-dot"),
         ("Anytime, no horizon", Anytime(), "c", "dashed"),

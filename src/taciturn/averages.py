@@ -19,7 +19,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.core.release import Release, Releases
-from taciturn.errors import InvalidInput, not_negative, number, whole
+from taciturn.errors import InvalidInput, integer, not_negative, number
 
 
 def average(
@@ -97,7 +97,7 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     from taciturn.compiled.averages import late_mean
 
     kept = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
-    since, power = whole("since", since, least=0), not_negative("power", power)
+    since, power = integer("since", since, least=0), not_negative("power", power)
     late_mean(kept, since, releases.rounds, releases.points, power + 1.0)
     return kept
 
@@ -113,7 +113,7 @@ def late_averages(releases: Releases, mean: Array | None = None, since: int = 0,
     """
     from taciturn.compiled.averages import late_mean
 
-    since, power = whole("since", since, least=0), not_negative("power", power)
+    since, power = integer("since", since, least=0), not_negative("power", power)
     means = np.empty_like(releases.points)
     kept = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
     for i, rounds in enumerate(releases.rounds):
@@ -135,7 +135,7 @@ def _means(releases: Sequence[Release], share: float, first: Array | None, until
         raise InvalidInput("releases must come in the order of their rounds. Give those of one stream, oldest first.")
     ends = t + 1
     if until is not None:
-        ends[-1] = whole("until", until, least=max(int(t[-1]), int(t[0]) + 1))
+        ends[-1] = integer("until", until, least=max(int(t[-1]), int(t[0]) + 1))
     before = np.concatenate([np.zeros_like(points[:1]), np.cumsum(np.diff(t)[:, None] * points[:-1], axis=0)])
     begins = ends - np.ceil(share * (ends - t[0])).astype(np.int64)
     at = np.searchsorted(t, begins, side="right") - 1

@@ -159,10 +159,10 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def whole(name: str, value: Any, least: int = 1) -> int:
+def integer(name: str, value: Any, least: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `least`, else refuse it by name.
 
-    >>> whole("horizon", 1e5)
+    >>> integer("horizon", 1e5)
     100000
     """
     try:

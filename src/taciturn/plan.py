@@ -37,10 +37,10 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.algorithms.recipes import pftrl, pgiga, pigd, pqftl
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, every, geometric
-from taciturn.errors import TaciturnError, Unprovable, expect, one_of, whole
+from taciturn.errors import TaciturnError, Unprovable, expect, integer, one_of
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.losses import Squared
@@ -138,7 +138,7 @@ class Plan:
     @cached_property
     def _compared(self) -> tuple[dict[str, float], dict[str, str]]:
         mechanism, noise, left_out = self.private.mechanism, dict[str, float](), dict[str, str]()
-        if not isinstance(mechanism, RunningSum):
+        if not isinstance(mechanism, PrefixSum):
             return {type(mechanism).__name__: self.private.calibrated.noise_sd(self.releases)}, left_out
         for strategy in _strategies(self.private):
             name = repr(strategy)
@@ -152,7 +152,7 @@ class Plan:
     @property
     def noise_on(self) -> str:
         """What the noise is added to an entry of, in words."""
-        return "a sum" if isinstance(self.private.mechanism, RunningSum) else "a model"
+        return "a sum" if isinstance(self.private.mechanism, PrefixSum) else "a model"
 
     def as_data(self) -> dict[str, Any]:
         """The plan for machines."""
@@ -196,7 +196,7 @@ class Plan:
         """Whether data of t rounds outweighs the noise of release k."""
         learner, problem = self.private.learner, self.private.problem
         length = self.private.calibrated.noise_sd(k) * math.sqrt(problem.size)
-        if isinstance(self.private.mechanism, RunningSum):
+        if isinstance(self.private.mechanism, PrefixSum):
             held = min(max(problem.ridge, _curvature(problem)) * problem.radius, problem.lipschitz)
             return (
                 length / getattr(learner, "weight", 1.0) <= held * t
@@ -222,7 +222,7 @@ def recommend(
     """
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-    horizon = None if horizon is None else whole("horizon", horizon)
+    horizon = None if horizon is None else integer("horizon", horizon)
     if method is None:
         method, why = _method(problem)
     else:
@@ -265,7 +265,7 @@ def _curvature(problem: Problem) -> float:
     return problem.lipschitz / problem.radius / problem.width
 
 
-def _strategies(private: Private) -> list[RunningSum]:
+def _strategies(private: Private) -> list[PrefixSum]:
     """Every strategy for sums that the horizon allows."""
-    with_horizon: list[RunningSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
+    with_horizon: list[PrefixSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
     return [Anytime(), *(with_horizon if private.timetable.horizon else [])]

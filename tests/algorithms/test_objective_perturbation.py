@@ -125,7 +125,7 @@ def test_it_minimises_the_perturbed_objective():
     X, y = sample(200)
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=200, seed=3)
     release = method.fit(X, y)
-    V, y = PROBLEM.bound(X, y)
+    V, y = PROBLEM.clip(X, y)
     gradient = sum(PROBLEM.gradient(release.point, v, label) for v, label in zip(V, y, strict=True)) + method._draw()
     allowed = 200 * PROBLEM.smoothness * 6.0 * release.noise_sd * np.sqrt(3)
     assert np.linalg.norm(gradient) <= allowed < 0.01 * method.tilt_sd
@@ -137,7 +137,7 @@ def test_the_error_is_within_what_the_output_noise_hides():
     """The computed minimiser of one draw lies within twice the slack, all that is allowed for, of one to 1e-15."""
     X, y = sample(300)
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300, seed=4)
-    V, y = PROBLEM.bound(X, y)
+    V, y = PROBLEM.clip(X, y)
     found = method._minimiser(V, y, method._draw())
     better = perturbation.minimiser(
         perturbation.Scalars(PROBLEM, V, y, PROBLEM.ridge, 0.0, method._draw() / 300), WholeSpace(), found, 1e-15, 1.0
@@ -172,7 +172,7 @@ def test_the_output_has_noise_of_its_own():
     mean product of independent ones has a deviation of 0.029. Noise drawn from one block has a mean product near 1.
     """
     X, y = sample(20)
-    V, labels = PROBLEM.bound(X, y)
+    V, labels = PROBLEM.clip(X, y)
     method, added, tilts = ObjectivePerturbation(PROBLEM, BUDGET, horizon=20), [], []
     for each in seeded(method, 400):
         release, tilt = each.fit(X, y), each._draw()
@@ -312,7 +312,7 @@ def test_no_minimiser_is_longer_than_is_charged_for(loss, ridge, direction):
     """Examples that all pull the same way, and the longest linear term that counts, with them or against them."""
     problem = Problem(loss, WholeSpace(), 2, label_bound=1.0, ridge=ridge, neighbours="zero-out")
     method = ObjectivePerturbation(problem, Privacy(10.0, 1e-6), horizon=max(20, math.ceil(1.0 / ridge)))
-    V, y = problem.bound(np.tile([1.0, 0.0], (method.horizon, 1)), np.ones(method.horizon))
+    V, y = problem.clip(np.tile([1.0, 0.0], (method.horizon, 1)), np.ones(method.horizon))
     tilt = direction * perturbation.REACH * method.tilt_sd * np.ones(2)
     assert np.linalg.norm(method._minimiser(V, y, tilt)) <= method._longest
 

@@ -194,7 +194,7 @@ def test_a_pair_shows_that_broken_is_broken(recipe, calibration):
     """Two streams of linear losses really are as far apart as the guarantee admits, and farther than is claimed."""
     settings = {"calibration": calibration, "allow_broken": True} | ({"step": "contracting"} if recipe is pgiga else {})
     private = recipe(linear(0.01), Privacy(8.0, 1e-6), 60, **settings)
-    V, y = private.learner.problem.bound(np.ones((60, 1)), np.ones(60))
+    V, y = private.learner.problem.clip(np.ones((60, 1)), np.ones(60))
     exact, other, squares = private.learner.start(), private.learner.start(), 0.0
     for t in range(60):
         exact = private.learner.absorb(exact, t, V[t : t + 1], y[t : t + 1], np.zeros(0))

@@ -92,7 +92,7 @@ class InPlace(Wrapped):
 class Eager(Wrapped):
     """Empties the state that it was given."""
 
-    def hand_over(self, exact, t):
+    def statistic(self, exact, t):
         row = exact["sum"].copy()
         exact["sum"][:] = 0.0
         return exact, row
@@ -129,8 +129,8 @@ class Sharing(Wrapped):
 class Whispering(Wrapped):
     """Keeps its exact row on itself, and adds a little of it to the point."""
 
-    def hand_over(self, exact, t):
-        after, row = self.learner.hand_over(exact, t)
+    def statistic(self, exact, t):
+        after, row = self.learner.statistic(exact, t)
         object.__setattr__(self, "kept", row)
         return after, row
 
@@ -194,15 +194,15 @@ class Listing(Wrapped):
         shrunk = X / np.sqrt(1.0 + len(lengths))
         return {**self.learner.absorb(exact, t, shrunk, y, point), "lengths": lengths}
 
-    def hand_over(self, exact, t):
-        after, row = self.learner.hand_over(exact, t)
+    def statistic(self, exact, t):
+        after, row = self.learner.statistic(exact, t)
         return {**after, "lengths": exact["lengths"]}, row
 
 
 class Hoarding(Wrapped):
     """Hands over all that came so far, and calls it what came since."""
 
-    def hand_over(self, exact, t):
+    def statistic(self, exact, t):
         return exact, exact["sum"]
 
 
@@ -220,7 +220,7 @@ class Linearised(Wrapped):
             total, all_of_it = total + gradient, all_of_it + gradient
         return {"sum": total, "all": all_of_it}
 
-    def hand_over(self, exact, t):
+    def statistic(self, exact, t):
         return {"sum": np.zeros(2), "all": exact["all"]}, exact["sum"]
 
 

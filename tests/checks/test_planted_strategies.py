@@ -14,7 +14,7 @@ from taciturn.checks.all import of_strategy
 from taciturn.checks.suite import look_at
 from taciturn.compiled import passes
 from taciturn.mechanisms.blt import BLTCoder
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 
@@ -26,7 +26,7 @@ def broken(checks: list[Check]) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Using(RunningSum):
+class Using(PrefixSum):
     """The strategy of another coder."""
 
     kind: Any
@@ -43,7 +43,7 @@ class FalseColumn(RootCoder):
     """A column that is 5 % too short: all noise is."""
 
     @property
-    def column(self):
+    def sensitivity(self):
         return 0.95 * super().column
 
 
@@ -92,7 +92,7 @@ class Narrow(RootCoder):
     """A reach that rows exceed."""
 
     @property
-    def reach(self):
+    def row_norm(self):
         return 0.9 * float(np.sum(self.coefficients))
 
 
@@ -100,7 +100,7 @@ class Exactly(RootCoder):
     """Says that floats are exact, and adds up in half precision."""
 
     @property
-    def blur(self):
+    def rounding_error(self):
         return 0.0
 
     def encode(self, secret, row, k):

@@ -33,7 +33,7 @@ def assert_passes_agree(slow, fast, X, rows, y):
     # leader may both be right, and farther apart.
     searched = isinstance(getattr(slow.learner, "learner", slow.learner), FTL)
     assert searched or np.count_nonzero((apart > rounding[:, None]).any(axis=0)) <= 1
-    off = np.sqrt(slow.learner.row_size) * np.max(lattice, initial=0.0) if searched else 1e-9
+    off = np.sqrt(slow.learner.statistic_size) * np.max(lattice, initial=0.0) if searched else 1e-9
     np.testing.assert_allclose(releases.points, defined.points, rtol=0.0, atol=off)
     assert_states_agree(ending, end, rounding_of(slow.learner, [ROWS])[0], np.max(rounding + lattice))
 

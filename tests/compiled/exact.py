@@ -98,8 +98,8 @@ def distance(x: np.ndarray, exact: Vector) -> float:
 def allowed(learner: Any, i: int) -> float:
     """The error that step i is charged with: half of what `rounding` and `_inexactness` have for two runs."""
     p, inertia = learner.problem, float(learner.inertia(float(i)))
-    rounding = 16.0 * (learner.row_size + 8) * UNIT * (learner.longest_iterate + p.lipschitz / inertia)
+    rounding = 16.0 * (learner.statistic_size + 8) * UNIT * (learner.longest_iterate + p.lipschitz / inertia)
     if isinstance(learner, GIGA):
         return rounding
-    root = 4.0 * (learner.row_size + 8) * UNIT * p.norm_bound * learner._largest
+    root = 4.0 * (learner.statistic_size + 8) * UNIT * p.norm_bound * learner._largest
     return rounding + root * math.sqrt(learner.stepped.loss.curvature / inertia)

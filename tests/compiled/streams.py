@@ -197,7 +197,7 @@ def rounding_of(learner: Any, t: np.ndarray) -> np.ndarray:
     if hasattr(learner, "first"):
         every_round = np.arange(1.0, np.max(t, initial=0.0) + 1.0)
         each = np.where(every_round >= learner.first, rounding_of(learner.learner, every_round), 0.0)
-        own = 2.0 * t * 2.0**-53 * learner.learner.longest_iterate * np.sqrt(learner.row_size)
+        own = 2.0 * t * 2.0**-53 * learner.learner.longest_iterate * np.sqrt(learner.statistic_size)
         return np.cumsum(each)[t.astype(int) - 1] / np.maximum(t - learner.first + 1.0, 1.0) + own
     if isinstance(learner, EWOO):
         return np.full_like(t, learner.step)

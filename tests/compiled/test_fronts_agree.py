@@ -33,7 +33,7 @@ from taciturn import (
 from taciturn.algorithms import recipes
 from taciturn.core.loop import Definition
 
-VERBS = ("absorb", "hand_over", "decide", "encode", "decode")
+VERBS = ("absorb", "statistic", "decide", "encode", "decode")
 BY_THE_DEFINITION = [name for name in ALL if "simplex" in name and "qftl" not in name]
 """Learners that step by the definition, since their set has no number; QFTL only projects on it, point by point."""
 

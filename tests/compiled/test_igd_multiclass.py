@@ -80,7 +80,7 @@ def steps(learner, seed, count=8):
         x, v = rng.normal(size=p.size), rng.normal(size=p.width)
         x *= radius * (1.0 - 10.0 ** -rng.uniform(0.3, 12.0)) / np.linalg.norm(x)
         v *= rng.choice([1.0, 1.0, 0.05, 1e-5]) / np.linalg.norm(v)
-        V, y = p.bound(v[None], [float(rng.integers(p.outputs))])
+        V, y = p.clip(v[None], [float(rng.integers(p.outputs))])
         yield p.domain.project(x), V[0], float(y[0]), int(10.0 ** rng.uniform(0.0, 5.0))
 
 
@@ -167,7 +167,7 @@ def test_examples_without_length(domain, v):
 def test_bounds_far_apart():
     """Steps of astronomic length end in the set, as numbers."""
     learner = IGD(Problem(Softmax(3), L2Ball(1e40), 2, feature_bound=1e50, ridge=1e-60))
-    V, y = learner.problem.bound([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [0.0, 1.0, 2.0])
+    V, y = learner.problem.clip([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [0.0, 1.0, 2.0])
     x = learner.start()["x"].copy()
     rows = steps_of(learner).iterates(x, 0, V, y, np.array([1, 2, 3]))
     assert np.isfinite(rows).all()

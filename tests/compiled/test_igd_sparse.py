@@ -55,7 +55,7 @@ def examples(problem, rng, count):
     labels = np.where(rng.random(count) < 0.5, np.sum(X * starts, axis=1), rng.choice([-1.0, 1.0], count))
     if problem.loss.labels == "sign":
         labels = rng.choice([-1.0, 1.0], count)
-    return starts, *problem.bound(X, labels)
+    return starts, *problem.clip(X, labels)
 
 
 def moved(learner, x, i, v, y):
@@ -193,7 +193,7 @@ def test_bounds_far_apart():
     """Steps whose lengths have squares beyond floating point end in the set, as the definition's do."""
     problem = Problem(Squared(), L2Ball(1e40), 2, feature_bound=1e50, label_bound=1e60, ridge=1e-60)
     for learner in (IGD(problem), GIGA(replace(problem, ridge=1e-20))):
-        V, y = problem.bound([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [1e60, -1e60, 1.0])
+        V, y = problem.clip([[1e50, 0.0], [0.0, -1e50], [1e49, 1e49]], [1e60, -1e60, 1.0])
         rows = steps_of(learner).iterates(learner.start()["x"].copy(), 0, compressed(V), y, np.array([1, 2, 3]))
         assert np.isfinite(rows).all()
         assert all(problem.domain.contains(row) for row in rows)

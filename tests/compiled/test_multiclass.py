@@ -51,7 +51,7 @@ def test_one_point_and_many_examples(classes):
     rng = np.random.default_rng(classes)
     problem = Problem(MultiHinge(classes), L2Ball(1.0), 4, intercept=0.3)
     learner, point = FTRL(problem), problem.domain.project(rng.normal(size=problem.size))
-    V, y = problem.bound(rng.normal(size=(50, 4)), rng.integers(classes, size=50))
+    V, y = problem.clip(rng.normal(size=(50, 4)), rng.integers(classes, size=50))
     defined = learner.absorb(learner.start(), 0, V, y, point)["sum"]
     lattice = leader_of(learner)
     none = np.zeros(0, dtype=np.int64)
@@ -83,7 +83,7 @@ def test_classes_that_tie_are_told_apart_alike(classes, d):
         rows = [row if turn % 2 else rng.permutation(row) for _ in range(classes)]
         point = problem.domain.project(np.concatenate(rows))
         X = rng.normal(size=(classes, d)) if turn % 2 else np.outer(rng.uniform(size=classes), np.ones(d))
-        V, y = problem.bound(X, np.arange(classes))
+        V, y = problem.clip(X, np.arange(classes))
         defined = learner.absorb(learner.start(), 0, V, y, point)["sum"]
         starts, columns = np.arange(0, V.size + 1, d), np.tile(np.arange(d), len(V))
         for form in ((V, none, none, np.zeros(0)), (np.zeros((0, d)), starts, columns, V.ravel())):
@@ -114,7 +114,7 @@ def test_the_certificate_holds_at_ties(neighbours):
     bound, numbers, none = float(learner.certificate.at(1)), leader_of(learner), np.zeros(0, dtype=np.int64)
     for _ in range(50):
         point = problem.domain.project(np.tile(rng.normal(size=8), 4))
-        V, y = problem.bound(rng.normal(size=(8, 8)), rng.integers(4, size=8))
+        V, y = problem.clip(rng.normal(size=(8, 8)), rng.integers(4, size=8))
         rows = []
         for i in range(8):
             rows.append(learner.absorb(learner.start(), 0, V[i : i + 1], y[i : i + 1], point)["sum"])

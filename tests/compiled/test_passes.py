@@ -113,7 +113,7 @@ def test_these_are_the_tables():
 def assert_statistics_agree(learner):
     """Of many rounds and few, from the start and from the middle; and the decisions."""
     made = ALL[learner]
-    fast, (V, y) = passes.statistics_of(made), made.problem.legal(*stream(made.problem))
+    fast, (V, y) = passes.statistics_of(made), made.problem.clip_block(*stream(made.problem))
     for rounds in (np.arange(1, ROWS + 1), np.array([3, ROWS - 1]), np.array([], dtype=np.int64)):
         ending, slow = loop.statistics(made, made.start(), 0, V, y, rounds)
         middle, first = fast(made.start(), 0, V[:20], y[:20], rounds[rounds <= 20])

@@ -99,7 +99,7 @@ def contribution(learner, exact, t, V, y, compiled):
     """The row that is handed over after these examples."""
     if compiled:
         return Products(learner)(exact, t, V, y, np.array([t + len(y)]))[1][0]
-    return learner.hand_over(learner.absorb(exact, t, V, y, None), t + len(y))[1]
+    return learner.statistic(learner.absorb(exact, t, V, y, None), t + len(y))[1]
 
 
 @pytest.mark.privacy
@@ -111,7 +111,7 @@ def test_neighbours_differ_by_what_is_certified(name, before, compiled):
     learner, rng = PROBLEMS[name], np.random.default_rng(before)
     p = learner.problem
     X, y = extremes(learner, rng, 60)
-    V, y = p.bound(X, y)
+    V, y = p.clip(X, y)
     largest = learner.absorb(learner.start(), 0, V[:1], y[:1], None)["sum"]
     low_bits = rng.integers(0, 2**18, len(largest)) if before else 0
     exact = {"sum": np.asarray(np.abs(largest) * before - low_bits, dtype=np.int64)}
@@ -132,7 +132,7 @@ def test_a_huge_block_hands_over_what_its_parts_do():
     """300,000 examples between two releases: cut anywhere, in either pass, the same bits."""
     learner, rng = PROBLEMS["squared"], np.random.default_rng(5)
     X, y = extremes(learner, rng, 300_000)
-    V, y = learner.problem.bound(X, y)
+    V, y = learner.problem.clip(X, y)
     rows = []
     for cuts in ([], [1], [2**17], [2**17 + 3, 250_000], [299_993], [299_999]):
         exact = learner.start()
@@ -149,9 +149,9 @@ def test_a_huge_block_hands_over_what_its_parts_do():
 def test_after_many_examples_both_passes_hand_over_the_same_bits(name):
     """Sums of more than 2⁵³ units, which float64 would round once more were they not added up as integers."""
     learner, rng = PROBLEMS[name], np.random.default_rng(9)
-    V, y = learner.problem.bound(*extremes(learner, rng, 8))
+    V, y = learner.problem.clip(*extremes(learner, rng, 8))
     for _ in range(50):
-        exact = {"sum": rng.integers(-(2**61), 2**61, learner.row_size)}
+        exact = {"sum": rng.integers(-(2**61), 2**61, learner.statistic_size)}
         count = int(rng.integers(1, 9))
         rows = [contribution(learner, exact, 2**25, V[:count], y[:count], compiled) for compiled in (True, False)]
         np.testing.assert_array_equal(*rows)
@@ -220,7 +220,7 @@ def test_many_points_are_points_one_by_one(loss, noise):
     """Of noisy sums, indefinite ones among them, which have their eigenvalues floored."""
     learner = QFTL(Problem(loss, L2Ball(0.6), 4, label_bound=1.0, ridge=0.01))
     rng = np.random.default_rng(1)
-    V, y = learner.problem.bound(rng.normal(size=(30, 4)), rng.integers(0, 2, 30).astype(float))
+    V, y = learner.problem.clip(rng.normal(size=(30, 4)), rng.integers(0, 2, 30).astype(float))
     rounds = np.arange(1, 31)
     rows = np.cumsum(Products(learner)(learner.start(), 0, V, y, rounds)[1], axis=0)
     rows += noise * rng.normal(size=rows.shape)

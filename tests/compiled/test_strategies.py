@@ -182,4 +182,4 @@ def test_encoding_errs_by_less_than_is_charged(buffers):
                 exact[i][j] = th[i] * exact[i][j] + x
         if k % 16 == 15:  # keeps fractions short, at a cost far below a unit in the last place
             exact = [[Fraction(int(value * 2**140), 2**140) for value in buffer] for buffer in exact]
-    assert 0 < worst <= coder.blur
+    assert 0 < worst <= coder.rounding_error

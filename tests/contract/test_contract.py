@@ -115,7 +115,7 @@ def test_the_default_bound_is_the_longest_row_and_never_scales_one_down():
     assert made.feature_bound == 2.0  # age, town, floor, ip
     longest = np.zeros((1, made.dimension))
     longest[0, [0, 1, 3, 6]] = 1.0
-    bounded, _ = made.request().problem(made.dimension).bound(longest, [1.0])
+    bounded, _ = made.request().problem(made.dimension).clip(longest, [1.0])
     assert np.allclose(bounded[0, :-1], longest[0], rtol=1e-9)
     assert contract(feature_bound=1.5).feature_bound == 1.5
 

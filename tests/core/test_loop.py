@@ -84,7 +84,7 @@ def test_rows_of_a_learner_at_once(learner):
         V, y = passes.clip_for(made.problem).dense(*stream(made.problem, seed=len(rounds)))
         ending, rows = loop.statistics(made, made.start(), 0, V, y, rounds)
         end, at_once = passes.statistics(made, made.start(), 0, V, y, rounds)
-        assert at_once.shape == rows.shape == (len(rounds), made.row_size)
+        assert at_once.shape == rows.shape == (len(rounds), made.statistic_size)
         assert (np.linalg.norm(at_once - rows, axis=1) <= rounding_of(made, rounds)).all()
         assert_memories_agree(ending, end, rounding_of(made, [ROWS])[0])
 

@@ -37,6 +37,7 @@ from taciturn import (
 from taciturn.accounting import ledger as books
 from taciturn.compiled import passes
 from taciturn.core import loop
+from taciturn.core import private as private_module
 from taciturn.core.loop import Definition
 
 HORIZON = 40
@@ -242,7 +243,7 @@ def test_bad_rows_may_pass_as_examples_without_influence(compiled):
     state, releases = private.run(private.start(), bad, [1.0, 1.0, 0.5])
     assert state.t == 3
     assert len(releases) == 3
-    exact = learnt(private, private.learner.start(), 0, *lenient.bound(bad[:1], [1.0]))
+    exact = learnt(private, private.learner.start(), 0, *lenient.clip(bad[:1], [1.0]))
     nothing = learnt(private, exact, 1, np.zeros((2, 4)), np.ones(2))
     np.testing.assert_array_equal(state.exact["x"], nothing["x"])
 
@@ -270,7 +271,7 @@ def test_step_refuses_rows_past_the_next_release():
 
 
 VERBS = {  # of each pass, what a block of a stream goes through, and which of its arguments are rounds
-    False: {"absorb": 1, "hand_over": 1, "decide": 0},
+    False: {"absorb": 1, "statistic": 1, "decide": 0},
     True: {"iterate pass": 3, "statistics": 4, "decisions": 0},
 }
 PARTS = {
@@ -501,7 +502,7 @@ def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch, compiled
         in_batches(monkeypatch)
         monkeypatch.setattr(passes.Iterates, "__call__", lambda self, exact, *_: (exact, np.full((1, 4), wild)))
     else:
-        monkeypatch.setattr(IGD, "hand_over", lambda self, exact, t: (exact, np.full(4, wild)))
+        monkeypatch.setattr(IGD, "statistic", lambda self, exact, t: (exact, np.full(4, wild)))
     _, (release,) = private.run(private.start(), X[:1], Y[:1])
     assert np.abs(release.noisy).max() <= magnitude * (1 + 1e-6)
     expected = 0.0 if np.isnan(wild) else np.copysign(magnitude, wild)
@@ -511,7 +512,7 @@ def test_what_a_broken_learner_hands_over_is_kept_in_range(monkeypatch, compiled
 def test_predictions_bound_new_rows_as_in_learning():
     """The intercept is appended and long rows are scaled."""
     point = np.array([0.1, 0.2, 0.3, 0.4])
-    V, _ = PROBLEM.bound(X, Y)
+    V, _ = PROBLEM.clip(X, Y)
     np.testing.assert_allclose(PROBLEM.predict(point, X), V @ point)
 
 
@@ -549,7 +550,7 @@ def test_a_budget_is_no_ledger(seed):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("file", [books.__file__, core.__file__], ids=["ledger", "core"])
+@pytest.mark.parametrize("file", [books.__file__, private_module.__file__], ids=["ledger", "core"])
 def test_wherever_a_run_is_entered_again_each_round_is_shown_once(file):
     """At every bytecode of the ledger, and of `Private`."""
     private = pigd(PROBLEM, BUDGET, HORIZON)

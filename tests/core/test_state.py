@@ -41,7 +41,7 @@ from taciturn import (
     pigd,
 )
 from taciturn.accounting import ledger as books
-from taciturn.core.state import described, fingerprint, name_of, read_beside, read_state
+from taciturn.core.state import described, fingerprint, name_of, read_extra, read_state
 from zoo import LEARNERS
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
@@ -216,7 +216,7 @@ def test_settings_are_told_apart_by_every_field_and_alike_in_every_process():
 
 def settings_classes():
     """Every class of the package that can be part of a Private, by the roles it can have there."""
-    roles = "absorb", "calibrate", "round_of", "slope", "project", "gradient", "row_size"
+    roles = "absorb", "calibrate", "round_of", "slope", "project", "gradient", "statistic_size"
     found = {Private, Problem, Privacy}
     for module in pkgutil.walk_packages(taciturn.__path__, "taciturn."):
         if not module.name.endswith("__main__"):
@@ -534,9 +534,9 @@ def test_a_missing_file_is_named(tmp_path):
 def test_arrays_beside_a_state_are_committed_with_it(tmp_path):
     state = private().start()
     state.dump(tmp_path / "state.npz", {"offset": np.array(17), "exact/x": np.ones(2)})
-    beside = read_beside(tmp_path / "state.npz")
-    assert sorted(beside) == ["exact/x", "offset"]
-    assert int(beside["offset"]) == 17
+    extra = read_extra(tmp_path / "state.npz")
+    assert sorted(extra) == ["exact/x", "offset"]
+    assert int(extra["offset"]) == 17
     assert sorted(read_state(tmp_path / "state.npz").exact) == sorted(state.exact)
     state.dump(tmp_path / "plain.npz")
-    assert read_beside(tmp_path / "plain.npz") == {}
+    assert read_extra(tmp_path / "plain.npz") == {}

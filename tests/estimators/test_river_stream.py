@@ -17,7 +17,7 @@ from taciturn.estimators import river_stream as feeds
 from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures
 from taciturn.estimators.labels import Classes, Numbers
 from taciturn.estimators.river_stream import Feed
-from taciturn.estimators.settings import Request
+from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import Stream
 
 ROWS, NAMES = 2_500, ["a", "b", "c"]
@@ -28,13 +28,13 @@ LABELS = (X @ [1.0, -1.0, 0.5] > 0.0).tolist()
 STATED = {"epsilon": 1.0, "feature_bound": 1.0, "seed": 7}
 
 REQUESTS = {
-    "logistic": (Request("logistic", classes=2, **STATED), None),
-    "horizon": (Request("logistic", classes=2, **STATED), ROWS),
-    "three classes": (Request("logistic", classes=3, **STATED), None),
-    "every": (Request("hinge", classes=2, release="every", **STATED), None),
-    "geometric": (Request("logistic", classes=2, method="pqftl", **STATED), None),
-    "iterates": (Request("logistic", classes=2, method="giga", **STATED), ROWS),
-    "numbers": (Request("squared", label_bound=1.0, **STATED), None),
+    "logistic": (Settings("logistic", classes=2, **STATED), None),
+    "horizon": (Settings("logistic", classes=2, **STATED), ROWS),
+    "three classes": (Settings("logistic", classes=3, **STATED), None),
+    "every": (Settings("hinge", classes=2, release="every", **STATED), None),
+    "geometric": (Settings("logistic", classes=2, method="pqftl", **STATED), None),
+    "iterates": (Settings("logistic", classes=2, method="giga", **STATED), ROWS),
+    "numbers": (Settings("squared", label_bound=1.0, **STATED), None),
 }
 FEATURES = {"named": NamedFeatures(NAMES), "hashed": HashedFeatures(3)}
 
@@ -94,10 +94,10 @@ def test_a_feed_releases_what_one_call_does(name, features, looks):
 class LosesTheLastRow(Feed):
     """A planted fault: what is held is handed over but for its end."""
 
-    def _hand_over(self):
+    def _flush(self):
         if len(self._held.rows) > 1:
             self._held.rows.pop()
-        super()._hand_over()
+        super()._flush()
 
 
 class HandsOverTwice(Feed):
@@ -158,7 +158,7 @@ class Torn(Stream):
 @pytest.mark.privacy
 @pytest.mark.parametrize("done", range(3))
 def test_an_interruption_while_it_remembers_makes_no_row_count_twice_and_costs_nothing(done):
-    request = Request("logistic", classes=2, epsilon=1.0, feature_bound=1.0, release="every")
+    request = Settings("logistic", classes=2, epsilon=1.0, feature_bound=1.0, release="every")
     feed = Feed(Torn(request.plan(3, None)), FEATURES["named"], Classes([False, True]))
     for x, y in zip(EXAMPLES[:5], LABELS[:5], strict=True):
         feed.learn_one(x, y)
@@ -195,16 +195,16 @@ def test_threads_take_turns_and_no_row_counts_twice(monkeypatch):
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(teach, range(threads)))
-    feed.hand_over()
+    feed.flush()
     assert sorted(learnt) == [i / 1000.0 for i in range(200 * threads)]
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("verb", ["learn_one", "learn_many", "look", "hand_over", "dump", "copy"])
+@pytest.mark.parametrize("verb", ["learn_one", "learn_many", "look", "flush", "dump", "copy"])
 def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, tmp_path):
     """At every bytecode of the feed a signal handler may ask: it is rejected, or done as if before or after."""
     pandas = pytest.importorskip("pandas")
-    request = Request("squared", label_bound=1.0, **STATED)
+    request = Settings("squared", label_bound=1.0, **STATED)
     plan, table = request.plan(3, None), pandas.DataFrame(X[3:5], columns=NAMES)
 
     def attempt(step):
@@ -224,7 +224,7 @@ def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, t
             "learn_one": (lambda: feed.learn_one(EXAMPLES[3], 0.3), [0.3]),
             "learn_many": (lambda: feed.learn_many(table, [0.3, 0.4]), [0.3, 0.4]),
             "look": (feed.look, []),
-            "hand_over": (feed.hand_over, []),
+            "flush": (feed.flush, []),
             "dump": (lambda: feed.dump(tmp_path / "state.npz"), []),
             "copy": (lambda: copy.copy(feed), []),
         }[verb]
@@ -236,7 +236,7 @@ def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, t
 
         with At(step, feeds.__file__, handler) as entered:
             feed.learn_one(EXAMPLES[2], 0.2)
-        feed.hand_over()
+        feed.flush()
         assert sorted(learnt) == expected
         assert feed.examples == feed.stream.t == len(expected)
         assert copy.copy(feed).look().t == len(expected)
@@ -258,11 +258,11 @@ def test_a_prediction_in_the_middle_of_learning_uses_the_last_model(monkeypatch)
     before = feed.scores(EXAMPLES[0])
     feed.learn_one(EXAMPLES[0], 0.1)
     monkeypatch.setattr(feed.features, "block", asking)
-    feed.hand_over()
+    feed.flush()
     assert seen == [before]
     monkeypatch.undo()
     feed.learn_one(EXAMPLES[1], 0.1)
-    feed.hand_over()
+    feed.flush()
     assert feed.stream.t == 2
 
 
@@ -342,7 +342,7 @@ def test_large_numbers_are_fine():
 
 
 def test_bad_examples_pass_without_influence_if_asked():
-    request = Request("logistic", classes=2, release="every", on_bad="zero", **STATED)
+    request = Settings("logistic", classes=2, release="every", on_bad="zero", **STATED)
     models = []
     for bad, y in (({"a": math.nan}, True), ({"a": 1.0}, "yes"), ({"a": "text"}, False), ({"b": 10**400}, True)):
         feed = Feed(Stream(request.plan(3, None)), FEATURES["named"], Classes([False, True]))

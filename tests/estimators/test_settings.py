@@ -8,16 +8,16 @@ import pytest
 
 from taciturn.core.schedule import every, geometric
 from taciturn.errors import InvalidInput, Unprovable
-from taciturn.estimators.settings import Request
+from taciturn.estimators.settings import Settings
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import OneHot, Softmax
 
-CLASSES = Request("logistic", epsilon=1.0, feature_bound=2.0, classes=2)
-NUMBERS = Request("squared", epsilon=1.0, feature_bound=2.0, label_bound=3.0)
+CLASSES = Settings("logistic", epsilon=1.0, feature_bound=2.0, classes=2)
+NUMBERS = Settings("squared", epsilon=1.0, feature_bound=2.0, label_bound=3.0)
 
 
-def changed(request: Request, **settings) -> Request:
-    return Request(**(vars(request) | settings))
+def changed(request: Settings, **settings) -> Settings:
+    return Settings(**(vars(request) | settings))
 
 
 @pytest.mark.parametrize(
@@ -116,4 +116,4 @@ def test_statistics_of_squared_loss_learn_no_quantile():
 @pytest.mark.parametrize("method", ["auto", "ftrl", "pqftl"])
 def test_a_horizon_that_is_too_long_is_rejected_in_the_words_of_the_front(stated, method):
     with pytest.raises(Unprovable, match=r"at most 67,108,864.*got 134,217,728\..*method='igd' or 'giga'"):
-        Request(epsilon=1.0, feature_bound=1.0, method=method, **stated).plan(3, 2**27)
+        Settings(epsilon=1.0, feature_bound=1.0, method=method, **stated).plan(3, 2**27)

@@ -9,10 +9,10 @@ import pytest
 
 from taciturn import Hinge, Logistic, MultiHinge, OneHot, Softmax, Squared, Unprovable
 from taciturn.estimators.links import classes_of
-from taciturn.estimators.settings import Request
+from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import Stream
 
-HINGE = Request("hinge", epsilon=2.0, feature_bound=1.0, classes=3, seed=1)
+HINGE = Settings("hinge", epsilon=2.0, feature_bound=1.0, classes=3, seed=1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from taciturn.averages import late_average
 from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
-from taciturn.estimators.settings import Request
+from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import Spent, Stream
 
 RNG = np.random.default_rng(5)
@@ -20,7 +20,7 @@ Y = np.sign(X @ [1.0, -2.0, 0.5] + 0.1)
 
 
 def plan(seed: int | None = 7, **settings):
-    return Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=seed, **settings).plan(3, len(Y))
+    return Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=seed, **settings).plan(3, len(Y))
 
 
 def learnt(stream: Stream, cuts: list[int]) -> list:

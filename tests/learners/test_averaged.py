@@ -32,7 +32,7 @@ def test_it_is_the_mean_of_the_rows(how, first):
     """However the stream is cut into blocks."""
     rng = np.random.default_rng(0)
     problem = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.2)
-    V, y = problem.bound(rng.normal(size=(30, 3)), rng.choice([-1.0, 1.0], 30))
+    V, y = problem.clip(rng.normal(size=(30, 3)), rng.choice([-1.0, 1.0], 30))
     inner, rows = IGD(problem), []
     exact = inner.start()
     for t in range(30):
@@ -40,7 +40,7 @@ def test_it_is_the_mean_of_the_rows(how, first):
         rows.append(exact["x"])
     learner = averaged(inner, how, horizon=30)
     state = learner.absorb(learner.absorb(learner.start(), 0, V[:11], y[:11], None), 11, V[11:], y[11:], None)
-    np.testing.assert_allclose(learner.hand_over(state, 30)[1], np.mean(rows[first - 1 :], axis=0), rtol=1e-13)
+    np.testing.assert_allclose(learner.statistic(state, 30)[1], np.mean(rows[first - 1 :], axis=0), rtol=1e-13)
 
 
 @pytest.mark.privacy
@@ -51,7 +51,7 @@ def test_the_tight_pair_reaches_the_certificate(how, ridge):
     learner = averaged(IGD(linear(ridge)), how, horizon=200)
     X, y = np.ones((200, 1)), np.ones(200)
     other = np.concatenate([[-1.0], y[1:]])
-    rows = [learner.hand_over(learner.absorb(learner.start(), 0, X, z, None), 200)[1] for z in (y, other)]
+    rows = [learner.statistic(learner.absorb(learner.start(), 0, X, z, None), 200)[1] for z in (y, other)]
     bound = float(learner.certificate.at(200))
     assert 0.99 * bound < abs(float(rows[0][0] - rows[1][0])) <= bound
 
@@ -80,7 +80,7 @@ def test_the_lost_ridge_is_caught(how):
     slipped = 0.1 * float(learner.certificate.at(200))
     X, y = np.ones((200, 1)), np.ones(200)
     other = np.concatenate([[-1.0], y[1:]])
-    rows = [learner.hand_over(learner.absorb(learner.start(), 0, X, z, None), 200)[1] for z in (y, other)]
+    rows = [learner.statistic(learner.absorb(learner.start(), 0, X, z, None), 200)[1] for z in (y, other)]
     assert abs(float(rows[0][0] - rows[1][0])) > 9.9 * slipped
 
 

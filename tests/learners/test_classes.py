@@ -90,7 +90,7 @@ def test_the_slope_of_one_column_is_caught(name, monkeypatch):
 
 def gradient(learner: FTRL, features, label: float, point: np.ndarray) -> np.ndarray:
     """What one example adds to the sum at this point."""
-    V, y = learner.problem.bound([features], [label])
+    V, y = learner.problem.clip([features], [label])
     return learner.absorb(learner.start(), 0, V, y, point)["sum"]
 
 
@@ -117,7 +117,7 @@ def test_no_pair_of_gradients_passes_ftrl_s_certificate(kind, K):
     """Of random examples and points, with an intercept."""
     learner, rng = FTRL(Problem(kind(K), L2Ball(2.0), 2, 1.5, intercept=0.7)), np.random.default_rng(K)
     for _ in range(100):
-        point = learner.problem.domain.project(rng.normal(size=learner.row_size))
+        point = learner.problem.domain.project(rng.normal(size=learner.statistic_size))
         ends = [gradient(learner, 3.0 * rng.normal(size=2), rng.integers(K), point) for _ in range(2)]
         assert np.linalg.norm(ends[0] - ends[1]) <= float(learner.certificate.at(1))
 
@@ -181,11 +181,11 @@ def test_no_pair_moves_the_candidates_apart_by_more_than_is_certified(loss, neig
     learner = EWOO(Problem(loss, L2Ball(2.0), 2, neighbours=neighbours), net())
     angles = np.linspace(0.0, 2.0 * math.pi, 25)[:-1]
     V, y = np.tile(np.array([np.cos(angles), np.sin(angles)]).T, (3, 1)), np.repeat(np.arange(3), 24)
-    V, y = learner.problem.bound(np.vstack([V, 0.3 * V]), np.concatenate([y, y]))
+    V, y = learner.problem.clip(np.vstack([V, 0.3 * V]), np.concatenate([y, y]))
     rows = []
     for v, label in zip(V, y, strict=True):
         exact = learner.absorb(learner.start(), 0, v[None], label[None], NOWHERE)
-        rows.append(learner.hand_over(exact, 1)[1])
+        rows.append(learner.statistic(exact, 1)[1])
         plain = np.array([loss.value(x, v, label) for x in net()])
         np.testing.assert_allclose(rows[-1], plain - plain.min(), atol=1e-6)
     rows = np.array(rows)
@@ -202,4 +202,4 @@ def test_ewoo_finds_the_right_matrix(loss):
     _, releases = private.run(private.start(), X, y)
     assert np.array_equal(releases[-1].point, net()[0])
     assert np.mean(problem.predict(releases[-1].point, X).argmax(axis=1) == y) > 0.95
-    assert EWOO(problem, grid(problem.domain, 6, per_axis=2)).row_size == 64
+    assert EWOO(problem, grid(problem.domain, 6, per_axis=2)).statistic_size == 64

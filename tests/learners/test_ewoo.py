@@ -60,7 +60,7 @@ VARIANTS = {
 
 def legal(problem: Problem, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels = np.where(raw[:, -1] < 0.0, -1.0, 1.0) if problem.loss.labels == "sign" else raw[:, -1]
-    return problem.bound(raw[:, :-1], labels)
+    return problem.clip(raw[:, :-1], labels)
 
 
 def moved(learner: EWOO, raw: np.ndarray, i: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def moved(learner: EWOO, raw: np.ndarray, i: int) -> np.ndarray:
     if learner.problem.neighbours == "replace":
         other = learner.absorb(before, i, V[-1:], y[-1:], NOWHERE)
     ends = [learner.absorb(x, i + 1, V[i + 1 : -1], y[i + 1 : -1], NOWHERE) for x in (one, other)]
-    rows = [learner.hand_over(end, len(raw) - 1)[1] for end in ends]
+    rows = [learner.statistic(end, len(raw) - 1)[1] for end in ends]
     return rows[0] - rows[1]
 
 
@@ -261,10 +261,10 @@ def stream_delta(learner: EWOO, certified: float | None, releases: int, privacy:
     made = Exponential().calibrate(certificate, Timetable(every(1), releases), 2, privacy, "exact")
     logs = []
     for first in ([0.0, 1.0], [1.0, 0.0]):
-        V, y = learner.problem.bound([first] + [[0.4, 0.3]] * (releases - 1), np.zeros(releases))
+        V, y = learner.problem.clip([first] + [[0.4, 0.3]] * (releases - 1), np.zeros(releases))
         exact, laws = learner.start(), []
         for t in range(releases):
-            exact, row = learner.hand_over(learner.absorb(exact, t, V[t : t + 1], y[t : t + 1], NOWHERE), t + 1)
+            exact, row = learner.statistic(learner.absorb(exact, t, V[t : t + 1], y[t : t + 1], NOWHERE), t + 1)
             laws.append(log_softmax(made.encode({}, row, t + 1)[1] * GUMBEL_STEP))
         logs.append(
             [sum(law[j] for law, j in zip(laws, path, strict=True)) for path in product((0, 1), repeat=releases)]
@@ -307,7 +307,7 @@ def test_rows_are_cumulative_losses(name):
     """Up to a constant and half a step a round, the row is `Σ f_i(x_j)`, ridge included."""
     learner, rng = BUILT[name], np.random.default_rng(6)
     V, y = legal(learner.problem, rng.normal(size=(30, learner.problem.dimension + 1)))
-    _, row = learner.hand_over(learner.absorb(learner.start(), 0, V, y, NOWHERE), 30)
+    _, row = learner.statistic(learner.absorb(learner.start(), 0, V, y, NOWHERE), 30)
     if isinstance(learner.problem.loss, Smoothed):
         sums = [
             sum(float(learner.problem.values(np.array(x), v[None], label)[0]) for v, label in zip(V, y, strict=True))
@@ -324,8 +324,8 @@ def test_sums_stay_exact_to_the_last_round():
         most = learner.most_steps + int(np.max(learner.ridge_steps))
         assert most * weights.MOST < 2**53
         assert np.frexp(learner.step)[0] == 0.5
-        end = {"losses": np.full(learner.row_size, learner.most_steps * weights.MOST, dtype=np.int64)}
-        _, row = learner.hand_over(end, weights.MOST)
+        end = {"losses": np.full(learner.statistic_size, learner.most_steps * weights.MOST, dtype=np.int64)}
+        _, row = learner.statistic(end, weights.MOST)
         assert [int(x / learner.step) for x in row] == [
             learner.most_steps * weights.MOST + weights.MOST * int(r) for r in learner.ridge_steps
         ]
@@ -446,7 +446,7 @@ def test_points_are_plain_settings():
     assert hash(one) == hash(other)
     assert isinstance(one.points, tuple)
     assert repr(one).startswith(f"EWOO({len(net)} points, Problem(")
-    assert one.row_size == len(net)
+    assert one.statistic_size == len(net)
     assert one != EWOO(problem, net[1:])
     assert one.certificate == other.certificate
     again = pickle.loads(pickle.dumps(one))
@@ -513,12 +513,12 @@ def test_experts_are_bounded_at_the_door():
     """Losses within bounds pass unchanged; others are cut, and rows without sense are legal examples."""
     learner = experts(3, 2.0, on_bad="zero")
     legal_rows = np.array([[0.0, 2.0, 1.0], [2.0, 2.0, 2.0]])
-    V, y = learner.problem.bound(legal_rows, [0.0, 5.0])
+    V, y = learner.problem.clip(legal_rows, [0.0, 5.0])
     assert np.array_equal(V, legal_rows)
     wild = [[-7.0, 1e300, 0.1], [math.nan, 0.0, 1.0], [math.inf, 0.0, 0.0]]
-    V, y = learner.problem.bound(wild, [0.0, 0.0, 0.0])
+    V, y = learner.problem.clip(wild, [0.0, 0.0, 0.0])
     exact = learner.absorb(learner.start(), 0, V, y, NOWHERE)
-    _, row = learner.hand_over(exact, 3)
+    _, row = learner.statistic(exact, 3)
     assert np.ptp(row) <= 2.0 * (1.0 + 1e-6)
 
 
@@ -584,6 +584,6 @@ def test_the_simplex_has_a_net_too():
     """Experts may be mixed: candidates inside the simplex, certified as the vertices are."""
     problem = replace(experts(3).problem)
     learner = EWOO(problem, grid(Simplex(), 3, 5))
-    assert learner.row_size > 10
+    assert learner.statistic_size > 10
     assert float(learner.certificate.at(1)) == pytest.approx(2.0, rel=1e-5)
     assert search(learner, seed=11) <= 1.0

@@ -78,7 +78,7 @@ def test_regret_stays_below_its_bound():
     X = rng.normal(size=(600, 3))
     y = np.where(X @ [1.0, -1.0, 0.5] + rng.normal(size=600) > 0, 1.0, -1.0)
     losses = replay_exact(FadingIGD(problem), X, y).losses
-    V, labels = problem.bound(X, y)
+    V, labels = problem.clip(X, y)
     best = min(np.mean(problem.values(x, V, labels)) for x in L2Ball_grid(rng))
     assert 600 * (np.mean(losses) - best) <= fading_regret_bound(problem, 1.0, 600) < 600
 

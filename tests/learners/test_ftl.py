@@ -38,11 +38,11 @@ def sample(problem, n, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, problem.dimension))
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
-    return problem.bound(X, y)
+    return problem.clip(X, y)
 
 
 def leader(learner, V, y):
-    return learner.hand_over(learner.absorb(learner.start(), 0, V, y, None), len(y))[1]
+    return learner.statistic(learner.absorb(learner.start(), 0, V, y, None), len(y))[1]
 
 
 def test_squared_loss_is_the_normal_equations():
@@ -84,7 +84,7 @@ def test_a_rounded_kink_moves_the_leader_by_half_its_width(loss):
         labels = rng.choice([-1.0, 1.0], 400, p=[0.25, 0.75]) * (
             1.0 if loss == Hinge() else rng.integers(0, 3, 400) / 6
         )
-        V, y = problem.bound(np.ones((400, 1)), labels)
+        V, y = problem.clip(np.ones((400, 1)), labels)
 
         def slope(x, V=V, y=y):
             return float(np.mean(loss.slope(V[:, 0] * x, y)) + problem.ridge * x)
@@ -208,11 +208,11 @@ class LinearisedFTRL:
         return Certificate("l2", "entry", f"{bound:g}", lambda t: bound + 0.0 * t, bound, moved, lemma)
 
     @property
-    def row_size(self):
+    def statistic_size(self):
         return self.problem.size
 
     def start(self):
-        return {"sum": np.zeros(self.row_size), "x": self.problem.first_point}
+        return {"sum": np.zeros(self.statistic_size), "x": self.problem.first_point}
 
     def absorb(self, exact, t, X, y, point):
         total, x = exact["sum"], exact["x"]
@@ -221,7 +221,7 @@ class LinearisedFTRL:
             x = self.problem.domain.project(-total / (self.problem.ridge * i))
         return {"sum": total, "x": x}
 
-    def hand_over(self, exact, t):
+    def statistic(self, exact, t):
         return exact, exact["x"]
 
     def decide(self, t, noisy, noise_sd):
@@ -238,7 +238,7 @@ def test_linearised_ftrl_is_refused_and_for_good_reason():
     problem = Problem(Distance(), L2Ball(1e9), 1, label_bound=1.0, ridge=0.05)
     with pytest.raises(Unprovable, match="entry"):
         pocp(LinearisedFTRL(problem), Privacy(1.0, 1e-6), horizon=11)
-    V, y = problem.bound(np.ones((11, 1)), np.ones(11))
+    V, y = problem.clip(np.ones((11, 1)), np.ones(11))
     turned = np.concatenate([[-1.0], y[1:]])
     linearised, whole = (
         abs(leader(learner, V, y)[0] - leader(learner, V, turned)[0])

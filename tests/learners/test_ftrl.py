@@ -40,7 +40,7 @@ BUDGET = Privacy(1.0, 1e-6)
 
 def gradient(learner: FTRL, features, label: float, point) -> np.ndarray:
     """What one example adds to the sum at this point."""
-    V, y = learner.problem.bound([features], [label])
+    V, y = learner.problem.clip([features], [label])
     return learner.absorb(learner.start(), 0, V, y, np.asarray(point))["sum"]
 
 
@@ -109,14 +109,14 @@ def test_half_the_sensitivity_is_caught(monkeypatch):
 def test_one_example_moves_one_row():
     """Given the points, the rows of two neighbouring streams are the same but for the changed one's."""
     learner, rng = FTRL(Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)), np.random.default_rng(1)
-    V, y = learner.problem.bound(rng.normal(size=(9, 2)), rng.normal(size=9))
+    V, y = learner.problem.clip(rng.normal(size=(9, 2)), rng.normal(size=9))
     points = rng.uniform(-0.5, 0.5, (9, 2))
     rows = []
     for changed in (0.0, 1.0):
         exact, out = learner.start(), []
         for t in range(9):
             label = y[t : t + 1] + changed * (t == 4)
-            exact, row = learner.hand_over(learner.absorb(exact, t, V[t : t + 1], label, points[t]), t + 1)
+            exact, row = learner.statistic(learner.absorb(exact, t, V[t : t + 1], label, points[t]), t + 1)
             out.append(row)
         rows.append(out)
     moved = np.any(np.array(rows[0]) != np.array(rows[1]), axis=1)
@@ -153,7 +153,7 @@ def test_gradients_are_taken_at_released_points(rounds):
 def test_without_noise_on_linear_losses_it_is_the_closed_form(ridge):
     """`Proj(-Σ y v/(alpha·t))`; without a ridge `Proj(-Σ y v·B/(L·sqrt(t)))`."""
     learner, rng = FTRL(Problem(Linear(), L2Ball(2.0), 2, label_bound=1.0, ridge=ridge)), np.random.default_rng(3)
-    V, y = learner.problem.bound(rng.normal(size=(30, 2)), rng.normal(size=30) - 0.8)
+    V, y = learner.problem.clip(rng.normal(size=(30, 2)), rng.normal(size=30) - 0.8)
     total, inside = np.zeros(2), 0
     for t in range(1, 31):
         total += gradient(learner, V[t - 1], y[t - 1], learner.problem.first_point)
@@ -235,7 +235,7 @@ def test_gradients_are_cut_to_what_is_stated():
 def test_regret_on_an_easy_stream(ridge):
     """Linear losses of one slope, epsilon = 10: less than a fifth of staying at the first point (fixed seed)."""
     problem = Problem(Linear(), L2Ball(1.0), 2, label_bound=1.0, ridge=ridge)
-    V, y = problem.bound(np.tile([0.6, -0.8], (500, 1)), np.ones(500))
+    V, y = problem.clip(np.tile([0.6, -0.8], (500, 1)), np.ones(500))
     private = pftrl(problem, Privacy(10.0, 1e-6), 500, seed=6)
     _, releases = private.run(private.start(), V, y)
     played = [problem.first_point, *(r.point for r in releases[:-1])]

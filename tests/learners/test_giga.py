@@ -30,7 +30,7 @@ NOWHERE = np.zeros(0)
 def stream(problem: Problem, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     labels = labels_of(problem.loss, problem.label_bound, rng, count)
-    return problem.bound(rng.normal(size=(count, problem.dimension)), labels)
+    return problem.clip(rng.normal(size=(count, problem.dimension)), labels)
 
 
 @pytest.mark.parametrize("domain", ["l2 ball", "box", "simplex", "half-space without 0", "whole space", "diagonal"])
@@ -120,7 +120,7 @@ def test_every_step_contracts(loss, ridge):
         for t in (learner.first_move, learner.first_move + 1, 3 * learner.first_move):
             rate = 1.0 - 1.0 / (t + learner.delay) if step == "contracting" else 1.0 - 1.0 / t
             a, b = rng.normal(size=(2, 2)) * 3.0
-            V, y = problem.bound(rng.normal(size=(1, 2)) * 9.0, [1.0])
+            V, y = problem.clip(rng.normal(size=(1, 2)) * 9.0, [1.0])
             ends = [learner.absorb({"x": x}, t - 1, V, y, NOWHERE)["x"] for x in (a, b)]
             assert np.linalg.norm(ends[0] - ends[1]) <= rate * np.linalg.norm(a - b) * (1.0 + 1e-12) + 1e-14
 

@@ -32,7 +32,7 @@ def test_round_t_takes_the_step_of_the_definition(loss, domain):
     """Example t is a step of `eta = 1/(alpha·t)` from where the one before ended, wherever the stream is cut."""
     problem = Problem(LOSSES[loss](), SETS[domain](2), 2, label_bound=1.0, ridge=0.3)
     rng = np.random.default_rng(1)
-    V, y = problem.bound(rng.normal(size=(6, 2)), labels_of(problem.loss, 1.0, rng, 6))
+    V, y = problem.clip(rng.normal(size=(6, 2)), labels_of(problem.loss, 1.0, rng, 6))
     learner = IGD(problem)
     exact = learner.absorb(learner.start(), 0, V[:4], y[:4], NOWHERE)
     exact = learner.absorb(exact, 4, V[4:], y[4:], NOWHERE)
@@ -46,7 +46,7 @@ def test_what_it_hands_over_and_decides():
     """It hands over its iterate, unchanged, and releases the nearest point of the set."""
     learner = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
     exact = learner.absorb(learner.start(), 0, np.array([[0.6, 0.8]]), np.array([1.0]), NOWHERE)
-    after, row = learner.hand_over(exact, 1)
+    after, row = learner.statistic(exact, 1)
     assert np.array_equal(row, exact["x"])
     assert np.array_equal(after["x"], exact["x"])
     assert learner.decide(1, np.array([3.0, 4.0]), 0.5) == pytest.approx([0.6, 0.8])
@@ -80,12 +80,12 @@ def test_no_row_is_larger_than_it_says(loss):
     for name, learner in buildable(0.2).items():
         if name.split(": ")[1].startswith(f"{loss},") and "zero-out" not in name and "printed" not in name:
             problem = learner.problem
-            V, y = problem.bound(np.ones((30, problem.dimension)), -np.ones(30))
+            V, y = problem.clip(np.ones((30, problem.dimension)), -np.ones(30))
             exact = learner.start()
             for t in range(30):
                 exact = learner.absorb(exact, t, V[t : t + 1], y[t : t + 1], NOWHERE)
                 if "ftl" not in name or t in (0, 1, 29):  # a leader is some hundred steps of the others
-                    _, row = learner.hand_over(exact, t + 1)
+                    _, row = learner.statistic(exact, t + 1)
                     assert np.linalg.norm(row) <= learner.certificate.magnitude * (1.0 + 1e-12)
 
 

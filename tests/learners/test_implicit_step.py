@@ -59,7 +59,7 @@ def some_case(problem: Problem, rng: np.random.Generator) -> tuple[np.ndarray, n
     y = labels_of(problem.loss, problem.label_bound, rng, 1)
     if problem.loss.labels == "real" and rng.random() < 0.3:
         y = np.array([v @ x])
-    V, y = problem.bound(v[None], y)
+    V, y = problem.clip(v[None], y)
     return x, V[0], float(y[0])
 
 
@@ -141,7 +141,7 @@ def caps(rng: np.random.Generator):
         turn = rng.uniform(0.0, 2.0 * math.pi)
         out = np.array([math.cos(turn), math.sin(turn)])
         x = along * out + across * np.array([-out[1], out[0]])
-        V, labels = problem.bound(length * out[None], [y])
+        V, labels = problem.clip(length * out[None], [y])
         yield problem, x, V[0], float(labels[0]), t
 
 
@@ -190,7 +190,7 @@ def test_a_rounded_kink_is_as_steep_as_the_loss_and_no_steeper():
     low, high = 0.028612403655730426, 1.1828935211649536
     problem = Problem(Absolute(), Box(low, high), 2, feature_bound=bound, label_bound=4.0 * high * bound, ridge=ridge)
     learner, labels = IGD(problem), np.array([[4.0], [-4.0]]) * high * bound
-    V, y = problem.bound(np.array([[bound, 0.0]] * 2), labels[:, 0])
+    V, y = problem.clip(np.array([[bound, 0.0]] * 2), labels[:, 0])
     ends = [learner.absorb({"x": np.array([start, low])}, 0, V[i : i + 1], y[i : i + 1], NOWHERE)["x"] for i in (0, 1)]
     assert np.linalg.norm(ends[0] - ends[1]) <= learner.certificate.at(1)
 
@@ -199,7 +199,7 @@ def test_a_step_that_takes_a_hundred_halvings():
     """The root behind a jump is found even where the bracket closes as slowly as it can."""
     ridge = 3e-4
     problem = Problem(Hinge(), Box(-1.0, 1.0), 2, ridge=ridge)
-    V, _ = problem.bound([[0.8, 0.6]], [1.0])
+    V, _ = problem.clip([[0.8, 0.6]], [1.0])
     x = np.array([1.0, float.fromhex("-0x1.11f93cfd62233p-1")])
     got = implicit_step(problem, x, V[0], 1.0, 1.0 / ridge, 0.0)
     assert reference.distance(got, reference.implicit_step(problem, x, V[0], 1.0, 1.0 / ridge)) < 1e-6
@@ -235,7 +235,7 @@ def test_steps_contract(loss, domain, ridge, step, points, label):
         return
     eta = 10.0**step
     a, b = (problem.domain.project(np.array(p) * min(problem.radius, 10.0)) for p in points[:2])
-    V, y = problem.bound(np.array(points[2])[None], [label])
+    V, y = problem.clip(np.array(points[2])[None], [label])
     after_a, after_b = (implicit_step(problem, p, V[0], float(y[0]), eta, 0.0) for p in (a, b))
     c = 1.0 + eta * problem.ridge
     learner = IGD(problem)
@@ -255,7 +255,7 @@ def off(solver, loss: str, eta: float, tolerance: float) -> float:
     for domain, length in ((L2Ball(0.8), 1.0), (Box(-0.2, 0.4), 1.0), (L2Ball(20.0), 0.2)):
         problem = Problem(make(), domain, size, label_bound=1.5, ridge=0.1)
         x = domain.project(rng.normal(size=size))
-        V, y = problem.bound(rng.normal(size=(1, size)), [1.0])
+        V, y = problem.clip(rng.normal(size=(1, size)), [1.0])
         V *= length  # short examples are where it converges most slowly
         best = implicit_step(problem, x, V[0], float(y[0]), eta, 1e-14)
         slope = best - x + eta * problem.gradient(best, V[0], float(y[0]))

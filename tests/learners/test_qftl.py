@@ -45,8 +45,8 @@ def problem(R: float = 1.0, R_y: float = 1.0, **settings) -> Problem:
 
 
 def contribution(learner: QFTL, features, label: float) -> np.ndarray:
-    V, y = learner.problem.bound([features], [label])
-    return learner.hand_over(learner.absorb(learner.start(), 0, V, y, NOWHERE), 1)[1]
+    V, y = learner.problem.clip([features], [label])
+    return learner.statistic(learner.absorb(learner.start(), 0, V, y, NOWHERE), 1)[1]
 
 
 # The sensitivity.
@@ -134,13 +134,13 @@ def test_a_forgotten_intercept_is_caught(monkeypatch):
 def test_a_contribution_is_what_it_says(features, label, w):
     """`(svec(v vᵀ), w·y v)` up to the cutting of features and labels to 2⁻¹⁷ of 1 and 2, within its magnitude."""
     learner = QFTL(problem(1.5, 2.0), weight=w)
-    V, y = learner.problem.bound([features], [label])
+    V, y = learner.problem.clip([features], [label])
     found = contribution(learner, features, label)
     assert found[:3] == pytest.approx(packed(np.outer(V[0], V[0])), abs=2.0**1.5 * 1.5 * 2.0**-17)
     assert found[3:] == pytest.approx(w * y[0] * V[0], abs=w * (2.0 * 2.0**-17 + 1.5 * 2.0**-16))
     assert (np.abs(found[3:]) <= np.abs(w * y[0] * V[0]) * (1.0 + 1e-12)).all()  # cut towards zero
     assert np.max(np.abs(found)) <= learner.certificate.magnitude * (1.0 + 1e-7)
-    assert len(found) == learner.row_size == 5
+    assert len(found) == learner.statistic_size == 5
 
 
 # The point.
@@ -192,13 +192,13 @@ def regression(n: int = 50) -> tuple[Problem, np.ndarray, np.ndarray]:
     p = Problem(Squared(), L2Ball(50.0), 3, label_bound=1.0, ridge=0.3)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
-    return p, *p.bound(X, X @ [0.5, -0.3, 0.1] + 0.1 * rng.normal(size=n))
+    return p, *p.clip(X, X @ [0.5, -0.3, 0.1] + 0.1 * rng.normal(size=n))
 
 
 def decided(learner: QFTL, V: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The point without noise."""
     exact = learner.absorb(learner.start(), 0, V, y, NOWHERE)
-    return learner.decide(len(y), learner.hand_over(exact, len(y))[1], 0.0)
+    return learner.decide(len(y), learner.statistic(exact, len(y))[1], 0.0)
 
 
 @pytest.mark.parametrize("extra", [0.0, 2.5])
@@ -207,7 +207,7 @@ def test_without_noise_it_is_the_leader(weight, extra):
     """FTL on the same examples, up to the cutting of features and labels, where the domain is not felt."""
     p, V, y = regression()
     leader = FTL(p, extra)
-    row = leader.hand_over(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]
+    row = leader.statistic(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]
     np.testing.assert_allclose(decided(QFTL(p, extra, weight), V, y), row, atol=1e-5)
 
 
@@ -301,7 +301,7 @@ def test_blocks_add_up_to_what_the_definition_does(loss, most, monkeypatch):
         monkeypatch.setattr(twin, "_MOST", most)
     learner, rng = QFTL(Problem(loss, L2Ball(1.0), 5, label_bound=1.0, intercept=0.5)), np.random.default_rng(2)
     labels = rng.integers(0, 3, 5000).astype(float) if loss.labels == "class" else rng.uniform(-1.0, 1.0, 5000)
-    X, y = learner.problem.bound(rng.normal(size=(5000, 5)), labels)
+    X, y = learner.problem.clip(rng.normal(size=(5000, 5)), labels)
     for count in (0, 1, 1023, 1024, 1025, 2048, 2049, 5000):
         defined = learner.absorb(learner.start(), 0, X[:count], y[:count], np.zeros(learner.problem.size))["sum"]
         np.testing.assert_array_equal(passes.Products(learner)._sum(X[:count], y[:count]), defined)

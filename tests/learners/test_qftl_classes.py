@@ -27,8 +27,8 @@ def problem(K: int = 3, R: float = 1.0, **settings) -> Problem:
 
 def contribution(learner: QFTL, features, label: float) -> np.ndarray:
     """What one example adds to the sums, as it is handed over."""
-    V, y = learner.problem.bound([features], [label])
-    return learner.hand_over(learner.absorb(learner.start(), 0, V, y, NOWHERE), 1)[1]
+    V, y = learner.problem.clip([features], [label])
+    return learner.statistic(learner.absorb(learner.start(), 0, V, y, NOWHERE), 1)[1]
 
 
 # The sensitivity.
@@ -142,13 +142,13 @@ def test_a_lesser_sensitivity_is_caught(monkeypatch):
 def test_a_contribution_is_what_it_says(features, label, w):
     """`(svec(v vᵀ), w·y vᵀ)`, a row for each class, to the 12 bits or more that are kept of features and labels."""
     learner, close = QFTL(problem(4, 1.5), weight=w), 2.0**-10 * 1.5 * max(1.5, w)
-    v = learner.problem.bound([features], [label])[0][0]
+    v = learner.problem.clip([features], [label])[0][0]
     found = contribution(learner, features, label)
     labels = np.where(np.arange(4) == label, 0.75, -0.25)
     assert found[:3] == pytest.approx(packed(np.outer(v, v)), abs=close)
     assert found[3:].reshape(4, 2) == pytest.approx(w * np.array([each * v for each in labels]), abs=close)
     assert np.max(np.abs(found)) <= learner.certificate.magnitude * (1.0 + 1e-7)
-    assert len(found) == learner.row_size == 11
+    assert len(found) == learner.statistic_size == 11
 
 
 @pytest.mark.privacy
@@ -172,7 +172,7 @@ def test_every_column_of_labels_is_noised():
     drawn = [replace(private, seed=seed).fit(np.zeros((1, 2)), [0]) for seed in range(60)]
     exact = contribution(private.learner, (0.0, 0.0), 0)
     noise, sd = np.array([release.noisy - exact for release in drawn]), drawn[0].noise_sd
-    assert noise.shape == (60, private.learner.row_size)
+    assert noise.shape == (60, private.learner.statistic_size)
     assert not uneven(noise, sd)
     for share in (0.0, 1.0 / math.sqrt(4.0)):
         faulty = noise.copy()

@@ -38,14 +38,14 @@ def stream(n: int, K: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def decided(learner: QFTL, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The point without noise."""
-    V, y = learner.problem.bound(X, y)
+    V, y = learner.problem.clip(X, y)
     exact = learner.absorb(learner.start(), 0, V, y, NOWHERE)
-    return learner.decide(len(y), learner.hand_over(exact, len(y))[1], 0.0)
+    return learner.decide(len(y), learner.statistic(exact, len(y))[1], 0.0)
 
 
 def regressions(p: Problem, X: np.ndarray, y: np.ndarray, extra: float = 0.0) -> np.ndarray:
     """Ridge regression on the column of each class by itself."""
-    V, y = p.bound(X, y)
+    V, y = p.clip(X, y)
     H = V.T @ V + (p.ridge * len(y) + extra) * np.eye(p.width)
     K = p.outputs
     return np.concatenate([np.linalg.solve(H, V.T @ (np.where(y == k, 1.0, 0.0) - 1.0 / K)) for k in range(K)])
@@ -59,8 +59,8 @@ def test_without_noise_it_is_the_leader(weight, extra, intercept):
     p, (X, y) = problem(4, domain=L2Ball(50.0), ridge=0.3, intercept=intercept), stream(50, 4)
     found, leader = decided(QFTL(p, extra, weight), X, y), FTL(p, extra)
     np.testing.assert_allclose(found, regressions(p, X, y, extra), atol=1e-6)
-    V, y = p.bound(X, y)
-    row = leader.hand_over(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]
+    V, y = p.clip(X, y)
+    row = leader.statistic(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]
     assert np.linalg.norm(row - found) <= float(leader.certificate.at(len(y))) / 2000.0
 
 

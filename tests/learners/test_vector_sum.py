@@ -96,7 +96,7 @@ def test_sums_are_what_they_say(name):
     """Every noisy sum lies within 6 of its stated deviations of the exact one (seeded; 160 chances of 2e-9)."""
     private = private_sum(2, 1.0, Privacy(10.0, 1e-6), 40, strategy=STRATEGIES[name], schedule=every(2), seed=7)
     _, releases = private.run(private.start(), stream())
-    V, _ = private.problem.bound(stream())
+    V, _ = private.problem.clip(stream())
     exact = np.cumsum(V, axis=0)
     far = [np.abs(r.noisy - exact[r.t - 1]) / r.noise_sd for r in releases]
     assert 1.0 < np.max(far) < 6.0
@@ -106,10 +106,10 @@ def test_sums_are_what_they_say(name):
 def test_contributions_are_scaled_down_and_added_exactly():
     """Vectors longer than the bound; and what is handed over starts again from nothing."""
     learner = VectorSum(Problem(Nearness(), WholeSpace(), 2, 0.5))
-    V, y = learner.problem.bound([[3.0, 4.0], [0.1, 0.2]])
+    V, y = learner.problem.clip([[3.0, 4.0], [0.1, 0.2]])
     exact = learner.absorb(learner.start(), 0, V, y, NOWHERE)
     assert exact["sum"] == pytest.approx([0.4, 0.6], abs=2e-8)
-    after, row = learner.hand_over(exact, 2)
+    after, row = learner.statistic(exact, 2)
     assert row is exact["sum"]
     assert not after["sum"].any()
 
@@ -123,7 +123,7 @@ def test_the_certificate_is_reached(neighbours, other, moved):
     learner = VectorSum(Problem(Nearness(), WholeSpace(), 2, 1.5, neighbours=neighbours))
     rows = []
     for x in ([3.0, 4.0], other):
-        V, y = learner.problem.bound([x, [0.3, 0.1]])
+        V, y = learner.problem.clip([x, [0.3, 0.1]])
         rows.append(learner.absorb(learner.start(), 0, V, y, NOWHERE)["sum"])
     found, bound = float(np.linalg.norm(rows[0] - rows[1])), float(learner.certificate.at(2))
     assert found == pytest.approx(moved, rel=1e-7)

@@ -25,10 +25,10 @@ from taciturn import (
     pqftl,
     private_sum,
 )
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import Coder, matrices
 
-STRATEGIES: dict[str, RunningSum] = {
+STRATEGIES: dict[str, PrefixSum] = {
     "tree": BinaryTree(refined=False),
     "refined tree": BinaryTree(),
     "square root": SquareRoot(),
@@ -83,7 +83,7 @@ class Case:
     make: Callable[..., Private]
     delta: float
 
-    def __call__(self, strategy: RunningSum | None, privacy: Privacy, horizon: int | None = None, **more) -> Private:
+    def __call__(self, strategy: PrefixSum | None, privacy: Privacy, horizon: int | None = None, **more) -> Private:
         return self.make(privacy, horizon, strategy=strategy, **more)
 
 
@@ -120,15 +120,15 @@ def recomputed(private: Private, delta: float) -> tuple[float, float]:
     that for sums made floats and multiplied; the mechanism rounds rows at the door where it only adds (trees), and
     every encoded entry, float errors included, where it multiplies.
     """
-    calibrated, size, n = private.calibrated, private.learner.row_size, len(private.timetable.rounds)
+    calibrated, size, n = private.calibrated, private.learner.statistic_size, len(private.timetable.rounds)
     coder, largest = calibrated.coder, private.learner.certificate.magnitude
     _, C = matrices(coder, n)
     longest = float(np.max(np.linalg.norm(C, axis=0)))
     own = 4.0 if isinstance(private.learner, QFTL) else 1.0
     delta += own * math.sqrt(size) * 2.0 ** (math.floor(math.log2(largest)) - 26)
-    if coder.whole:
+    if coder.integer:
         lattice = math.sqrt(size) * calibrated.step(1) * longest
     else:
         block = float(np.max(np.diff(private.timetable.rounds, prepend=0)))
-        lattice = math.sqrt(len(C) * size) * (calibrated.step(1) + 2.0 * coder.blur * largest * block)
+        lattice = math.sqrt(len(C) * size) * (calibrated.step(1) + 2.0 * coder.rounding_error * largest * block)
     return (delta * longest + lattice) / calibrated.sd, lattice / calibrated.sd

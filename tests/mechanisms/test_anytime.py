@@ -43,7 +43,7 @@ def test_shares_add_up(name, n):
     coder = STRATEGIES[name].coder(n)
     _, C = matrices(coder, n)
     lengths = np.linalg.norm(C, axis=0)
-    assert np.max(lengths) <= 1.0 <= coder.column
+    assert np.max(lengths) <= 1.0 <= coder.sensitivity
     ends = [coder.before(2**j) - 1 for j in range(1, (n + 1).bit_length())]
     inside = np.delete(C, ends, axis=0)
     assert np.max(np.linalg.norm(inside, axis=0)) <= math.sqrt(1.0 - coder.share) * (1.0 + 1e-12)
@@ -69,8 +69,8 @@ def test_totals_use_up_their_share_in_the_last_epoch():
 def test_rounding_errors_of_both_strategies_count(n):
     """Every epoch's, on rows of 1, and the totals', on rows as large as all together."""
     coder = Anytime().coder(n)
-    inside = [coder.inner(j) * coder.epoch(j).blur for j in range(n.bit_length())]
-    assert coder.blur >= max(*inside, coder.outer * coder.totals.blur * n)
+    inside = [coder.inner(j) * coder.epoch(j).rounding_error for j in range(n.bit_length())]
+    assert coder.rounding_error >= max(*inside, coder.outer * coder.totals.rounding_error * n)
 
 
 @pytest.mark.privacy

@@ -37,7 +37,7 @@ def coefficients(coder: BLTCoder, n: int) -> np.ndarray:
 def test_largest_errors(n):
     """Four buffers, at mu = 1, within half a percent of docs/running_sums.md."""
     coder = BLT().coder(n)
-    assert coder.column * float(coder.error(n)) == pytest.approx(TABLE[n], rel=5e-3)
+    assert coder.sensitivity * float(coder.error(n)) == pytest.approx(TABLE[n], rel=5e-3)
 
 
 @pytest.mark.parametrize(("n", "most"), [(2**14, 4.16), (2**20, 5.51)])
@@ -46,7 +46,7 @@ def test_five_buffers_are_nearly_the_square_root(n, most):
     coder = BLT(5).coder(n)
     errors = coder.error(np.linspace(1, n, 1000).astype(int))
     assert (np.diff(errors) > 0.0).all()
-    assert coder.column * errors[-1] <= most
+    assert coder.sensitivity * errors[-1] <= most
 
 
 @pytest.mark.parametrize("n", [1, 7, 1024, 2**14])
@@ -87,8 +87,8 @@ def test_the_column_is_the_sum_of_its_squares(n, buffers):
     """The closed form from the floats in use, against brute force."""
     coder = BLT(buffers).coder(n)
     c = coefficients(coder, n)
-    assert coder.column == pytest.approx(math.sqrt(math.fsum(c * c)), rel=1e-10)
-    assert coder.reach == pytest.approx(math.fsum(c), rel=1e-10)
+    assert coder.sensitivity == pytest.approx(math.sqrt(math.fsum(c * c)), rel=1e-10)
+    assert coder.row_norm == pytest.approx(math.fsum(c), rel=1e-10)
 
 
 def exact_column(coder: BLTCoder) -> mpmath.mpf:
@@ -108,7 +108,7 @@ def test_the_column_is_not_below_the_exact_one(n, buffers):
     """To 40 digits, at the longest horizon that sums are exact for, too."""
     coder = BLT(buffers).coder(n)
     with mpmath.workdps(40):
-        assert exact_column(coder) <= mpmath.mpf(coder.column) <= exact_column(coder) * (1 + mpmath.mpf("1e-7"))
+        assert exact_column(coder) <= mpmath.mpf(coder.sensitivity) <= exact_column(coder) * (1 + mpmath.mpf("1e-7"))
 
 
 @pytest.mark.parametrize("n", [1, 2, 300])
@@ -214,7 +214,7 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
     th, ph = tuple(map(float, falling[::2])), tuple(map(float, falling[1::2]))
     assert blt._in_order((th, ph))
     coder = BLTCoder(int(10.0 ** rng.uniform(0.0, 7.0)), th, ph)
-    assert exact_column(coder) <= mpmath.mpf(coder.column)
+    assert exact_column(coder) <= mpmath.mpf(coder.sensitivity)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 10**6, 10**9])
@@ -246,7 +246,7 @@ def test_rounding_errors_are_bounded(kind, buffers):
             x = mpmath.mpf(float(rows[k - 1]))
             wanted = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
             exact = [r * s + x for r, s in zip(th, exact, strict=True)]
-            assert abs(mpmath.mpf(float(found[0, 0])) - wanted) <= coder.blur
+            assert abs(mpmath.mpf(float(found[0, 0])) - wanted) <= coder.rounding_error
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_everything_published_fits_the_budget(plan):
     """The squares and the sampler's cost fit the budget and leave less than a hundredth of it unused."""
     private = planned(plan)
     spent = math.fsum(costs(private, range(1, len(private.timetable.rounds) + 1)))
-    draws = len(private.timetable.rounds) * private.learner.row_size
+    draws = len(private.timetable.rounds) * private.learner.statistic_size
     assert total([Cost(mu_squared=spent), sampling_cost(draws, 0.0)]).within(private.privacy)
     assert private.guarantee.delivered.within(private.privacy)
     assert private.guarantee.holds
@@ -117,7 +117,7 @@ def test_the_stated_cost_is_the_recomputed_one(plan):
     assert private.calibrated.cost(0) == Cost()
     assert private.calibrated.cost(None) == private.calibrated.cost(count)
     assert private.calibrated.cost(count).extra_epsilon == pytest.approx(
-        2.0**-45 * count * private.learner.row_size, rel=1e-9, abs=0.0
+        2.0**-45 * count * private.learner.statistic_size, rel=1e-9, abs=0.0
     )
 
 

@@ -83,10 +83,10 @@ def test_every_integer_is_in_range(name, n, epsilon, delta, schedule):
     largest = (
         private.learner.certificate.magnitude
         * float(block)
-        * (1.0 if calibrated.coder.whole else calibrated.coder.reach)
+        * (1.0 if calibrated.coder.integer else calibrated.coder.row_norm)
     )
     assert largest <= 2.0**51 * step
-    assert largest * calibrated.coder.reach / step + 13.0 * calibrated.sd / step < 2.0**62
+    assert largest * calibrated.coder.row_norm / step + 13.0 * calibrated.sd / step < 2.0**62
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
@@ -105,8 +105,8 @@ def test_rounding_errors_are_charged(strategy, schedule):
     private = private_sum(50, 1.0, BUDGET, 500_000, strategy=strategy, schedule=schedule)
     calibrated, rounds = private.calibrated, private.timetable.rounds
     rows, block = calibrated.coder.before(len(rounds) + 1), rounds[0]
-    lattice = math.sqrt(rows * 50) * (calibrated.step(1) + 2.0 * calibrated.coder.blur * block)
-    needed = (2.0 + math.sqrt(50) * 2.0**-26) * calibrated.coder.column + lattice
+    lattice = math.sqrt(rows * 50) * (calibrated.step(1) + 2.0 * calibrated.coder.rounding_error * block)
+    needed = (2.0 + math.sqrt(50) * 2.0**-26) * calibrated.coder.sensitivity + lattice
     assert lattice > 2e-6
     assert needed <= stated(private) * calibrated.sd <= needed * (1.0 + 1e-8)
 
@@ -176,7 +176,7 @@ def test_the_sampler_s_reach_is_charged(name, epsilon):
     """Each draw's error, and the chance that one falls beyond 12 deviations of either world's entry, which moves."""
     private = CASES["sum"](STRATEGIES[name], Privacy(epsilon, 1e-6), 20)
     calibrated, cost, (_, _, C) = private.calibrated, private.guarantee.delivered, dense(name, 20)
-    errors = calibrated.step(1) + 2.0 * calibrated.coder.blur * 1.5
+    errors = calibrated.step(1) + 2.0 * calibrated.coder.rounding_error * 1.5
     shift = (3.0 * np.max(np.abs(C)) + math.sqrt(3) * errors) / calibrated.sd
     assert cost.extra_epsilon == pytest.approx(2.0**-45 * len(C) * 3, rel=1e-6)
     assert cost.extra_delta >= 2.0 * len(C) * 3 * ndtr(shift - 12.0)
@@ -256,7 +256,7 @@ def test_more_examples_than_can_be_added_exactly_are_refused():
 @pytest.mark.parametrize("case", ["sum", "qftl", "ftrl"])
 def test_a_level_too_few_is_caught(case, monkeypatch):
     """The paper's `log T` nodes in place of `floor(log2 T) + 1`."""
-    monkeypatch.setattr(TreeCoder, "column", property(lambda self: math.sqrt(max(1, self.levels - 1))))
+    monkeypatch.setattr(TreeCoder, "sensitivity", property(lambda self: math.sqrt(max(1, self.levels - 1))))
     for name in ("tree", "refined tree"):
         private = CASES[case](STRATEGIES[name], BUDGET, 20)
         assert recomputed(private, CASES[case].delta)[0] > 1.1 * stated(private)

@@ -25,11 +25,15 @@ BUDGET = Privacy(1.0, 1e-6)
 def test_an_endless_stream_is_paid_for_in_advance(case, schedule, block, epsilon):
     """Over 2²³ rounds, the coarsest steps and rounding errors included, it keeps its budget and uses nearly all."""
     private = CASES[case](None, Privacy(epsilon, 1e-6), schedule=schedule)
-    calibrated, size, largest = private.calibrated, private.learner.row_size, private.learner.certificate.magnitude
+    calibrated, size, largest = (
+        private.calibrated,
+        private.learner.statistic_size,
+        private.learner.certificate.magnitude,
+    )
     releases = 2**23 // block
     rows, coarsest = calibrated.coder.before(releases + 1), calibrated.step(releases)
     delta = CASES[case].delta + math.sqrt(size) * 2.0 ** (math.floor(math.log2(largest)) - 26)
-    lattice = math.sqrt(rows * size) * (coarsest + 2.0 * calibrated.coder.blur * largest * block)
+    lattice = math.sqrt(rows * size) * (coarsest + 2.0 * calibrated.coder.rounding_error * largest * block)
     assert delta + lattice <= private.guarantee.delivered.mu * calibrated.sd <= (delta + lattice) * 1.01
     assert private.guarantee.holds
     assert private.guarantee.epsilon > 0.99 * epsilon

@@ -79,11 +79,11 @@ class Trial:
 def exact_rows(private: Private, examples: list[tuple[float, float]], points: list[np.ndarray]) -> np.ndarray:
     """What would be encoded without noise, given the points that were released before each example."""
     learner, calibrated = private.learner, private.calibrated
-    V, y = private.problem.bound([[v] for v, _ in examples], [label for _, label in examples])
+    V, y = private.problem.clip([[v] for v, _ in examples], [label for _, label in examples])
     exact, secret, out = learner.start(), calibrated.start()[0], []
     for k in range(T):
         exact = learner.absorb(exact, k, V[k : k + 1], y[k : k + 1], points[k])
-        exact, row = learner.hand_over(exact, k + 1)
+        exact, row = learner.statistic(exact, k + 1)
         secret, integers = calibrated.encode(secret, row, k + 1)
         out.append(integers)
     return np.concatenate(out) * calibrated.step(1)
@@ -194,7 +194,7 @@ def test_wrong_noise_is_caught(name, fault):
 
 def test_a_level_too_few_is_caught(monkeypatch):
     """The paper's count of nodes."""
-    monkeypatch.setattr(TreeCoder, "column", property(lambda self: math.sqrt(self.levels - 1)))
+    monkeypatch.setattr(TreeCoder, "sensitivity", property(lambda self: math.sqrt(self.levels - 1)))
     game = sums("tree")
     assert play(game, 0).apart > 1.1 * game.private.guarantee.delivered.mu
 
@@ -220,7 +220,7 @@ class Peeking(FTRL):
         following = super().absorb({"sum": exact["sum"]}, t, X, y, own)
         return following | {"all": exact["all"] + following["sum"]}
 
-    def hand_over(self, exact, t):
+    def statistic(self, exact, t):
         return {"sum": np.zeros(1), "all": exact["all"]}, exact["sum"]
 
 

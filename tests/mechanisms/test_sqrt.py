@@ -43,7 +43,7 @@ def test_the_column_is_that_of_the_floats_in_use():
     for n in (1, 2, 1000, 30_000):
         coder = SquareRoot().coder(n)
         exact = math.fsum(float(Fraction(float(f)) ** 2) for f in coder.coefficients)
-        assert math.sqrt(exact) <= coder.column <= math.sqrt(exact) * (1.0 + 1e-10)
+        assert math.sqrt(exact) <= coder.sensitivity <= math.sqrt(exact) * (1.0 + 1e-10)
 
 
 @pytest.mark.privacy
@@ -60,4 +60,4 @@ def test_rounding_errors_are_bounded(kind):
                 Fraction(float(f)) * Fraction(float(x))
                 for f, x in zip(coder.coefficients, rows[k - 1 :: -1], strict=False)
             )
-            assert abs(float(Fraction(float(found[0, 0])) - exact)) <= coder.blur
+            assert abs(float(Fraction(float(found[0, 0])) - exact)) <= coder.rounding_error

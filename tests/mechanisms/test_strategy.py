@@ -42,9 +42,9 @@ def test_it_keeps_its_contract_for_every_number_of_rows(name, n):
 def test_columns_are_hardly_shorter_than_it_says(name, n):
     """With doubling epochs, which do not know n, none is longer than 1; and `errors` is at mu = 1."""
     coder, B, C = dense(name, n)
-    assert np.max(np.linalg.norm(C, axis=0)) >= coder.column * (0.75 if name in EPOCHS else 1.0 - 1e-11)
-    assert name not in EPOCHS or coder.column <= 1.0 + 1e-12
-    np.testing.assert_allclose(STRATEGIES[name].errors(n), coder.column * np.linalg.norm(B, axis=1), rtol=1e-9)
+    assert np.max(np.linalg.norm(C, axis=0)) >= coder.sensitivity * (0.75 if name in EPOCHS else 1.0 - 1e-11)
+    assert name not in EPOCHS or coder.sensitivity <= 1.0 + 1e-12
+    np.testing.assert_allclose(STRATEGIES[name].errors(n), coder.sensitivity * np.linalg.norm(B, axis=1), rtol=1e-9)
 
 
 @ALL
@@ -100,7 +100,7 @@ def test_rows_that_are_multiplied_are_rounded_after(name, n, seed):
     X, step = rng.uniform(-1.0, 1.0, (n, 3)), calibrated.step(1)
     integers = encoded(calibrated, X)
     assert integers.dtype == np.int64
-    assert np.max(np.abs(integers - C @ X / step)) <= 0.5 + calibrated.coder.blur / step + 1e-6
+    assert np.max(np.abs(integers - C @ X / step)) <= 0.5 + calibrated.coder.rounding_error / step + 1e-6
     noisy = integers + np.concatenate(list(calibrated.noise(seed, 1, n)))
     sums = decoded(calibrated, noisy, n)
     np.testing.assert_allclose(sums, B @ noisy * step, rtol=1e-9, atol=1e-9 * step * np.max(np.abs(noisy)))

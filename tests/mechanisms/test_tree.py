@@ -39,7 +39,7 @@ def test_a_row_sits_in_one_node_of_each_level(n):
     _, C = matrices(TreeCoder(n, refined=False), n)
     nodes = np.sum(C, axis=0)
     assert np.max(nodes) == nodes[0] == math.floor(math.log2(n)) + 1
-    assert TreeCoder(n, refined=False).column ** 2 == pytest.approx(nodes[0], rel=1e-12)
+    assert TreeCoder(n, refined=False).sensitivity ** 2 == pytest.approx(nodes[0], rel=1e-12)
     assert np.linalg.norm(C[:, 0]) > math.sqrt(nodes[0] - 1)
 
 

@@ -54,11 +54,11 @@ class Trial:
 
 def exact_rows(private: Private, first: float, labels: tuple[float, ...]) -> np.ndarray:
     """What the releases would be without noise, in the world where the first label is `first`."""
-    V, y = private.learner.problem.bound(np.ones((T, 1)), [first, *labels])
+    V, y = private.learner.problem.clip(np.ones((T, 1)), [first, *labels])
     exact, rows = private.learner.start(), []
     for k in range(T):
         exact = private.learner.absorb(exact, k, V[k : k + 1], y[k : k + 1], NOWHERE)
-        _, encoded = private.calibrated.encode({}, private.learner.hand_over(exact, k + 1)[1], k + 1)
+        _, encoded = private.calibrated.encode({}, private.learner.statistic(exact, k + 1)[1], k + 1)
         rows.append(encoded * private.calibrated.levels(k + 1)[1])
     return np.array(rows)
 

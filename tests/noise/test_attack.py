@@ -45,8 +45,8 @@ def pigd() -> Private:
 def row(private: Private, label: float) -> np.ndarray:
     """What would be released without noise."""
     learner = private.learner
-    V, y = learner.problem.bound(FEATURES[None], [label])
-    return learner.hand_over(learner.absorb(learner.start(), 0, V, y, np.zeros(0)), 1)[1]
+    V, y = learner.problem.clip(FEATURES[None], [label])
+    return learner.statistic(learner.absorb(learner.start(), 0, V, y, np.zeros(0)), 1)[1]
 
 
 def textbook(h: np.ndarray, sigma: float, rng: np.random.Generator) -> np.ndarray:

@@ -171,7 +171,7 @@ def test_sources_are_forgotten(monkeypatch):
 
 # Ahead of the data.
 
-VERBS = ("absorb", "hand_over", "encode")
+VERBS = ("absorb", "statistic", "encode")
 FAST = [(passes.Steps, "release"), (passes.Iterates, "__call__"), (passes.Means, "__call__")]
 FAST += [(passes.Products, "__call__"), (passes.VectorSums, "__call__")]
 FAST += [(passes.GaussianNoise, "add"), (passes.PrefixSumNoise, "add")]

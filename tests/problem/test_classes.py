@@ -27,7 +27,7 @@ def loss(request) -> ScoresLoss:
 def test_classes_pass_as_they_are(kind, y):
     """Whole numbers from 0 on, however they are written, are never cut like other labels."""
     problem = Problem(kind(3), L2Ball(1.0), 1)
-    assert problem.bound([[0.1]] * 3, y)[1].tolist() == [float(label) for label in y]
+    assert problem.clip([[0.1]] * 3, y)[1].tolist() == [float(label) for label in y]
 
 
 @pytest.mark.parametrize("label", [-1, 3, 0.5, 1.0000001, 1e300, -1e-300])
@@ -61,7 +61,7 @@ def test_classes_are_not_optional():
 def test_bounding_is_total(X, labels):
     """With on_bad="zero" bad rows are 0, the intercept included, and move no gradient; others are unaffected."""
     problem = Problem(Softmax(3), L2Ball(1.0), 2, intercept=0.5, on_bad="zero")
-    V, y = problem.bound(X, labels)
+    V, y = problem.clip(X, labels)
     good = np.isfinite(X).all(axis=1) & np.isin(labels, [0.0, 1.0, 2.0])
     assert not V[~good].any()
     assert not y[~good].any()
@@ -100,7 +100,7 @@ def test_predictions_are_scores(loss):
 def test_the_intercept_alone_can_tell_frequent_classes(loss):
     """Of examples that are all 0 the gradient moves nothing but the last column."""
     problem = Problem(loss, L2Ball(5.0), 2, intercept=0.5)
-    V, y = problem.bound(np.zeros((1, 2)), [1])
+    V, y = problem.clip(np.zeros((1, 2)), [1])
     g = problem.data_gradient(problem.first_point, V[0], y[0]).reshape(loss.classes, 3)
     assert not g[:, :2].any()
     assert np.argmin(g[:, 2]) == 1

@@ -85,11 +85,11 @@ def test_clipping_is_a_projection(X, bound):
 def test_losses_without_labels_take_none(loss):
     """`bound(X)` is enough, and whatever is given for labels, of any length, is ignored."""
     problem = Problem(loss, Simplex(), 2, 3.0)
-    V, y = problem.bound([[0.1, 0.2], [0.3, 0.4]])
+    V, y = problem.clip([[0.1, 0.2], [0.3, 0.4]])
     assert np.array_equal(V, [[0.1, 0.2], [0.3, 0.4]])
     assert np.array_equal(y, [0.0, 0.0])
     for given_labels in ([7.0, math.nan], [1.0], None):
-        assert np.array_equal(problem.bound([[0.1, 0.2], [0.3, 0.4]], given_labels)[1], [0.0, 0.0])
+        assert np.array_equal(problem.clip([[0.1, 0.2], [0.3, 0.4]], given_labels)[1], [0.0, 0.0])
     assert problem.label_bound == 1.0
 
 

@@ -81,7 +81,7 @@ def test_the_same_examples(form):
     assert source.shape == (ROWS, 3)
     for block in (slice(None), slice(0, 0), slice(3, 7), slice(20, 99), slice(ROWS, ROWS)):
         np.testing.assert_array_equal(source[block], X[block])
-    for one, other in zip(PROBLEM.bound(FORMS[form](X), Y), PROBLEM.bound(X, Y), strict=True):
+    for one, other in zip(PROBLEM.clip(FORMS[form](X), Y), PROBLEM.clip(X, Y), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -126,7 +126,7 @@ def test_only_a_block_is_made_dense(form, monkeypatch):
 def test_numbers_of_any_kind(form, kind):
     """Integers, booleans and single precision are converted, never wrapped."""
     rows = (X > 0.5).astype(kind) if kind is bool else np.rint(2.0 * np.clip(X, 0.0, 3.0)).astype(kind)
-    for one, other in zip(PROBLEM.bound(FORMS[form](rows), Y), PROBLEM.bound(rows, Y), strict=True):
+    for one, other in zip(PROBLEM.clip(FORMS[form](rows), Y), PROBLEM.clip(rows, Y), strict=True):
         np.testing.assert_array_equal(one, other)
         assert one.dtype == np.float64
 
@@ -141,7 +141,7 @@ def test_a_missing_value_is_not_a_number(where, chunks):
     full = pa.table(columns)
     parts = pa.concat_tables([full.slice(start, -(-ROWS // chunks)) for start in range(0, ROWS, -(-ROWS // chunks))])
     for rows in (full, parts, full.to_batches()[0]):
-        for one, other in zip(PROBLEM.bound(rows, Y), PROBLEM.bound(holes, Y), strict=True):
+        for one, other in zip(PROBLEM.clip(rows, Y), PROBLEM.clip(holes, Y), strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -188,7 +188,7 @@ def test_labels_may_be_arrow_s():
     """An array or a chunked one; a missing label makes its row bad."""
     problem = Problem(Squared(), L2Ball(1.0), 3, label_bound=1.0, on_bad="zero")
     for labels in (pa.array([0.5, None, -2.0]), pa.chunked_array([[0.5], [None, -2.0]])):
-        V, y = problem.bound(X[:3], labels)
+        V, y = problem.clip(X[:3], labels)
         assert y.tolist() == [0.5, 0.0, -1.0]
         assert not V[1].any()
 
@@ -208,9 +208,9 @@ def test_a_bad_row_is_named_by_its_number_in_the_call(form, monkeypatch):
 def test_other_shapes_are_refused(rows):
     """As for arrays, with both shapes."""
     with pytest.raises(InvalidInput, match=r"expected features of shape \(n, 3\)"):
-        PROBLEM.bound(rows, Y)
+        PROBLEM.clip(rows, Y)
     with pytest.raises(InvalidInput, match=r"expected features of shape \(n, 3\)"):
-        PROBLEM.bound(FORMS["csr"](X), Y[:-1])
+        PROBLEM.clip(FORMS["csr"](X), Y[:-1])
 
 
 @pytest.mark.parametrize("rows", [X, X.tolist(), np.asfortranarray(X), object()])
@@ -298,7 +298,7 @@ def test_a_crooked_sparse_matrix_is_refused_on_every_way(fault, compiled):
         with pytest.raises(InvalidInput, match=r"check_format\(\)"):
             private.run(private.start(), CROOKED[fault], np.ones(3))
     with pytest.raises(InvalidInput, match=r"check_format\(\)"):
-        problem.bound(CROOKED[fault], np.ones(3))
+        problem.clip(CROOKED[fault], np.ones(3))
 
 
 @pytest.mark.privacy

@@ -92,7 +92,7 @@ def test_two_classes_are_the_hinge_loss():
 def test_the_gradient_diameter_is_reached_in_every_set(domain, intercept, K):
     """`2·sqrt(2)·R` and `sqrt(2)·R`, intercept included, by one v of two classes where all rows are alike."""
     problem = Problem(MultiHinge(K), domain, 2, 1.5, intercept=intercept)
-    V, y = problem.bound([[0.9, 1.2]] * 2, [0, 1])
+    V, y = problem.clip([[0.9, 1.2]] * 2, [0, 1])
     g, h = (problem.data_gradient(problem.first_point, v, float(label)) for v, label in zip(V, y, strict=True))
     reached = 2.0 * math.sqrt(2.0) * math.hypot(1.5, intercept)
     assert np.linalg.norm(g - h) == pytest.approx(reached, rel=1e-11)
@@ -225,7 +225,7 @@ class Margins(ScoresLoss):
 def test_a_loss_of_ones_own():
     """Two functions and a constant; it has a kink, so FTRL learns it and IGD says why it cannot."""
     problem = Problem(Margins(3), L2Ball(1.0), 2, ridge=0.1)
-    assert problem.values(np.zeros(6), *problem.bound([[0.1, 0.2]], [1])) == pytest.approx([1.0])
+    assert problem.values(np.zeros(6), *problem.clip([[0.1, 0.2]], [1])) == pytest.approx([1.0])
     assert problem.gradient_diameter == pytest.approx(2.0 * math.sqrt(2.0))
     assert math.isinf(problem.smoothness)
     assert float(FTRL(problem).certificate.at(1)) == pytest.approx(2.0 * math.sqrt(2.0), rel=1e-6)

@@ -71,7 +71,7 @@ def test_gradients_are_those_of_the_values(loss):
     """By finite differences in every entry of the point, ridge included."""
     rng, h = np.random.default_rng(3), 1e-5
     problem = Problem(loss, L2Ball(3.0), 2, intercept=0.7, ridge=0.3)
-    V, y = problem.bound(rng.normal(size=(6, 2)), rng.integers(loss.classes, size=6))
+    V, y = problem.clip(rng.normal(size=(6, 2)), rng.integers(loss.classes, size=6))
     x = matrix(rng, loss, 3, 2.0)
     steps = h * np.eye(problem.size)
     slopes = np.array([(problem.values(x + e, V, y) - problem.values(x - e, V, y)) / (2.0 * h) for e in steps]).T
@@ -83,7 +83,7 @@ def test_many_examples_at_once_are_the_examples_one_by_one(loss):
     """Values, scores and the mean gradient against their slow twins."""
     rng = np.random.default_rng(4)
     problem = Problem(loss, L2Ball(3.0), 4, intercept=1.0, ridge=0.2)
-    V, y = problem.bound(rng.normal(size=(9, 4)), rng.integers(loss.classes, size=9))
+    V, y = problem.clip(rng.normal(size=(9, 4)), rng.integers(loss.classes, size=9))
     x = matrix(rng, loss, 5, 1.5)
     one_by_one = [problem.data_gradient(x, v, float(label)) for v, label in zip(V, y, strict=True)]
     np.testing.assert_allclose(problem.mean_gradient(x, V, y), np.mean(one_by_one, axis=0), atol=1e-14)
@@ -167,7 +167,7 @@ def found_apart(problem: Problem, starts: int = 6) -> float:
         pair = [0, start % 2]
 
         def nearness(raw: np.ndarray, pair: list[int] = pair) -> float:
-            V, y = problem.bound(raw[: 2 * d].reshape(2, d), pair)
+            V, y = problem.clip(raw[: 2 * d].reshape(2, d), pair)
             x = problem.domain.project(raw[2 * d :])
             return -float(np.linalg.norm(loss.gradient(x, V[0], y[0]) - loss.gradient(x, V[1], y[1])))
 
@@ -183,7 +183,7 @@ def test_constants_hold(loss, bounds):
     R, B, intercept = bounds
     problem, rng = Problem(loss, L2Ball(B), 2, R, intercept=intercept), np.random.default_rng(7)
     assert found_apart(problem, starts=2) <= problem.gradient_diameter
-    V, y = problem.bound(2.0 * R * rng.normal(size=(80, 2)), rng.integers(loss.classes, size=80))
+    V, y = problem.clip(2.0 * R * rng.normal(size=(80, 2)), rng.integers(loss.classes, size=80))
     for _ in range(10):
         one, other = (problem.domain.project(2.0 * B * rng.normal(size=problem.size)) for _ in range(2))
         G, H = (np.array([problem.data_gradient(x, v, b) for v, b in zip(V, y, strict=True)]) for x in (one, other))
@@ -200,7 +200,7 @@ def test_the_softmax_comes_within_a_percent_of_its_constants():
     W[:2, 1] = -B / math.sqrt(2.0), B / math.sqrt(2.0)
     problem = Problem(Softmax(3), L2Ball(B), 2, R)
     q = math.sqrt(1.0 - p * p)
-    V, _ = problem.bound([[R * q, R * p], [-R * q, R * p]], [0, 0])
+    V, _ = problem.clip([[R * q, R * p], [-R * q, R * p]], [0, 0])
     g, h = (problem.data_gradient(W.ravel(), v, 0.0) for v in V)
     assert problem.gradient_diameter == pytest.approx(2.0 * math.sqrt(2.0) * R, rel=1e-8)
     assert 0.99 * problem.gradient_diameter < np.linalg.norm(g - h) <= problem.gradient_diameter

@@ -16,7 +16,7 @@ from zoo import LOSSES, SETS, Distance, labels_of
 def sample(problem, n, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, problem.dimension))
-    return problem.bound(X, labels_of(problem.loss, problem.label_bound, rng, n))
+    return problem.clip(X, labels_of(problem.loss, problem.label_bound, rng, n))
 
 
 def width_of(problem):

@@ -94,7 +94,7 @@ class Ruler(Problem):
     """A problem of another's own, which bounds otherwise."""
 
     def legal(self, X, y, first=0):
-        V, y = super().legal(X, y, first)
+        V, y = super().clip_block(X, y, first)
         return V / 2.0, y
 
 

@@ -66,7 +66,7 @@ def test_rows_keep_their_direction(x, bound):
 def test_the_intercept_is_part_of_the_norm(X, bound, intercept):
     """The last column is the intercept, and the norm of the whole row stays below `sqrt(R² + c²)`."""
     problem = squared(3, feature_bound=bound, intercept=intercept)
-    V, _ = problem.bound(X, np.zeros(2))
+    V, _ = problem.clip(X, np.zeros(2))
     assert V.shape == (2, problem.size) == (2, 4)
     assert np.all(V[:, 3] == intercept)
     assert all(exact_square(row) <= Fraction(problem.norm_bound) ** 2 for row in V)
@@ -76,7 +76,7 @@ def test_the_intercept_is_part_of_the_norm(X, bound, intercept):
 def test_a_large_intercept_is_part_of_the_norm():
     """Also where the intercept is more than a hundred times the features' bound."""
     problem = squared(1, feature_bound=1e-8, intercept=1.0)
-    V, _ = problem.bound([[1.0]], [0.0])
+    V, _ = problem.clip([[1.0]], [0.0])
     assert exact_square(V[0]) <= Fraction(problem.norm_bound) ** 2
 
 
@@ -138,7 +138,7 @@ def test_bounding_is_total(X, y, sign):
     """With on_bad="zero" anything at all comes out legal: bad rows are 0, the intercept included, others unaffected."""
     loss = Hinge() if sign else Squared()
     problem = Problem(loss, L2Ball(1.0), 2, label_bound=3.0, intercept=0.5, on_bad="zero")
-    V, labels = problem.bound(X, y)
+    V, labels = problem.clip(X, y)
     bad = ~np.isfinite(X).all(axis=1) | ~np.isfinite(y) | (np.abs(y) != 1.0 if sign else False)
     assert np.all(V[bad] == 0.0)
     assert np.all(V[~bad, 2] == 0.5)
@@ -146,7 +146,7 @@ def test_bounding_is_total(X, y, sign):
     assert not sign or np.all(np.abs(labels) == 1.0)
     assert all(exact_square(row) <= Fraction(problem.norm_bound) ** 2 for row in V)
     assume(not bad.all())
-    alone, own = problem.bound(X[~bad], y[~bad])
+    alone, own = problem.clip(X[~bad], y[~bad])
     assert np.array_equal(V[~bad], alone)
     assert np.array_equal(labels[~bad], own)
 
@@ -294,7 +294,7 @@ def test_constants_cover_what_comes_through_the_door(name, intercept, radius):
     """Gradients of bounded examples at points of the set: no longer, no farther apart, no steeper than stated."""
     loss, rng = LOSSES[name](), np.random.default_rng(11)
     problem = Problem(loss, L2Ball(radius), 3, 1.5, label_bound=2.0, intercept=intercept)
-    V, y = problem.bound(3.0 * rng.normal(size=(200, 3)), labels_of(loss, 5.0, rng, 200))
+    V, y = problem.clip(3.0 * rng.normal(size=(200, 3)), labels_of(loss, 5.0, rng, 200))
     for x in (problem.domain.project(10.0 * rng.normal(size=problem.size)) for _ in range(10)):
         gradients = np.array([problem.gradient(x, v, float(b)) for v, b in zip(V, y, strict=True)])
         lengths = np.linalg.norm(gradients, axis=1)
@@ -343,7 +343,7 @@ def test_values_and_gradients_agree(name):
     """The gradient is that of the value, ridge included, by finite differences."""
     loss, rng = LOSSES[name](), np.random.default_rng(2)
     problem = Problem(loss, L2Ball(2.0), 3, label_bound=1.0, ridge=0.3)
-    V, y = problem.bound(rng.normal(size=(5, 3)), labels_of(loss, 1.0, rng, 5))
+    V, y = problem.clip(rng.normal(size=(5, 3)), labels_of(loss, 1.0, rng, 5))
     x = 0.3 * rng.normal(size=3)
     steps = 1e-6 * np.eye(3)
     slopes = np.array([(problem.values(x + h, V, y) - problem.values(x - h, V, y)) / 2e-6 for h in steps]).T
@@ -373,7 +373,7 @@ def test_a_set_of_ones_own():
 def test_a_vector_loss_of_ones_own():
     """A loss that is not a function of `v·x` serves values, gradients and constants by itself."""
     problem = Problem(Distance(), L2Ball(2.0), 2, label_bound=3.0, ridge=0.5)
-    V, y = problem.bound([[0.6, 0.0], [0.0, 9.0]], [1.0, -9.0])
+    V, y = problem.clip([[0.6, 0.0], [0.0, 9.0]], [1.0, -9.0])
     x = np.array([1.0, 1.0])
     assert problem.values(x, V, y) == pytest.approx([0.5 * (0.16 + 1.0) + 0.5, 0.5 * (1.0 + 16.0) + 0.5])
     assert problem.gradient(x, V[0], 1.0) == pytest.approx([0.9, 1.5])

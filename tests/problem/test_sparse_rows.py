@@ -109,7 +109,7 @@ def test_small_integers_stored_twice_do_not_wrap():
     """100 and 100 are 200, dense or compressed; in eight bits they would be -56."""
     twice = sp.csr_matrix((np.array([100, 100], np.int8), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     made = Problem(Squared(), L2Ball(1.0), 2, feature_bound=500.0, label_bound=1.0)
-    assert made.bound(twice, [0.0])[0].tolist() == [[0.0, 200.0]]
+    assert made.clip(twice, [0.0])[0].tolist() == [[0.0, 200.0]]
 
 
 @pytest.mark.parametrize("learner", ["igd, hinge, ball", "giga, logistic, box", "ftrl, softmax, ball"])

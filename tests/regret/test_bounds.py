@@ -63,7 +63,7 @@ def regret(learner, X, y):
 
 def leader_losses(problem, X, y, extra_ridge=0.0):
     """Follow the leader on linear losses over a ball, from its definition: the minimiser of a parabola, projected."""
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     slopes, x, losses = np.zeros(problem.size), problem.first_point, []
     for t, (v, b) in enumerate(zip(V, y, strict=True), start=1):
         losses.append(problem.values(x, v[None], np.array([b]))[0])

@@ -231,7 +231,7 @@ def test_the_noise_moves_points_as_far_as_it_says():
     share of 3e-8 of draws; for half the noise it never does.
     """
     problem = Problem(Linear(), L2Ball(1e4), dimension=16, label_bound=1.0, ridge=1.0)
-    V, y = problem.bound(np.random.default_rng(0).normal(size=(30, 16)), np.ones(30))
+    V, y = problem.clip(np.random.default_rng(0).normal(size=(30, 16)), np.ones(30))
     leader = -V.sum(axis=0)
     far = []
     for seed in range(100):

@@ -20,7 +20,7 @@ def test_an_exact_learner_is_a_sequence_of_releases():
     """Playing a learner's rows at once is playing them as releases after every example."""
     problem = Problem(Logistic(), L2Ball(1.0), dimension=15, ridge=0.1)
     stream, learner = ad_impressions(40, seed=0), IGD(problem)
-    V, y = problem.bound(stream.X, stream.y)
+    V, y = problem.clip(stream.X, stream.y)
     exact, shown = learner.start(), []
     for t in range(1, 40):
         exact = learner.absorb(exact, t - 1, V[t - 1 : t], y[t - 1 : t], problem.first_point)

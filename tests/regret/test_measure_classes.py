@@ -32,7 +32,7 @@ def test_the_gap_is_small_and_true(name, form, ridge):
     best = best_in_hindsight(problem, X, y, tolerance=1e-8)
     assert 0.0 < best.gap <= 1e-8
     assert problem.domain.contains(best.point)
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     for scale in (1.0, 0.1, 0.01, 1e-4):
         others = [problem.domain.project(best.point + scale * rng.normal(size=size)) for _ in range(30)]
         assert min(float(np.mean(problem.values(x, V, y))) for x in others) >= best.average - best.gap
@@ -43,7 +43,7 @@ def test_it_agrees_with_a_general_solver(name):
     """Without a set, a quasi-Newton method on values and gradients written out here."""
     loss = CLASSES[name]
     problem, (X, y) = Problem(loss, WholeSpace(), 2, ridge=0.05), stream(loss, 200)
-    V, _ = problem.bound(X, y)
+    V, _ = problem.clip(X, y)
     hits = np.eye(loss.classes)[y]
 
     def cost(x):
@@ -86,7 +86,7 @@ def test_an_exact_learner_is_a_sequence_of_releases():
     """Playing its rows at once is playing them as releases, and the regret is counted from the best fixed matrix."""
     problem, (X, y) = Problem(Softmax(3), L2Ball(3.0), 2, intercept=0.5, ridge=0.1), stream(Softmax(3), 40)
     learner = IGD(problem)
-    V, labels = problem.bound(X, y)
+    V, labels = problem.clip(X, y)
     exact, shown = learner.start(), []
     for t in range(1, 40):
         exact = learner.absorb(exact, t - 1, V[t - 1 : t], labels[t - 1 : t], problem.first_point)

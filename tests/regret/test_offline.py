@@ -47,7 +47,7 @@ def test_the_released_point_keeps_the_bound(loss, epsilon, seed):
     rows = rng.integers(60, size=horizon)
     private = pol(problem, Privacy(epsilon, 1e-6), horizon, seed=seed)
     point = release(private, X[rows], y[rows])
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     smooth = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=1e-3)
     rival = best_in_hindsight(smooth, X, y).point  # any point of the domain will do
     excess = np.mean(loss.value(V @ point, y)) - np.mean(loss.value(V @ rival, y))

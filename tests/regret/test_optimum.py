@@ -29,7 +29,7 @@ def test_optimum_of_a_quadratic_is_the_normal_equations():
     """Inside the ball, the certified solver finds (V'V/n + alpha I)^-1 V'y/n."""
     stream = linear_regression(500, dimension=4, seed=1)
     best = best_in_hindsight(REGRESSION, stream.X, stream.y, tolerance=1e-13)
-    V, y = REGRESSION.bound(stream.X, stream.y)
+    V, y = REGRESSION.clip(stream.X, stream.y)
     exact = np.linalg.solve(V.T @ V / 500 + np.eye(4), V.T @ y / 500)
     assert np.linalg.norm(exact) < 0.5
     np.testing.assert_allclose(best.point, exact, atol=1e-12)
@@ -50,7 +50,7 @@ def test_the_gap_is_small_and_true(loss, form, ridge):
     best = best_in_hindsight(problem, X, y, tolerance=1e-8)
     assert 0.0 < best.gap <= 1e-8
     assert problem.domain.contains(best.point)
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     for scale in (1.0, 0.1, 0.01, 1e-4):
         for _ in range(30):
             other = problem.domain.project(best.point + scale * rng.normal(size=3))
@@ -61,7 +61,7 @@ def test_a_median_regression_agrees_with_linear_programming():
     """Least absolute deviations in a box, which is a linear programme."""
     rng = np.random.default_rng(1)
     problem = Problem(Absolute(), Box(-0.5, 0.5), 3, label_bound=1.0)
-    V, y = problem.bound(rng.normal(size=(80, 3)), rng.uniform(-1, 1, 80))
+    V, y = problem.clip(rng.normal(size=(80, 3)), rng.uniform(-1, 1, 80))
     cost = np.concatenate([np.zeros(3), np.full(80, 1 / 80)])
     upper = np.block([[V, -np.eye(80)], [-V, -np.eye(80)]])
     exact = linprog(cost, upper, np.concatenate([y, -y]), bounds=[(-0.5, 0.5)] * 3 + [(0, None)] * 80).fun
@@ -75,7 +75,7 @@ def test_a_support_vector_machine_agrees_with_a_general_solver():
     """Hinge loss with a ridge, as the quadratic programme that SLSQP solves."""
     rng = np.random.default_rng(2)
     problem = Problem(Hinge(), WholeSpace(), 2, ridge=0.1)
-    V, y = problem.bound(rng.normal(size=(25, 2)), rng.choice([-1.0, 1.0], 25))
+    V, y = problem.clip(rng.normal(size=(25, 2)), rng.choice([-1.0, 1.0], 25))
     start = np.concatenate([np.zeros(2), np.ones(25)])
     margins = {"type": "ineq", "fun": lambda z: y * (V @ z[:2]) - 1.0 + z[2:]}
     exact = minimize(
@@ -94,7 +94,7 @@ def test_vector_losses_have_an_optimum_too():
     problem = Problem(Distance(), Simplex(), 3, label_bound=1.0)
     rng = np.random.default_rng(3)
     X, y = rng.uniform(size=(20, 3)), np.ones(20)
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     best = best_in_hindsight(problem, X, y, tolerance=1e-7)
     np.testing.assert_allclose(best.point, Simplex().project(V.mean(axis=0)), atol=1e-3)
     assert best.gap <= 1e-7

@@ -25,7 +25,7 @@ def leaders(problem, X, y, sds=(0.0, 0.0), seed=0, shift=0.0, repair=True, neede
     `needed`: cut only if the matrix to invert has an eigenvalue that is not positive.
     """
     rng, d = np.random.default_rng(seed), problem.size
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     M, u, x = np.zeros((d, d)), np.zeros(d), np.zeros(d)
     for t, (v, b) in enumerate(zip(V, y, strict=True), start=1):
         yield x
@@ -42,7 +42,7 @@ def leaders(problem, X, y, sds=(0.0, 0.0), seed=0, shift=0.0, repair=True, neede
 
 def regret(problem, X, y, **settings):
     """Total loss above that of the best point in hindsight, by the normal equations."""
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     points = list(leaders(problem, X, y, **settings))
     best = np.linalg.solve(V.T @ V + len(y) * problem.ridge * np.eye(problem.size), V.T @ y)
     played = sum(problem.values(x, v[None], np.array([b]))[0] for x, v, b in zip(points, V, y, strict=True))

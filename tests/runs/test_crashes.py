@@ -103,9 +103,9 @@ def test_planted_showing_before_committing_is_caught(tmp_path, monkeypatch):
         crash_everywhere(tmp_path, monkeypatch, "before")
 
 
-def write_without_renaming(self, path, beside=None):
+def write_without_renaming(self, path, extra=None):
     """`Stream.dump` straight onto the file."""
-    arrays = {"model": self.model, **(beside or {})}
+    arrays = {"model": self.model, **(extra or {})}
     self._live.dump(str(path) + ".new", arrays)
     with open(path, "wb") as file:
         for part in np.array_split(np.frombuffer(Path(str(path) + ".new").read_bytes(), dtype=np.uint8), 2):

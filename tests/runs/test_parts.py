@@ -130,7 +130,7 @@ def test_diagnostics_are_means_over_good_rows(parts):
     X[5], y[17] = np.nan, np.nan
     problem = Problem(Logistic(), L2Ball(1.0), dimension=2, feature_bound=1.5, on_bad="zero")
     good = np.isfinite(X).all(axis=1) & np.isfinite(y)
-    V, labels = problem.bound(X[good], y[good])
+    V, labels = problem.clip(X[good], y[good])
     found = watched(problem, True, X, y, model, parts)
     assert found["accuracy"] == pytest.approx(np.mean(np.sign(V @ model) == labels), rel=1e-12)
     assert found["mean_loss"] == pytest.approx(np.mean(np.log1p(np.exp(-labels * (V @ model)))), rel=1e-9)

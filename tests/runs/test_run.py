@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from small_run import batches, check, contract, go, shown
-from taciturn.core.state import read_beside, read_state
+from taciturn.core.state import read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.readers.rows import Batch
 from taciturn.runs import run as runs
@@ -198,7 +198,7 @@ def test_the_state_is_for_its_owner_and_holds_no_more_than_it_must(tmp_path):
     """Releases that were written before are not in it again."""
     go(tmp_path, DECLARED, batches(DECLARED, 40, 7))
     assert (tmp_path / "state.npz").stat().st_mode & 0o777 == 0o600
-    unwritten = read_beside(tmp_path / "state.npz")["unwritten"].tobytes()
+    unwritten = read_extra(tmp_path / "state.npz")["unwritten"].tobytes()
     assert shown(tmp_path).endswith(unwritten)
     assert unwritten.count(b"\n") == 3
 

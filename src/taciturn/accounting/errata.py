@@ -31,7 +31,7 @@ from scipy.special import digamma
 from taciturn.accounting import paper
 from taciturn.accounting.cost import gaussian
 from taciturn.accounting.gdp import Privacy
-from taciturn.errors import not_negative, positive, whole
+from taciturn.errors import integer, not_negative, positive
 
 HORIZONS = (1_000, 100_000, 500_000)
 EPSILONS = (0.01, 0.1, 1.0, 10.0, 20.0)
@@ -96,7 +96,7 @@ def table(
     PQFTL printed 0.01 0.025 False
     PrivateSum printed 0.01 0.034 False
     """
-    horizons = [whole("T", T, least=2) for T in horizons]
+    horizons = [integer("T", T, least=2) for T in horizons]
     alphas = [positive("alpha", alpha) for alpha in alphas]
     settings = [(T, Privacy(epsilon, delta)) for T, epsilon, delta in product(horizons, epsilons, deltas)]
     return [_row(T, privacy, case) for T, privacy in settings for case in _cases(T, privacy, alphas)]

@@ -32,7 +32,7 @@ import math
 from scipy.special import log_ndtr
 
 from taciturn.accounting.gdp import SMALLEST, check_delta, largest_true
-from taciturn.errors import not_negative, whole
+from taciturn.errors import integer, not_negative
 
 _UP = 1.0 + 1e-11
 
@@ -47,7 +47,7 @@ def delta_perturbed(epsilon: float, m: float, hessian: float, dimensions: int) -
     4.6e-08
     """
     epsilon, m, hessian = not_negative("epsilon", epsilon), not_negative("m", m), not_negative("hessian", hessian)
-    dimensions = whole("dimensions", dimensions)
+    dimensions = integer("dimensions", dimensions)
     e = epsilon - hessian - m * m / 2.0
     if e < 0.0:
         return 1.0
@@ -68,7 +68,7 @@ def shift_of(epsilon: float, delta: float, hessian: float, dimensions: int) -> f
     True
     """
     epsilon, hessian = not_negative("epsilon", epsilon), not_negative("hessian", hessian)
-    delta, dimensions = check_delta(delta), whole("dimensions", dimensions)
+    delta, dimensions = check_delta(delta), integer("dimensions", dimensions)
     if hessian >= epsilon:
         return 0.0
     return largest_true(lambda m: delta_perturbed(epsilon, m, hessian, dimensions) <= delta)

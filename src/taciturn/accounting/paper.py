@@ -25,7 +25,7 @@ from typing import Literal, get_args
 from taciturn._util.arrays import Array
 from taciturn.accounting.cost import Cost, gaussian
 from taciturn.accounting.gdp import Privacy
-from taciturn.errors import InvalidInput, not_negative, one_of, whole
+from taciturn.errors import InvalidInput, integer, not_negative, one_of
 
 Reading = Literal["printed", "proven"]
 PaperNoise = Callable[[Privacy, int, Array, Reading], tuple[Array, Privacy]]
@@ -60,7 +60,7 @@ def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
     >>> round(noise_multiplier(Privacy(1.0, 1e-6), 100_000, "printed"), 1)
     14.9
     """
-    horizon = whole("horizon", horizon)
+    horizon = integer("horizon", horizon)
     one_of("reading", reading, get_args(Reading))
     growth = math.sqrt(horizon) * _t_to_the_c(privacy.delta, reading)
     spread = math.log(horizon / privacy.delta) + math.sqrt(privacy.epsilon) / growth
@@ -86,7 +86,7 @@ def pol_noise(lipschitz: float, privacy: Privacy, horizon: int) -> float:
     >>> round(pol_noise(1.0, Privacy(1.0, 1e-6), 100_000), 6)
     0.001253
     """
-    lipschitz, horizon = not_negative("lipschitz", lipschitz), whole("horizon", horizon)
+    lipschitz, horizon = not_negative("lipschitz", lipschitz), integer("horizon", horizon)
     spread = math.sqrt(math.log(1.0 / privacy.delta) + privacy.epsilon)
     return 2.0 * math.sqrt(2.0) * lipschitz * math.log(horizon) / (horizon * privacy.epsilon) * spread
 
@@ -97,7 +97,7 @@ def tree_noise(bound: float, privacy: Privacy, horizon: int) -> float:
     >>> round(tree_noise(1.0, Privacy(1.0, 1e-6), 100_000), 1)
     81.3
     """
-    bound, horizon = not_negative("bound", bound), whole("horizon", horizon)
+    bound, horizon = not_negative("bound", bound), integer("horizon", horizon)
     if horizon < 2:
         raise InvalidInput(f"Algorithm 5 adds no noise for a horizon of {horizon}: log T is 0. State 2 rounds or more.")
     levels = math.log2(horizon)

@@ -18,7 +18,7 @@ from taciturn.accounting.objective import delta_perturbed, shift_of
 from taciturn.core.protocols import Calibrated, Certificate
 from taciturn.core.release import Release
 from taciturn.core.schedule import Timetable, at
-from taciturn.errors import InvalidInput, Unprovable, expect, positive, whole
+from taciturn.errors import InvalidInput, Unprovable, expect, integer, positive
 from taciturn.mechanisms.gaussian import Gaussian
 from taciturn.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
 from taciturn.problem.losses import Huber, Logistic
@@ -74,9 +74,9 @@ class ObjectivePerturbation:
     def __post_init__(self) -> None:
         expect("problem", self.problem, isinstance(self.problem, Problem), "Problem(Logistic(), WholeSpace(), 10)")
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-        object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+        object.__setattr__(self, "horizon", integer("horizon", self.horizon))
         if self.seed is not None:
-            object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
+            object.__setattr__(self, "seed", integer("seed", self.seed, least=0))
         _check(self.problem)
         if self._shift == 0.0:
             needed = self._curvature / math.expm1(0.9 * self.privacy.epsilon)  # leaves a tenth for the noise
@@ -92,7 +92,7 @@ class ObjectivePerturbation:
 
         Every call publishes another point and spends as much again: name a `ledger` to keep count.
         """
-        X, y = self.problem.bound(X, y)
+        X, y = self.problem.clip(X, y)
         if len(y) != self.horizon:
             raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
         if ledger is not None and self.seed is None:
@@ -208,7 +208,7 @@ def ridge_for(privacy: Privacy, horizon: int, feature_bound: float = 1.0) -> flo
     >>> round(ridge_for(Privacy(1.0, 1e-6), 29_305), 6)
     0.000288
     """
-    return 2.0 * positive("feature_bound", feature_bound) ** 2 / (whole("horizon", horizon) * privacy.mu)
+    return 2.0 * positive("feature_bound", feature_bound) ** 2 / (integer("horizon", horizon) * privacy.mu)
 
 
 def _at_zero(problem: Problem) -> float:

@@ -8,7 +8,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration, Learner
 from taciturn.core.schedule import Schedule, Timetable, at, every
-from taciturn.errors import expect, whole
+from taciturn.errors import expect, integer
 from taciturn.learners.averaged import How, averaged
 from taciturn.learners.ewoo import EWOO
 from taciturn.learners.ftl import FTL
@@ -21,7 +21,7 @@ from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian, Shape
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import WholeSpace
 from taciturn.problem.unlabelled_loss import Nearness
@@ -121,7 +121,7 @@ def pol(
     >>> Simplex().contains(model.point)
     True
     """
-    learner, once = averaged(IGD(problem), how, horizon=horizon), at([whole("horizon", horizon)])
+    learner, once = averaged(IGD(problem), how, horizon=horizon), at([integer("horizon", horizon)])
     settings: dict[str, Any] = {"calibration": calibration, "allow_broken": allow_broken, "seed": seed}
     return pocp(learner, privacy, horizon, schedule=once, **settings)
 
@@ -136,7 +136,7 @@ def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, see
     >>> output_perturbation(problem, Privacy(1, 1e-6), horizon=3).timetable.rounds
     array([3])
     """
-    return pocp(FTL(problem), privacy, horizon, schedule=at([whole("horizon", horizon)]), seed=seed)
+    return pocp(FTL(problem), privacy, horizon, schedule=at([integer("horizon", horizon)]), seed=seed)
 
 
 def ewoo(
@@ -165,7 +165,7 @@ def private_sum(
     privacy: Privacy,
     horizon: int | None = None,
     *,
-    strategy: RunningSum | None = None,
+    strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
     neighbours: Literal["replace", "zero-out"] = "replace",
     on_bad: Literal["raise", "zero"] = "raise",
@@ -181,7 +181,7 @@ def private_sum(
         Entries of a vector, and the longest it may be.
     privacy, horizon, schedule, calibration, allow_broken, seed
         As in `taciturn.Private`.
-    strategy : RunningSum, optional
+    strategy : PrefixSum, optional
         How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations want
         `BinaryTree(refined=False)`.
     neighbours, on_bad
@@ -205,7 +205,7 @@ def pqftl(
     privacy: Privacy,
     horizon: int | None = None,
     *,
-    strategy: RunningSum | None = None,
+    strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
     extra_ridge: float = 0.0,
     weight: float | None = None,
@@ -229,7 +229,7 @@ def pftrl(
     privacy: Privacy,
     horizon: int | None = None,
     *,
-    strategy: RunningSum | None = None,
+    strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
     seed: int | None = None,
 ) -> Private:
@@ -244,6 +244,6 @@ def pftrl(
     return Private(FTRL(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed)
 
 
-def _strategy(horizon: int | None, schedule: Schedule | None) -> RunningSum:
+def _strategy(horizon: int | None, schedule: Schedule | None) -> PrefixSum:
     """BLT where the number of releases is known."""
     return Anytime() if Timetable(schedule or every(1), horizon).horizon is None else BLT()

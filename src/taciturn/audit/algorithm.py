@@ -14,7 +14,7 @@ from taciturn.audit.race_along import race_along
 from taciturn.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
-from taciturn.errors import between_0_and_1, one_of, whole
+from taciturn.errors import between_0_and_1, integer, one_of
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one
@@ -129,7 +129,7 @@ def audit(
     >>> printed.verdict
     'refuted'
     """
-    rounds, trials = whole("rounds", rounds, least=2), whole("trials", trials, least=_FEWEST)
+    rounds, trials = integer("rounds", rounds, least=2), integer("trials", trials, least=_FEWEST)
     error = between_0_and_1("error", error)
     one_of("algorithm", algorithm, get_args(Algorithm))
     check_size(trials, 1 if algorithm == "pol" else rounds)

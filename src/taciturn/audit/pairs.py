@@ -87,4 +87,4 @@ class Pair:
                 f"an audit looks at whole streams: this one has {len(self.X)} examples, and the horizon is {horizon}. "
                 "State horizon=, and give as many examples."
             )
-        return private.problem.bound(*self.world(world))
+        return private.problem.clip(*self.world(world))

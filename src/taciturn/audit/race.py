@@ -37,7 +37,7 @@ from taciturn.audit.transcripts import exact_rows, opening, released, way_throug
 from taciturn.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from taciturn.core.private import Private
 from taciturn.core.release import Releases
-from taciturn.errors import InvalidInput, between_0_and_1, whole
+from taciturn.errors import InvalidInput, between_0_and_1, integer
 
 Wins = NDArray[np.bool_]
 
@@ -66,7 +66,7 @@ def race_apart(
     >>> found.verdict, found.mu < found.claimed_mu
     ('holds', True)
     """
-    trials, share = whole("trials", trials, least=100), between_0_and_1("error", error) / 4.0
+    trials, share = integer("trials", trials, least=100), between_0_and_1("error", error) / 4.0
     check_race(private)
     check_size(trials, len(private.timetable.rounds))
     pair.check(private)
@@ -78,7 +78,7 @@ def race_apart(
     complaints = [*_two_ways(here, there), *_not_independent(here, p, share / 2.0)]
     complaints += _not_independent(there, q, share / 2.0)
     transcripts = seeded_runs(private, pair)
-    count = max(50, trials // 100) if secret_trials is None else whole("secret_trials", secret_trials, 0)
+    count = max(50, trials // 100) if secret_trials is None else integer("secret_trials", secret_trials, 0)
     if count and private.seed is None:
         for world, seeded, chance in ((0, here, p), (1, there, q)):
             transcripts += (shown := secret_runs(private, pair, world, count))
@@ -101,7 +101,7 @@ def race_apart(
 
 def check_race(private: Private) -> None:
     """Refuse all but a race between two candidates for a known number of releases."""
-    two = private.learner.certificate.kind == "range/tail" and private.learner.row_size == 2
+    two = private.learner.certificate.kind == "range/tail" and private.learner.statistic_size == 2
     if not two or private.timetable.horizon is None:
         raise InvalidInput("this audit is of a race between two candidates with a horizon: ewoo(experts(2), …, 100).")
 

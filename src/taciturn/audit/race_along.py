@@ -29,7 +29,7 @@ from taciturn.audit.race import check_race, scores
 from taciturn.audit.replay import Replayed
 from taciturn.audit.verdict import ERROR, Finding
 from taciturn.core.private import Private
-from taciturn.errors import between_0_and_1, whole
+from taciturn.errors import between_0_and_1, integer
 from taciturn.noise.sampling import GUMBEL_STEP
 
 
@@ -57,7 +57,7 @@ def race_along(
     """
     check_race(private)
     pair.check(private)
-    trials, error = whole("trials", trials, least=100), between_0_and_1("error", error)
+    trials, error = integer("trials", trials, least=100), between_0_and_1("error", error)
     calibrated = cast(Any, private.calibrated)
     game = Replayed(private, pair, adversary)
     entropy, lean, ratio = np.empty((3, 2, trials))

@@ -47,7 +47,7 @@ class Replayed:
             rows, moved = self._rows(world, *self.trial(world, 2 * trial + world))
             noise[world, trial], shift[world, trial] = _along(rows, moved)
             squares[world] += float(np.sum(rows**2))
-        freedom = trials * releases * self.private.learner.row_size
+        freedom = trials * releases * self.private.learner.statistic_size
         moved = np.sqrt(np.mean(shift**2, axis=0))
         return Played(noise[0], noise[1], moved, (squares[0], squares[1]), freedom, centred=True)
 
@@ -83,7 +83,7 @@ class Replayed:
         for t in rounds:
             if t != self.pair.at:
                 row, label = self.adversary(point, t)
-                V[t : t + 1], y[t : t + 1] = self.private.problem.bound([row], [label])
+                V[t : t + 1], y[t : t + 1] = self.private.problem.clip([row], [label])
 
     def _rows(self, world: int, V: Array, y: Array, noisy: Array, points: Array) -> tuple[Array, Array]:
         """Whitened noise, and the neighbour's shift, along a game."""

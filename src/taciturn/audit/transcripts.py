@@ -72,13 +72,13 @@ def exact_rows(private: Private, V: Array, y: Array, points: Array) -> Array:
     else:
         exact, rows, start, point = (
             learner.start(),
-            np.empty((len(rounds), learner.row_size)),
+            np.empty((len(rounds), learner.statistic_size)),
             0,
             opening(private).point,
         )
         for k, end in enumerate(map(int, rounds)):
             exact = learner.absorb(exact, start, V[start:end], y[start:end], point)
-            exact, rows[k] = learner.hand_over(exact, end)
+            exact, rows[k] = learner.statistic(exact, end)
             start, point = end, points[k]
     return np.cumsum(rows, axis=0) if learner.certificate.reach == "entry" else rows
 

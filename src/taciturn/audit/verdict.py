@@ -20,7 +20,7 @@ from taciturn.audit.secret import secret_runs, unlike_seeded
 from taciturn.audit.shape import not_normal
 from taciturn.audit.spread import Statistic, best_statistic
 from taciturn.core.private import Private
-from taciturn.errors import InvalidInput, between_0_and_1, whole
+from taciturn.errors import InvalidInput, between_0_and_1, integer
 from taciturn.problem.scalar_loss import ScalarLoss
 
 ERROR = 1e-6
@@ -125,7 +125,7 @@ def tell_apart(
     >>> found.verdict, round(found.shift / found.claimed_mu, 2)
     ('holds', 1.0)
     """
-    trials, error = whole("trials", trials, least=_FEWEST), between_0_and_1("error", error)
+    trials, error = integer("trials", trials, least=_FEWEST), between_0_and_1("error", error)
     _check(private, trials)
     pair.check(private)
     game, share = game_of(private, pair, adversary), error / 5.0
@@ -133,7 +133,7 @@ def tell_apart(
     found = best_statistic(played, share)
     claimed_mu = claimed_mu_of(private)
     complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
-    count = max(_FEWEST // 2, trials // 100) if secret_trials is None else whole("secret_trials", secret_trials, 0)
+    count = max(_FEWEST // 2, trials // 100) if secret_trials is None else integer("secret_trials", secret_trials, 0)
     transcripts = seeded_runs(private, pair)
     if count and found.shift > 0.0 and adversary is None and private.seed is None:
         shown = [secret_runs(private, pair, world, count) for world in (0, 1)]

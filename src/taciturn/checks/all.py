@@ -22,7 +22,7 @@ from taciturn.checks.suite import Check, Report, look_at
 from taciturn.checks.trial import Trial
 from taciturn.core.protocols import Learner, Mechanism
 from taciturn.errors import expect
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet
 from taciturn.problem.vector_loss import VectorLoss
@@ -41,7 +41,7 @@ def checks_for(thing: Any) -> list[Check]:
         return of_loss(thing)
     if isinstance(thing, ConvexSet):
         return of_set(thing)
-    if isinstance(thing, RunningSum):
+    if isinstance(thing, PrefixSum):
         return of_strategy(thing)
     if hasattr(thing, "calibrate"):
         return of_mechanism(thing)
@@ -70,10 +70,10 @@ def of_mechanism(mechanism: Mechanism) -> list[Check]:
     return [Check(look, hiding, case) for case, hiding in cases.items() for look in looks]
 
 
-def of_strategy(strategy: RunningSum, lengths: tuple[int, ...] = strategies.LENGTHS) -> list[Check]:
+def of_strategy(strategy: PrefixSum, lengths: tuple[int, ...] = strategies.LENGTHS) -> list[Check]:
     """Checks of its matrices for these numbers of rows, and of the mechanism that it makes."""
-    made = isinstance(strategy, RunningSum)
-    _must_be("a strategy", strategy, made, "check_strategy(BLT()), a RunningSum whose coder(n) makes the coders")
+    made = isinstance(strategy, PrefixSum)
+    _must_be("a strategy", strategy, made, "check_strategy(BLT()), a PrefixSum whose coder(n) makes the coders")
     cases = [strategies.Strategy(strategy, n) for n in lengths]
     dense = [Check(look, case, f"{case.n} rows") for look in strategies.CHECKS for case in cases]
     return [*dense, *of_mechanism(strategy)]
@@ -132,11 +132,11 @@ def check_mechanism(mechanism: Mechanism) -> Report:
     >>> check_mechanism(Gaussian()).holds
     True
     """
-    checks = of_strategy(mechanism) if isinstance(mechanism, RunningSum) else of_mechanism(mechanism)
+    checks = of_strategy(mechanism) if isinstance(mechanism, PrefixSum) else of_mechanism(mechanism)
     return look_at(_name(mechanism), checks).insist()
 
 
-def check_strategy(strategy: RunningSum, lengths: tuple[int, ...] = strategies.LENGTHS) -> Report:
+def check_strategy(strategy: PrefixSum, lengths: tuple[int, ...] = strategies.LENGTHS) -> Report:
     """Check a strategy for running sums: its matrices, for these numbers of rows, and the mechanism that it makes.
 
     >>> from taciturn import BinaryTree

@@ -128,7 +128,7 @@ def other_rows_stay(trial: Trial) -> None:
     rows = [_rows(tried, X, labels, at) for X, labels in ((V, y), (W, z))]
     apart = [distance(learner.certificate.metric, a, b) for a, b in zip(*rows, strict=True)]
     others = np.delete(apart, i // 3)
-    remedy = "Start anew after hand_over, add contributions on a lattice, and take gradients at released points only."
+    remedy = "Start anew after statistic, add contributions on a lattice, and take gradients at released points only."
     demand(not others.any(), f"one example moves rows that it is not in, by up to {np.max(others):.3g}", remedy)
 
 
@@ -137,7 +137,7 @@ def _rows(learner: Learner, V: Array, y: Array, points: Array) -> list[Array]:
     exact, rows = learner.start(), []
     for k, t in enumerate(range(0, len(y), 3)):
         exact = learner.absorb(exact, t, V[t : t + 3], y[t : t + 3], points[k % len(points)])
-        exact, row = learner.hand_over(exact, min(t + 3, len(y)))
+        exact, row = learner.statistic(exact, min(t + 3, len(y)))
         rows.append(row)
     return rows
 

@@ -24,15 +24,15 @@ def absorb_and_hand_over_are_pure(trial: Trial) -> None:
     learner, (V, y) = trial.learner, trial.bounded
     n, start, point = len(y), learner.start(), learner.problem.first_point.copy()
     before = copied({"V": V, "y": y, "point": point})
-    exact, _ = learner.hand_over(learner.absorb(start, 0, V, y, point), n)
+    exact, _ = learner.statistic(learner.absorb(start, 0, V, y, point), n)
     demand(same(start, learner.start()), "absorb changed the state that start() gave", COPY)
     kept = copied(exact)
     once, twice = (learner.absorb(exact, n, V, y, point) for _ in range(2))
     demand(same(once, twice), "absorb gives another state when it is called again", "Draw nothing, and remember less.")
-    kept_once, ends = copied(once), [learner.hand_over(once, 2 * n) for _ in range(2)]
+    kept_once, ends = copied(once), [learner.statistic(once, 2 * n) for _ in range(2)]
     alike = same(ends[0][0], ends[1][0]) and np.array_equal(ends[0][1], ends[1][1])
-    demand(alike, "hand_over gives another row or state when it is called again", "Draw nothing, and remember less.")
-    demand(same(once, kept_once), "hand_over changed the state that it was given", COPY)
+    demand(alike, "statistic gives another row or state when it is called again", "Draw nothing, and remember less.")
+    demand(same(once, kept_once), "statistic changed the state that it was given", COPY)
     demand(same(exact, kept), "absorb changed the state that it was given", COPY)
     demand(same({"V": V, "y": y, "point": point}, before), "absorb changed its examples or the released point", COPY)
 
@@ -40,11 +40,11 @@ def absorb_and_hand_over_are_pure(trial: Trial) -> None:
 def decide_is_pure(trial: Trial) -> None:
     """It sees the noisy row and nothing else: it changes nothing of it, and no other stream moves the point.
 
-    What is done to one point does not reach the next. Exact data that `absorb` or `hand_over` kept outside the state,
+    What is done to one point does not reach the next. Exact data that `absorb` or `statistic` kept outside the state,
     and that `decide` finds again, would be published without noise.
     """
     learner = trial.learner
-    size = 1 if learner.certificate.metric == "range" else learner.row_size
+    size = 1 if learner.certificate.metric == "range" else learner.statistic_size
     for value in (0.0, 1.0):
         noisy = np.full(size, value)
         first = learner.decide(trial.rows, noisy, 0.1)
@@ -61,16 +61,16 @@ def _no_stream_moves_the_point(trial: Trial, noisy: Array) -> None:
     """Streams whose exact rows differ go through the learner; from the same noisy row it decides the same."""
     learner, n, rows, points = trial.learner, trial.rows, [], []
     for seed in range(4):
-        V, y = learner.problem.bound(*examples(learner.problem, n, seed))
+        V, y = learner.problem.clip(*examples(learner.problem, n, seed))
         exact = learner.absorb(learner.start(), 0, V, y, learner.problem.first_point)
-        rows.append(learner.hand_over(exact, n)[1].copy())
+        rows.append(learner.statistic(exact, n)[1].copy())
         points.append(learner.decide(n, noisy.copy(), 0.1).copy())
     moved = any(not np.array_equal(row, rows[0]) for row in rows)
     demand(moved, "four different streams hand over the same row", "Let absorb take in the examples.")
     alike = all(np.array_equal(point, points[0]) for point in points)
     fault = "decide gives other points for the same noisy row after other examples: something exact reaches it"
     demand(
-        alike, fault, "Keep all that absorb and hand_over learn in the state that they return, which is never shown."
+        alike, fault, "Keep all that absorb and statistic learn in the state that they return, which is never shown."
     )
 
 
@@ -84,7 +84,7 @@ def cuts_do_not_matter(trial: Trial) -> None:
     whole = learner.absorb(learner.start(), 0, V, y, point)
     for end in (1, 1, n // 3, n - 1, n):
         exact, t = learner.absorb(exact, t, V[t:end].copy(), y[t:end].copy(), point), end
-    row, whole_row = learner.hand_over(exact, n)[1], learner.hand_over(whole, n)[1]
+    row, whole_row = learner.statistic(exact, n)[1], learner.statistic(whole, n)[1]
     fault = "a stream cut into blocks ends elsewhere"
     remedy = "Take examples one by one, or add them on a lattice (rounded, of taciturn.learners.exact_sums)."
     states, rows = _apart(exact, whole), _apart({"row": row}, {"row": whole_row})
@@ -101,14 +101,14 @@ def _apart(one: Arrays, other: Arrays) -> float:
 
 
 def rows_and_points_have_their_size(trial: Trial) -> None:
-    """Rows have `row_size` entries within `magnitude`, points lie in the domain, and the state keeps its types.
+    """Rows have `statistic_size` entries within `magnitude`, points lie in the domain, and the state keeps its types.
 
     A mechanism cuts what is larger than certified, and a decision outside the domain is no decision.
     """
     learner, (V, y), n = trial.learner, trial.bounded, trial.rows
-    exact, row = learner.hand_over(learner.absorb(learner.start(), 0, V, y, learner.problem.first_point), n)
-    legal = row.shape == (learner.row_size,) and row.dtype == np.float64
-    demand(legal, f"a row is {row.dtype} of shape {row.shape}", f"Hand over {learner.row_size} floats.")
+    exact, row = learner.statistic(learner.absorb(learner.start(), 0, V, y, learner.problem.first_point), n)
+    legal = row.shape == (learner.statistic_size,) and row.dtype == np.float64
+    demand(legal, f"a row is {row.dtype} of shape {row.shape}", f"Hand over {learner.statistic_size} floats.")
     most = learner.certificate.magnitude * (n if learner.certificate.reach == "entry" else 1)
     largest = float(np.max(np.abs(row)))
     demand(largest <= most, f"an entry of a row is {largest:.5g}, and certified are {most:.5g}", "State its magnitude.")
@@ -119,7 +119,7 @@ def rows_and_points_have_their_size(trial: Trial) -> None:
 def _decides_in_the_domain(trial: Trial, row: np.ndarray) -> None:
     """With little noise and with much."""
     learner, rng = trial.learner, generator(1)
-    for sd in (0.0, 0.1, 1e3) if len(row) == learner.row_size else (0.0,):
+    for sd in (0.0, 0.1, 1e3) if len(row) == learner.statistic_size else (0.0,):
         point = learner.decide(trial.rows, row + sd * rng.normal(size=len(row)), sd)
         demand(
             point.shape == (learner.problem.size,), f"a point has shape {point.shape}", "Return problem.size floats."
@@ -133,7 +133,7 @@ def _kinds(state: Arrays) -> dict[str, tuple[type, np.dtype[Any]]]:
 
 
 def rows_at_once_are_rows_one_by_one(trial: Trial) -> None:
-    """The compiled statistics and decisions are those of `absorb`, `hand_over` and `decide`, up to rounding."""
+    """The compiled statistics and decisions are those of `absorb`, `statistic` and `decide`, up to rounding."""
     from taciturn.compiled.passes import statistics_of
 
     learner, (V, y) = trial.learner, trial.bounded

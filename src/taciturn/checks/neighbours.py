@@ -39,7 +39,7 @@ def moved(learner: Learner, raw: Array, i: int, point: Array | None = None) -> f
 
 def _moved(learner: Learner, raw: Array, i: int, point: Array | None) -> float:
     problem = learner.problem
-    V, y = problem.bound(raw[:, :-1], labels_from(problem, raw[:, -1]))
+    V, y = problem.clip(raw[:, :-1], labels_from(problem, raw[:, -1]))
     point = problem.first_point if point is None else point
     before = learner.absorb(learner.start(), 0, V[:i], y[:i], point)
     one = learner.absorb(before, i, V[i : i + 1], y[i : i + 1], point)
@@ -61,7 +61,7 @@ def distance(metric: str, one: Array, other: Array) -> float:
 
 
 def _last_row(learner: Learner, exact: Arrays, t: int, V: Array, y: Array, point: Array) -> Array:
-    return learner.hand_over(learner.absorb(exact, t, V, y, point), t + len(y))[1]
+    return learner.statistic(learner.absorb(exact, t, V, y, point), t + len(y))[1]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def rebuilt(learner: Any, problem: Problem) -> Any:
 
 def _zeros_are_nothing(problem: Problem) -> bool:
     """Whether an example of zeros has no gradient, at any of some points and labels."""
-    nothing, (_, labels) = np.zeros(problem.width), problem.bound(*examples(problem, 4))
+    nothing, (_, labels) = np.zeros(problem.width), problem.clip(*examples(problem, 4))
     at = members(problem.domain, problem.size, 4)
     return not any(np.any(problem.data_gradient(x, nothing, float(y))) for x in at for y in labels)
 

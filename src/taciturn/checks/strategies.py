@@ -11,7 +11,7 @@ from taciturn._util.arrays import Array
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.errors import ContractBroken
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import Coder, matrices
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
@@ -22,7 +22,7 @@ _NEARLY = 1.0 + 1e-12
 class Strategy:
     """A strategy for n rows, as it streams and as its matrices `B` and `C`, read off it by unit vectors."""
 
-    strategy: RunningSum
+    strategy: PrefixSum
     n: int
 
     @cached_property
@@ -58,7 +58,7 @@ def nothing_is_encoded_ahead_of_its_time(case: Strategy) -> None:
 def no_column_is_longer_than_it_says(case: Strategy) -> str:
     """`column` bounds every column of C. One example moves all that is encoded by as much: the noise is sized to it."""
     lengths = np.linalg.norm(case.dense[1], axis=0)
-    j, stated = int(np.argmax(lengths)), case.coder.column
+    j, stated = int(np.argmax(lengths)), case.coder.sensitivity
     fault = f"column {j + 1} of C has length {lengths[j]:.6g} for {case.n} rows, and column says {stated:.6g}"
     demand(lengths[j] <= stated * (1.0 + 1e-13), fault, "State the longest column, rounded up.")
     return f"the longest column is {lengths[j] / stated:.1%} of what is stated"
@@ -80,7 +80,7 @@ def errors_are_the_rows_of_the_decoder(case: Strategy) -> None:
 
 def encoded_rows_are_within_reach(case: Strategy) -> None:
     """`reach` bounds the absolute sums of the rows of C: integers are kept in range by it."""
-    sums, stated = np.sum(np.abs(case.dense[1]), axis=1), case.coder.reach
+    sums, stated = np.sum(np.abs(case.dense[1]), axis=1), case.coder.row_norm
     fault = f"a row of C sums to {np.max(sums):.6g} in absolute value, and reach says {stated:.6g}"
     demand(np.max(sums) <= stated * _NEARLY, fault, "State the largest, rounded up.")
 
@@ -90,7 +90,7 @@ def encoding_errs_by_no_more_than_its_blur(case: Strategy) -> None:
 
     Rounding errors may differ between two worlds, and are paid for.
     """
-    if case.coder.whole:
+    if case.coder.integer:
         integers = generator(case.n).integers(-(2**40), 2**40, size=(case.n, 2))
         exact = case.dense[1].astype(np.int64) @ integers
         fault = "whole says that encoding only adds, and integers do not stay exact"
@@ -100,8 +100,10 @@ def encoding_errs_by_no_more_than_its_blur(case: Strategy) -> None:
         return
     X, C = case.rows(), case.dense[1].astype(np.longdouble)
     off = float(np.max(np.abs(_encoded(case, X) - C @ X)))
-    allowed = 2.0 * case.coder.blur + 2.0**-52 * float(np.max(np.sum(np.abs(C), axis=1)))  # C's entries are rounded too
-    fault = f"encoded entries are off by {off:.3g} for {case.n} rows, and blur says {case.coder.blur:.3g}"
+    allowed = 2.0 * case.coder.rounding_error + 2.0**-52 * float(
+        np.max(np.sum(np.abs(C), axis=1))
+    )  # C's entries are rounded too
+    fault = f"encoded entries are off by {off:.3g} for {case.n} rows, and blur says {case.coder.rounding_error:.3g}"
     demand(off <= allowed, fault, "Bound the rounding errors of encode.")
 
 

@@ -42,7 +42,7 @@ class Trial:
     @property
     def bounded(self) -> tuple[Array, Array]:
         """As the problem lets them in."""
-        return self.learner.problem.bound(*self.examples)
+        return self.learner.problem.clip(*self.examples)
 
     def private(self, schedule: Schedule | None = None, **settings: Any) -> Private:
         """The learner made private, for as many examples as there are."""

@@ -30,10 +30,10 @@ def without_noise_it_is_exact(trial: Trial) -> None:
     """Encoded and decoded without noise, rows are the exact ones: sums of them for `entry`, the best for `range`."""
     private, (V, y) = trial.private(), trial.bounded
     learner, calibrated, certificate = private.learner, private.calibrated, private.learner.certificate
-    exact, (secret, public), total = learner.start(), calibrated.start(), np.zeros(learner.row_size)
+    exact, (secret, public), total = learner.start(), calibrated.start(), np.zeros(learner.statistic_size)
     for k in range(1, trial.rows + 1):
         exact = learner.absorb(exact, k - 1, V[k - 1 : k], y[k - 1 : k], learner.problem.first_point)
-        exact, row = learner.hand_over(exact, k)
+        exact, row = learner.statistic(exact, k)
         secret, encoded = calibrated.encode(secret, row, k)
         public, shown, sd = calibrated.decode(public, encoded, k)
         total = total + row

@@ -451,7 +451,7 @@ class Products:
 
     def _by_blocks(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """Products of matrices between releases."""
-        rows, start, total = np.empty((len(rounds), self.learner.row_size)), 0, exact["sum"]
+        rows, start, total = np.empty((len(rounds), self.learner.statistic_size)), 0, exact["sum"]
         for k, end in enumerate(int(due) - t for due in rounds):
             rows[k] = (total + self._sum(X[start:end], y[start:end])) * self.learner.scale
             start, total = end, self.learner.start()["sum"]
@@ -508,7 +508,7 @@ class VectorSums:
     def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         vectors = rounded(X, self.learner.problem.norm_bound)
         sums = np.cumsum(np.concatenate([exact["sum"][None, :], vectors]), axis=0)
-        starts = np.concatenate([np.zeros((1, self.learner.row_size)), sums[rounds - t]])
+        starts = np.concatenate([np.zeros((1, self.learner.statistic_size)), sums[rounds - t]])
         return {"sum": sums[-1] - starts[-1]}, np.diff(starts, axis=0)
 
     def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
@@ -541,7 +541,7 @@ class CandidateLosses:
     def _columns(self) -> Array:
         """Candidates as columns; none of them if they are the unit vectors."""
         net = self.learner.net
-        units = np.array_equal(net, np.eye(self.learner.row_size))
+        units = np.array_equal(net, np.eye(self.learner.statistic_size))
         return np.ascontiguousarray(net.T[: 0 if units and self.learner.problem.outputs == 1 else None])
 
     def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
@@ -627,7 +627,7 @@ class PrefixSumNoise:
             return Noisy(*_blt_sums(coder, secret, public, statistics, noise, steps, largest), sds)
         strategy = STRATEGIES[type(coder)](coder)
         rows = lattice.kept(statistics, largest)
-        if coder.whole:
+        if coder.integer:
             integers = lattice.to_lattice(rows, np.full(count, calibrated.step(k)))
             secret, encoded = strategy.encode(secret, integers, k)
             noisy = lattice.from_lattice(encoded + noise, steps)

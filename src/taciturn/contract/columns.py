@@ -22,7 +22,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.contract.categories import Bad, Named, Vocabulary, named
 from taciturn.contract.values import Values, number_of, shown, text_of
-from taciturn.errors import InvalidInput, float_or_nan, whole
+from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.estimators.hashing import signed_bucket
 from taciturn.problem.ranges import between
 
@@ -133,7 +133,7 @@ class Hashed:
     buckets: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "buckets", whole(f"columns.{self.name}.hash", self.buckets))
+        object.__setattr__(self, "buckets", integer(f"columns.{self.name}.hash", self.buckets))
         if self.buckets > MOST_BUCKETS:
             raise InvalidInput(f"columns.{self.name}.hash must be at most {MOST_BUCKETS:,}, got {self.buckets:,}.")
 

@@ -51,8 +51,8 @@ from taciturn.contract.target import Target
 from taciturn.contract.toml import KINDS, column_of, read_toml, refuse_blanks, release_of, target_of
 from taciturn.contract.toml_table import Section
 from taciturn.contract.values import Values
-from taciturn.errors import InvalidInput, number, whole
-from taciturn.estimators.settings import LossName, MethodName, Request
+from taciturn.errors import InvalidInput, integer, number
+from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Plan
 
@@ -70,7 +70,7 @@ class Contract:
     columns : tuple of columns
         In the order of their features.
     loss, method, release, horizon, radius, ridge, quantile, huber_width
-        As in `taciturn.estimators.settings.Request`.
+        As in `taciturn.estimators.settings.Settings`.
     stated_bound : float, optional
         The feature bound, if it was stated.
     intercept : bool
@@ -121,7 +121,7 @@ class Contract:
                 object.__setattr__(self, name, number(name, value))
         for name in ("horizon", "release"):
             if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
-                object.__setattr__(self, name, whole(name, value))
+                object.__setattr__(self, name, integer(name, value))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
             raise InvalidInput(f"the target {self.target.column} has {has}; learning.loss is {self.loss}. Use {fit}.")
@@ -146,9 +146,9 @@ class Contract:
         """Longest row: as stated, or the longest that the columns allow."""
         return math.sqrt(len(self.read)) if self.stated_bound is None else self.stated_bound
 
-    def request(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Request:
+    def request(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:
         """The same, as the front doors state it."""
-        return Request(
+        return Settings(
             self.loss,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -260,7 +260,7 @@ def contract_of(data: dict[str, Any]) -> Contract:
         loss=learning.choice("loss", get_args(LossName), "logistic" if aim.names else "squared"),
         method=learning.choice("method", get_args(MethodName), "auto"),
         release=release_of(learning),
-        horizon=learning.whole("horizon"),
+        horizon=learning.integer("horizon"),
         stated_bound=learning.positive("feature_bound"),
         radius=learning.positive("radius"),
         ridge=learning.positive("ridge"),

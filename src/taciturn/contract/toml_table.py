@@ -6,7 +6,7 @@ import difflib
 from typing import Any, TypeVar, overload
 
 from taciturn.contract.values import is_number, shown
-from taciturn.errors import InvalidInput, positive, whole
+from taciturn.errors import InvalidInput, integer, positive
 
 BLANK = "?"
 """What a draft puts where someone has to state something."""
@@ -66,10 +66,10 @@ class Section:
         value = self.number(key, None)
         return None if value is None else positive(self.key(key), value)
 
-    def whole(self, key: str) -> int | None:
+    def integer(self, key: str) -> int | None:
         """A whole number from 1 on, or None."""
         value = self.number(key, None)
-        return None if value is None else whole(self.key(key), value)
+        return None if value is None else integer(self.key(key), value)
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""

@@ -64,7 +64,7 @@ class Definition:
         for end in (int(due) - t for due in rounds):
             k, drawn = k + 1, next(noise)
             exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
-            exact, statistic = learner.hand_over(exact, t + end)
+            exact, statistic = learner.statistic(exact, t + end)
             secret, encoded = calibrated.encode(secret, statistic, k)
             public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
             point = np.array(learner.decide(t + end, noisy, sd), dtype=np.float64)
@@ -89,7 +89,7 @@ def learn(
     problem, before, last = learner.problem, at.t, at.t + len(y)
     most_rows = max(1, _VALUES // problem.width)
     most_entries = max(_VALUES, 4 * problem.width)  # so many that a pass over a point once a block costs little
-    most_releases = max(1, _VALUES // (2 * learner.row_size))
+    most_releases = max(1, _VALUES // (2 * learner.statistic_size))
     clip = fast_clip(problem, compiled)
     shown = Collected(timetable.following(at.k, last), at.k + 1)
     rows = compressed(X) if isinstance(X, SparseRows) and clip is not None and way.compressed else None
@@ -105,7 +105,7 @@ def learn(
         else:
             end = min(end, start + most_rows)
             if clip is None:
-                clipped = problem.legal(X[start:end], y[start:end], start)
+                clipped = problem.clip_block(X[start:end], y[start:end], start)
             else:
                 clipped = clip.dense(X[start:end], y[start:end], start, memory)
         at = way(at, *clipped, rounds[rounds <= before + end], seed, shown)
@@ -136,10 +136,10 @@ def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, roun
 
     For learners that do not look at released points; `taciturn.compiled.passes.statistics` is the fast twin.
     """
-    rows, start = np.empty((len(rounds), learner.row_size)), 0
+    rows, start = np.empty((len(rounds), learner.statistic_size)), 0
     for k, end in enumerate(int(due) - t for due in rounds):
         exact = learner.absorb(exact, t + start, X[start:end], y[start:end], learner.problem.first_point)
-        exact, rows[k] = learner.hand_over(exact, t + end)
+        exact, rows[k] = learner.statistic(exact, t + end)
         start = end
     if start < len(y):
         exact = learner.absorb(exact, t + start, X[start:], y[start:], learner.problem.first_point)

@@ -55,7 +55,7 @@ from taciturn.core.state import (
     new_name,
     read_state,
 )
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of, whole
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, one_of
 from taciturn.problem.inputs import Source
 from taciturn.problem.problem import Problem
 
@@ -125,7 +125,7 @@ class Private:
         expect("mechanism", self.mechanism, made, "Gaussian() or BLT()")
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, whole(name, value, least=int(name == "horizon")))
+                object.__setattr__(self, name, integer(name, value, least=int(name == "horizon")))
         certificate, accepts = self.learner.certificate, self.mechanism.accepts
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
@@ -231,7 +231,7 @@ class Private:
     @cached_property
     def calibrated(self) -> Calibrated:
         """The mechanism with its noise settled."""
-        certificate, size = self.learner.certificate, self.learner.row_size
+        certificate, size = self.learner.certificate, self.learner.statistic_size
         return self.mechanism.calibrate(certificate, self.timetable, size, self.privacy, self.calibration)
 
     @cached_property
@@ -303,7 +303,7 @@ class Private:
 
     def _calibrated_by(self, numbers: Arrays) -> Calibrated:
         """The mechanism of these numbers; one that cannot restore them, if it has the same here."""
-        certificate, size = self.learner.certificate, self.learner.row_size
+        certificate, size = self.learner.certificate, self.learner.statistic_size
         mechanism: Any = self.mechanism
         if not self._restores:
             if not same(self._mechanism_numbers(0), numbers):

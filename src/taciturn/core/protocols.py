@@ -95,7 +95,7 @@ class Learner(Protocol):
     >>> from taciturn import IGD, L2Ball, Logistic, Problem
     >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0))
     >>> exact = learner.absorb(learner.start(), 0, np.array([[1.0]]), np.array([1.0]), np.zeros(1))
-    >>> learner.hand_over(exact, 1)[1].round(3)
+    >>> learner.statistic(exact, 1)[1].round(3)
     array([0.222])
     """
 
@@ -108,7 +108,7 @@ class Learner(Protocol):
         """How far one example can move its rows; the proof stands in the learner's docstring."""
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """Entries of a row."""
 
     def start(self) -> Arrays:
@@ -117,7 +117,7 @@ class Learner(Protocol):
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """The exact state after a block of bounded examples that follow the first `t`; `point` is the last release."""
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The exact state after handing over the row of round `t`, and the row."""
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:

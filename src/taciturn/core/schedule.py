@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import fixed
-from taciturn.errors import InvalidInput, number, whole
+from taciturn.errors import InvalidInput, integer, number
 
 
 class Schedule(Protocol):
@@ -34,7 +34,7 @@ class Every:
     rounds: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rounds", whole("rounds", self.rounds))
+        object.__setattr__(self, "rounds", integer("rounds", self.rounds))
 
     def round_of(self, k: int) -> int:
         """The k-th multiple."""
@@ -49,7 +49,7 @@ class Geometric:
     start: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "start", whole("start", self.start))
+        object.__setattr__(self, "start", integer("start", self.start))
         rule, remedy = "be at least 1.001", "For steady releases use every()."
         ratio = number("ratio", self.ratio, lambda ratio: 1.001 <= ratio < math.inf, rule, remedy)
         object.__setattr__(self, "ratio", ratio)
@@ -67,7 +67,7 @@ class At:
     rounds: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        listed = tuple(whole("a round", t) for t in self.rounds)
+        listed = tuple(integer("a round", t) for t in self.rounds)
         if not listed or any(a >= b for a, b in pairwise(listed)):
             raise InvalidInput(f"at() takes at least one round, in increasing order, got {listed}.")
         object.__setattr__(self, "rounds", listed)
@@ -117,7 +117,7 @@ class Timetable:
 
     def __post_init__(self) -> None:
         if self.horizon is not None:
-            object.__setattr__(self, "horizon", whole("horizon", self.horizon))
+            object.__setattr__(self, "horizon", integer("horizon", self.horizon))
         elif isinstance(self.schedule, At):
             object.__setattr__(self, "horizon", self.schedule.rounds[-1])
 

@@ -91,15 +91,15 @@ class State:
         """Generation, examples seen, releases made, and a token that no other state has."""
         return self.generation, self.t, self.k, self.token
 
-    def dump(self, path: str | os.PathLike[str], beside: Arrays | None = None) -> None:
+    def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write to `path`, readable by the owner alone, whole or not at all; other arrays `beside` it, if you like.
 
-        `read_beside` reads those: what must be committed with the state and at the same moment.
+        `read_extra` reads those: what must be committed with the state and at the same moment.
         """
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
-        arrays |= {f"beside/{name}": array for name, array in (beside or {}).items()}
+        arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
         with replaced(path, OWNER_ONLY) as file:
             np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
 
@@ -143,10 +143,10 @@ def read_state(path: str | os.PathLike[str]) -> State:
         raise StateConflict(f"{path} is not a whole state of taciturn. Give a file that State.dump wrote.") from None
 
 
-def read_beside(path: str | os.PathLike[str]) -> Arrays:
+def read_extra(path: str | os.PathLike[str]) -> Arrays:
     """The arrays that `State.dump` wrote beside a state."""
     arrays = _read(path)[1]
-    return {name.removeprefix("beside/"): array for name, array in arrays.items() if name.startswith("beside/")}
+    return {name.removeprefix("extra/"): array for name, array in arrays.items() if name.startswith("extra/")}
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from taciturn.datasets.simulated import Stream
-from taciturn.errors import whole
+from taciturn.errors import integer
 
 
 def split(stream: Stream, seed: int, share: float = 0.1, rows: int | None = None) -> tuple[Stream, Stream]:
@@ -49,7 +49,7 @@ def projected(stream: Stream, dimension: int, seed: int) -> Stream:
     ((100, 3), True)
     """
     n = stream.X.shape[1]
-    drawn = np.random.default_rng(seed).standard_normal((n, whole("dimension", dimension)))
+    drawn = np.random.default_rng(seed).standard_normal((n, integer("dimension", dimension)))
     directions, _ = np.linalg.qr(drawn)
     X = stream.X @ (directions * np.sqrt(n / dimension))
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, expect, float_or_nan, whole
+from taciturn.errors import InvalidInput, expect, float_or_nan, integer
 from taciturn.estimators.hashing import signed_bucket
 
 Row: TypeAlias = "array[float]"
@@ -119,7 +119,7 @@ class HashedFeatures:
     """
 
     def __init__(self, buckets: int) -> None:
-        self.dimension = whole("buckets", buckets)
+        self.dimension = integer("buckets", buckets)
 
     @property
     def names(self) -> Sequence[Hashable]:
@@ -165,7 +165,7 @@ def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Featur
             'state features=["a", "b"], the names that examples may have, or buckets=1024, into which any names are '
             "hashed; one of the two. Names are never inferred from data."
         )
-    return HashedFeatures(whole("buckets", buckets)) if names is None else NamedFeatures(names)
+    return HashedFeatures(integer("buckets", buckets)) if names is None else NamedFeatures(names)
 
 
 class _Places(dict[str, tuple[int, float]]):

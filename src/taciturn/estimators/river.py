@@ -18,7 +18,7 @@ from taciturn.estimators.labels import Numbers
 from taciturn.estimators.links import probabilities
 from taciturn.estimators.river_base import PrivateClassifier, PrivateLinear, base
 from taciturn.estimators.river_scaling import NormClip, PublicScaler
-from taciturn.estimators.settings import LossName, Request
+from taciturn.estimators.settings import LossName, Settings
 from taciturn.problem.losses import Logistic
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         return pd.Series(self._feed.scores_many(X), index=X.index)
 
     @property
-    def _request(self) -> Request:
+    def _request(self) -> Settings:
         return self._stated(self.loss)
 
     @property

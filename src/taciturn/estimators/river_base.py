@@ -18,7 +18,7 @@ from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.labels import Classes, Labels
 from taciturn.estimators.links import classes_of
 from taciturn.estimators.river_stream import Feed
-from taciturn.estimators.settings import LossName, MethodName, Request
+from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
 from taciturn.plan import Plan
 from taciturn.problem.predict import coefficients
@@ -118,7 +118,7 @@ class PrivateLinear(base.Estimator):
 
     @property
     @abstractmethod
-    def _request(self) -> Request:
+    def _request(self) -> Settings:
         """What was stated."""
 
     @property
@@ -126,9 +126,9 @@ class PrivateLinear(base.Estimator):
     def _labels(self) -> Labels:
         """How labels become numbers."""
 
-    def _stated(self, loss: LossName, **more: Any) -> Request:
-        stated = {setting.name for setting in fields(Request)} & set(vars(self)) - {"loss", "classes"}
-        return Request(loss, **{name: getattr(self, name) for name in stated}, **more)
+    def _stated(self, loss: LossName, **more: Any) -> Settings:
+        stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {"loss", "classes"}
+        return Settings(loss, **{name: getattr(self, name) for name in stated}, **more)
 
     @property
     def _feed(self) -> Feed:
@@ -175,7 +175,7 @@ class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
         return pd.Series([self.classes[i] for i in classes_of(self._feed.scores_many(X))], index=X.index)
 
     @property
-    def _request(self) -> Request:
+    def _request(self) -> Settings:
         return self._stated(self._loss, classes=len(self.classes))
 
     @property

@@ -56,8 +56,8 @@ class Feed:
     --------
     >>> from taciturn.estimators.dict_rows import NamedFeatures
     >>> from taciturn.estimators.labels import Classes
-    >>> from taciturn.estimators.settings import Request
-    >>> plan = Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2, release=2, seed=1).plan(1, horizon=None)
+    >>> from taciturn.estimators.settings import Settings
+    >>> plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, release=2, seed=1).plan(1, horizon=None)
     >>> feed = Feed(Stream(plan), NamedFeatures(["a"]), Classes([False, True]))
     >>> for a in (0.5, -0.5, 0.25):
     ...     feed.learn_one({"a": a}, a > 0)
@@ -88,12 +88,12 @@ class Feed:
                 self._learning = True
                 held = self._held
                 if len(held.rows) >= held.room:  # past the horizon, in a copy, or after an interruption
-                    self._hand_over()
+                    self._flush()
                     self._hand(self.features.block([row]), [label])
                 else:
                     held.rows.append((row, label))
                     if len(held.rows) == held.room:
-                        self._hand_over()
+                        self._flush()
             finally:
                 self._learning = False
 
@@ -104,7 +104,7 @@ class Feed:
             raise InvalidInput(self._bad_label(f"the label of row {int(np.argmax(np.isnan(labels)))}"))
         block = self.features.table(X)
         self.stream.must_learn()
-        self._alone(self._hand_over, lambda: self._hand(block, labels))
+        self._alone(self._flush, lambda: self._hand(block, labels))
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
         """A float, or an array with one for each class, by the model to use now."""
@@ -137,17 +137,17 @@ class Feed:
         if len(held.rows) >= held.due and self.learns:
             with self._turn:
                 if not self._learning:
-                    self.hand_over()
+                    self.flush()
         return self.stream
 
     def dump(self, path: str | os.PathLike[str]) -> None:
         """Hand over what is held, and write where the stream stands."""
         self.stream.must_learn()
-        self._alone(self._hand_over, lambda: self.stream.dump(path))
+        self._alone(self._flush, lambda: self.stream.dump(path))
 
-    def hand_over(self) -> None:
+    def flush(self) -> None:
         """Let the stream learn what is held."""
-        self._alone(self._hand_over)
+        self._alone(self._flush)
 
     def _alone(self, *steps: Callable[[], None]) -> None:
         """These steps, with nothing of another thread or of a signal handler between them."""
@@ -168,7 +168,7 @@ class Feed:
             "learn or dump it there. Let it note what to do, and do that afterwards."
         )
 
-    def _hand_over(self) -> None:
+    def _flush(self) -> None:
         self._settle()
         if self._held.rows:
             rows, labels = zip(*self._held.rows, strict=True)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.schedule import Schedule, every, geometric
-from taciturn.errors import InvalidInput, Unprovable, number, one_of, positive, whole
+from taciturn.errors import InvalidInput, Unprovable, integer, number, one_of, positive
 from taciturn.plan import Method, Plan, recommend
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
@@ -32,7 +32,7 @@ _CLASSIFY = ("logistic", "hinge")
 
 
 @dataclass(frozen=True)
-class Request:
+class Settings:
     """What a person states; what they must not leave out is refused if it is None, never inferred.
 
     Parameters
@@ -60,7 +60,7 @@ class Request:
 
     Examples
     --------
-    >>> plan = Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2).plan(dimension=10, horizon=10_000)
+    >>> plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2).plan(dimension=10, horizon=10_000)
     >>> plan.method, plan.private.schedule, plan.averages
     ('pftrl', Every(rounds=33), True)
     """
@@ -88,7 +88,7 @@ class Request:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
         for name in ("classes", "release", "seed"):
             if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
-                object.__setattr__(self, name, whole(name, value, least=int(name == "release")))
+                object.__setattr__(self, name, integer(name, value, least=int(name == "release")))
 
     def plan(self, dimension: int, horizon: int | None) -> Plan:
         """The plan for so many features and examples."""

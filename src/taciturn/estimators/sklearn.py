@@ -18,7 +18,7 @@ except ImportError:  # pragma: no cover
 
 from taciturn._util.arrays import Array
 from taciturn.estimators.links import probabilities
-from taciturn.estimators.settings import MethodName, Request
+from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateLinearModel
 from taciturn.estimators.sklearn_classifier import PrivateClassifier
 
@@ -137,8 +137,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         """The intercept of the latest model."""
         return super().intercept_[0]
 
-    def _request(self, classes: Any) -> Request:
-        return Request(**{name: value for name, value in self.get_params().items() if name != "horizon"})
+    def _request(self, classes: Any) -> Settings:
+        return Settings(**{name: value for name, value in self.get_params().items() if name != "horizon"})
 
     def _class_set(self, y: Any, classes: Any) -> None:
         return None

@@ -19,7 +19,7 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn.core.release import Releases
 from taciturn.errors import StateConflict
-from taciturn.estimators.settings import Request
+from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
 from taciturn.plan import Plan
 from taciturn.problem.predict import coefficients
@@ -45,7 +45,7 @@ class _Opened(NamedTuple):
     """A stream, the settings and classes it was opened with, and the features it was shown."""
 
     stream: Stream
-    stated: tuple[Request, int | None]
+    stated: tuple[Settings, int | None]
     classes: Any
     features: int
     names: Any
@@ -58,13 +58,13 @@ class PrivateLinearModel(BaseEstimator):
     rejected or interrupted call leaves the estimator as it was, unless the rows of that call were learnt: then it is as
     if the call had returned (`taciturn.estimators.stream.Stream`). Copies and pickles predict, and do not learn on.
 
-    Subclasses store their settings and say how those become a `Request`, which labels there are, and how labels become
+    Subclasses store their settings and say how those become a `Settings`, which labels there are, and how labels become
     numbers.
     """
 
     _numbers: bool
 
-    def _request(self, classes: Any) -> Request:
+    def _request(self, classes: Any) -> Settings:
         """What was stated."""
         raise NotImplementedError
 

@@ -16,7 +16,7 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput
 from taciturn.estimators.links import classes_of, labels_of
-from taciturn.estimators.settings import LossName, MethodName, Request
+from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateLinearModel
 from taciturn.estimators.stream import PrivacyWarning
 
@@ -84,9 +84,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         scores = self._scores(X)
         return self.classes_[classes_of(scores)]
 
-    def _request(self, classes: Any) -> Request:
+    def _request(self, classes: Any) -> Settings:
         settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes")}
-        return Request(self._loss, **settings, classes=len(classes))
+        return Settings(self._loss, **settings, classes=len(classes))
 
     def _class_set(self, y: Any, classes: Any) -> Any:
         check_classification_targets(y)

@@ -14,7 +14,7 @@ from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger
 from taciturn.averages import late_average
 from taciturn.core.release import Releases
-from taciturn.core.state import State, read_beside
+from taciturn.core.state import State, read_extra
 from taciturn.errors import StateConflict
 from taciturn.plan import Plan
 
@@ -70,8 +70,8 @@ class Stream:
 
     Examples
     --------
-    >>> from taciturn.estimators.settings import Request
-    >>> plan = Request("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=1).plan(dimension=2, horizon=3)
+    >>> from taciturn.estimators.settings import Settings
+    >>> plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=1).plan(dimension=2, horizon=3)
     >>> stream = Stream(plan)
     >>> releases = stream.learn([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1])
     >>> stream.t, stream.k, stream.spent.epsilon <= 1.0
@@ -148,20 +148,20 @@ class Stream:
         """The same as a value that adds."""
         return self._now.cost
 
-    def dump(self, path: str | os.PathLike[str], beside: Arrays | None = None) -> None:
+    def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write where the stream stands, secrets included: keep the file as you keep the data."""
         self.must_learn()
         with self._turn:
-            self._live.dump(path, {"model": self.model, **(beside or {})})
+            self._live.dump(path, {"model": self.model, **(extra or {})})
 
     @classmethod
     def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
         """Go on from where `dump` stood, under the same plan, with the numbers that the stream began with."""
-        stream, beside = cls.__new__(cls), read_beside(path)
-        if "model" not in beside:
-            raise StateConflict(f"{path} has no model beside its state. Give a file that the dump() of a model wrote.")
+        stream, extra = cls.__new__(cls), read_extra(path)
+        if "model" not in extra:
+            raise StateConflict(f"{path} has no model extra its state. Give a file that the dump() of a model wrote.")
         state = plan.private.load(path, ledger)
-        stream._begin(replace(plan, private=plan.private.resumed(state)), state, beside["model"])
+        stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])
         return stream
 
     @property

@@ -12,7 +12,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
-from taciturn.errors import one_of, whole
+from taciturn.errors import integer, one_of
 from taciturn.learners.iterate import IterateLearner
 from taciturn.problem.problem import Problem
 
@@ -41,7 +41,7 @@ class Averaged:
     first: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first", whole("first", self.first))
+        object.__setattr__(self, "first", integer("first", self.first))
 
     @property
     def problem(self) -> Problem:
@@ -49,9 +49,9 @@ class Averaged:
         return self.learner.problem
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """The learner's."""
-        return self.learner.row_size
+        return self.learner.statistic_size
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -64,7 +64,7 @@ class Averaged:
 
     def start(self) -> Arrays:
         """The learner's start, and an empty sum."""
-        return {**self.learner.start(), "sum": np.zeros(self.row_size)}
+        return {**self.learner.start(), "sum": np.zeros(self.statistic_size)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """The learner's steps, its rows added up from `first` on."""
@@ -72,11 +72,11 @@ class Averaged:
         for i in range(len(y)):
             inner = self.learner.absorb(inner, t + i, X[i : i + 1], y[i : i + 1], point)
             if t + i + 1 >= self.first:
-                inner, row = self.learner.hand_over(inner, t + i + 1)
+                inner, row = self.learner.statistic(inner, t + i + 1)
                 total = total + row
         return {**inner, "sum": total}
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The mean so far; before `first`, the data-free point."""
         if t < self.first:
             return exact, self.problem.first_point
@@ -93,7 +93,7 @@ class Averaged:
         rows = np.arange(1.0, np.max(t) + 1.0)
         sums = np.concatenate([[0.0], np.cumsum(np.where(rows >= self.first, self.learner.certificate.at(rows), 0.0))])
         count = np.maximum(t - self.first + 1.0, 1.0)
-        rounding = 2.0 * t * 2.0**-53 * self.learner.longest_iterate * np.sqrt(self.row_size)
+        rounding = 2.0 * t * 2.0**-53 * self.learner.longest_iterate * np.sqrt(self.statistic_size)
         mean = sums[t.astype(np.int64)] * (1.0 + 2.0 * t * 2.0**-53) / count
         return np.where(t >= self.first, mean + rounding, 0.0)
 
@@ -114,5 +114,5 @@ def averaged(learner: IterateLearner, how: How = "mean", *, horizon: int) -> Ave
     [1, 501, 1000]
     """
     one_of("how", how, get_args(How))
-    horizon = whole("horizon", horizon)
+    horizon = integer("horizon", horizon)
     return Averaged(learner, {"mean": 1, "suffix": horizon // 2 + 1, "last": horizon}[how])

@@ -69,7 +69,7 @@ class EWOO:
     --------
     >>> from taciturn import EWOO, Hinge, L2Ball, Problem, grid
     >>> problem = Problem(Hinge(), L2Ball(1.0), dimension=2)
-    >>> EWOO(problem, grid(problem.domain, 2, per_axis=11)).row_size
+    >>> EWOO(problem, grid(problem.domain, 2, per_axis=11)).statistic_size
     117
     >>> EWOO(problem, [[-0.5, 0.0], [0.5, 0.0]]).certificate
     range/tail, 2
@@ -94,13 +94,13 @@ class EWOO:
         return f"EWOO({len(self.points):,} points, {self.problem!r})"
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """One entry for each candidate."""
         return len(self.points)
 
     def start(self) -> Arrays:
         """No losses yet."""
-        return {"losses": np.zeros(self.row_size, dtype=np.int64)}
+        return {"losses": np.zeros(self.statistic_size, dtype=np.int64)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Each example's losses added, in whole steps; one example at a time, so that no cut of the stream matters."""
@@ -109,7 +109,7 @@ class EWOO:
             losses += self._in_steps(self._losses(v, float(label)))
         return {"losses": losses}
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """Losses and t times the ridge's part; exact, as all of it is whole and below 2⁵³ steps."""
         row = exact["losses"] + t * self.ridge_steps
         return exact, np.asarray(row * self.step, dtype=np.float64)

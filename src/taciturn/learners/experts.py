@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from taciturn.errors import whole
+from taciturn.errors import integer
 from taciturn.learners.ewoo import EWOO
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ROUNDED_UP
@@ -41,7 +41,7 @@ def experts(
     >>> experts(10).certificate, experts(1000, neighbours="zero-out").certificate
     (range/tail, 2, range/tail, 1)
     """
-    count, loss = whole("count", count, least=2), Advice(loss_bound)
+    count, loss = integer("count", count, least=2), Advice(loss_bound)
     longest = loss.loss_bound * math.sqrt(count) * ROUNDED_UP
     problem = Problem(loss, Simplex(), count, longest, neighbours=neighbours, on_bad=on_bad)
     return EWOO(problem, np.eye(count))

@@ -97,7 +97,7 @@ class FTL(IterateLearner):
 
     def start(self) -> Arrays:
         """No examples, or empty sums."""
-        size = self.row_size
+        size = self.statistic_size
         if self.by_sums:
             return {"M": np.zeros((size, size)), "u": np.zeros(size)}
         return {"V": np.zeros((0, self.problem.width)), "y": np.zeros(0), "x": self.problem.first_point}
@@ -112,7 +112,7 @@ class FTL(IterateLearner):
             u += label * v
         return {"M": M, "u": u}
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The leader."""
         objective, start = self._objective(exact, t)
         tolerance = float(self.distance(np.asarray(float(t))))

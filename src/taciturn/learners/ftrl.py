@@ -50,7 +50,7 @@ class FTRL:
             )
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """Entries of a gradient."""
         return self.problem.size
 
@@ -58,13 +58,13 @@ class FTRL:
     def certificate(self) -> Certificate:
         """Gd, and rounding."""
         moved, longest = self.problem.gradient_diameter, self.problem.lipschitz
-        bound = partial(entry_bound, moved, longest, self.row_size)
+        bound = partial(entry_bound, moved, longest, self.statistic_size)
         lemma = "proof in taciturn.FTRL"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, lemma, most=MOST)
 
     def start(self) -> Arrays:
         """Nothing yet."""
-        return {"sum": np.zeros(self.row_size)}
+        return {"sum": np.zeros(self.statistic_size)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Gradients at the released point, added up since."""
@@ -79,7 +79,7 @@ class FTRL:
         length = float(np.linalg.norm(g))
         return np.asarray(g if length <= longest else g * (longest / length))
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"]
 

@@ -121,10 +121,10 @@ class IGD(IterateLearner):
         p, inertia = self.problem, self.inertia(t)
         if not (isinstance(loss, ScalarLoss) or steps_by_slopes(p)):
             solved = 2.0**-19 * p.gradient_diameter / inertia * (1.0 + np.log(t + 1.0))
-            stalled = 32.0 * (self.row_size + 8) * UNIT * t * (p.smoothness - p.ridge) / inertia
+            stalled = 32.0 * (self.statistic_size + 8) * UNIT * t * (p.smoothness - p.ridge) / inertia
             return np.asarray(solved + (2.0**-43 * t + stalled) * self._largest, dtype=np.float64)
         if isinstance(loss, ScalarLoss) and isinstance(p.domain, WholeSpace):
             return np.zeros_like(t)
-        unit = 4.0 * (self.row_size + 8) * UNIT * p.norm_bound
+        unit = 4.0 * (self.statistic_size + 8) * UNIT * p.norm_bound
         error = unit * self._largest
         return np.asarray(2.0 * t * error * np.sqrt(float(loss.curvature) / inertia), dtype=np.float64)

@@ -52,7 +52,7 @@ class IterateLearner:
             )
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """Entries of an iterate."""
         return self.problem.size
 
@@ -70,7 +70,7 @@ class IterateLearner:
         """The data-free first point."""
         return {"x": self.problem.first_point}
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The iterate itself."""
         return exact, exact["x"]
 
@@ -109,6 +109,6 @@ class IterateLearner:
         shrink that to `D_i/D_t` of itself. Sum over i ≤ t, twice, with `D_i ≤ D_t`. (`taciturn.compiled.igd_sparse`
         counts the errors of a step on compressed rows, which come to no more.)
         """
-        unit = 16.0 * (self.row_size + 8) * UNIT
+        unit = 16.0 * (self.statistic_size + 8) * UNIT
         largest = self.longest_iterate + self.problem.lipschitz / self.inertia(t)
         return np.asarray(2.0 * unit * t * largest, dtype=np.float64)

@@ -97,7 +97,7 @@ class QFTL:
         return made
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """Entries of the packed matrix and of the vectors."""
         d = self.problem.width
         return d * (d + 1) // 2 + self.problem.size
@@ -106,14 +106,14 @@ class QFTL:
     def certificate(self) -> Certificate:
         """Delta, and rounding."""
         moved = self._moved(self.w)
-        bound = partial(product_bound, moved, self._magnitude, self.row_size)
+        bound = partial(product_bound, moved, self._magnitude, self.statistic_size)
         papers = self._paper_noise if self.problem.outputs == 1 else None
         lemma = "proof in taciturn.accounting.errata.quadratic_pair"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers, MOST)
 
     def start(self) -> Arrays:
         """Nothing yet."""
-        return {"sum": np.zeros(self.row_size, dtype=np.int64)}
+        return {"sum": np.zeros(self.statistic_size, dtype=np.int64)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Whole products, added up since the last release: exactly, so in any order."""
@@ -124,7 +124,7 @@ class QFTL:
             total = total + sums.astype(np.int64)
         return {"sum": total}
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"] * self.scale
 

@@ -31,7 +31,7 @@ class VectorSum:
     problem: Problem
 
     @property
-    def row_size(self) -> int:
+    def statistic_size(self) -> int:
         """Entries of an example."""
         return self.problem.size
 
@@ -40,19 +40,19 @@ class VectorSum:
         """2R or R, and rounding."""
         R = self.problem.norm_bound
         moved = 2.0 * R if self.problem.neighbours == "replace" else R
-        bound = partial(entry_bound, moved, R, self.row_size)
+        bound = partial(entry_bound, moved, R, self.statistic_size)
         lemma = "the triangle inequality"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, self._paper_noise, MOST)
 
     def start(self) -> Arrays:
         """Nothing yet."""
-        return {"sum": np.zeros(self.row_size)}
+        return {"sum": np.zeros(self.statistic_size)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """Added up since the last release."""
         return {"sum": exact["sum"] + rounded(X, self.problem.norm_bound).sum(axis=0)}
 
-    def hand_over(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
+    def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """What came since the last release."""
         return self.start(), exact["sum"]
 

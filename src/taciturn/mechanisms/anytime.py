@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from taciturn._util.arrays import Arrays
-from taciturn.errors import InvalidInput, between_0_and_1, whole
+from taciturn.errors import InvalidInput, between_0_and_1, integer
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.epochs import EPOCHS, EpochCoder
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 
 
 @dataclass(frozen=True)
-class Anytime(RunningSum):
+class Anytime(PrefixSum):
     """Running sums without a horizon, by doubling epochs of BLT strategies.
 
     Parameters
@@ -46,7 +46,7 @@ class Anytime(RunningSum):
 
     def _most(self, n: int | None) -> int:
         """How many rows there can be."""
-        n = 2**23 if n is None else whole("the number of releases", n)
+        n = 2**23 if n is None else integer("the number of releases", n)
         if n >= 2**EPOCHS:
             raise InvalidInput(
                 f"Anytime holds {2**EPOCHS - 1:,} releases, got {n:,}. Use BLT(), or publish less often."

@@ -34,9 +34,9 @@ from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn._util.cache import Rows, kept, sources
 from taciturn._util.loading import uncollected
 from taciturn.core.protocols import damaged
-from taciturn.errors import InvalidInput, one_of, whole
+from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.mechanisms.blt_formulas import mean_squares, prefix_squares, series, squares, weights
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import OneRowEach
 
 Aim = Literal["max", "mean"]
@@ -47,7 +47,7 @@ _APART = 1e-15  # decays
 
 
 @dataclass(frozen=True)
-class BLT(RunningSum):
+class BLT(PrefixSum):
     """Running sums by a buffered linear Toeplitz strategy, fitted to the number of releases: the default.
 
     Parameters
@@ -68,7 +68,7 @@ class BLT(RunningSum):
     aim: Aim = "max"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "buffers", whole("buffers", self.buffers))
+        object.__setattr__(self, "buffers", integer("buffers", self.buffers))
         one_of("aim", self.aim, get_args(Aim))
         if self.buffers > 10:
             raise InvalidInput(f"buffers must be at most 10, got {self.buffers}: more gain nothing.")
@@ -123,21 +123,21 @@ class BLTCoder(OneRowEach):
         return cls(n, th, ph, (om, inverse))
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         return False
 
     @property
-    def column(self) -> float:
+    def sensitivity(self) -> float:
         th, _, om, _ = self.arrays
         return math.sqrt(1.0 + float(squares(om, th, self.n - 1.0))) * (1.0 + 1e-12 + self.n * 2.0**-51)
 
     @property
-    def reach(self) -> float:
+    def row_norm(self) -> float:
         th, _, om, _ = self.arrays
         return float(1.0 + np.sum(om * series(th, self.n - 1.0)))
 
     @property
-    def blur(self) -> float:
+    def rounding_error(self) -> float:
         """A buffer holds at most `K = G(th, n)` rows; each of its steps errs by 2 units of that, which decay to 2K.
 
         To that comes the sum of m + 1 terms, with m + 2 units of each.

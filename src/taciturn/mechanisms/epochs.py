@@ -55,23 +55,23 @@ class EpochCoder(Dense):
         return cls(buffers, share, most, tuple(made))
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         return False
 
     @property
-    def column(self) -> float:
+    def sensitivity(self) -> float:
         return 1.0 + 2.0**-48
 
     @property
-    def reach(self) -> float:
+    def row_norm(self) -> float:
         """A row of totals holds every row so far; entries of C are at most 1."""
         return float(self.most)
 
     @property
-    def blur(self) -> float:
+    def rounding_error(self) -> float:
         """That of the longest epoch's rows, or of its total's, which are as large as all rows together."""
         inside = self.inner(self._last) * self.epoch(self._last).blur
-        return max(inside, self.outer * self.totals.blur * self.most) + 2.0**-52 * self.most
+        return max(inside, self.outer * self.totals.rounding_error * self.most) + 2.0**-52 * self.most
 
     @property
     def _last(self) -> int:
@@ -144,11 +144,11 @@ class EpochCoder(Dense):
 
     def inner(self, j: int) -> float:
         """What epoch j's rows are multiplied by."""
-        return math.sqrt(1.0 - self.share) / self.epoch(j).column
+        return math.sqrt(1.0 - self.share) / self.epoch(j).sensitivity
 
     @property
     def outer(self) -> float:
-        return math.sqrt(self.share) / self.totals.column
+        return math.sqrt(self.share) / self.totals.sensitivity
 
 
 def _decays(name: str, coder: BLTCoder) -> Arrays:

@@ -68,8 +68,8 @@ class NoisySums(NoiseByRelease):
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
         """Encoded, then rounded; or, where encoding only adds, rounded at the door."""
-        row, step = self.legal(row, k), self.step(k)
-        if self.coder.whole:
+        row, step = self.clip_block(row, k), self.step(k)
+        if self.coder.integer:
             secret, rows = self.coder.encode(secret, np.floor(row / step + 0.5).astype(np.int64), k)
             return secret, np.asarray(rows, dtype=np.int64)
         secret, rows = self.coder.encode(secret, row, k)
@@ -135,14 +135,14 @@ class Finite(NoisySums):
             moved = max(moved, float(np.max(checked(certificate.at(rounds), certificate.magnitude))))
             wait, last = max(wait, int(np.max(np.diff(rounds, prepend=last)))), int(rounds[-1])
         self.largest = certificate.magnitude * wait
-        errors = 2.0 * math.sqrt(rows * size) * coder.blur * self.largest
-        ideal = np.array([moved * coder.column * (1.0 + 2.0**-40) + errors])
-        per_step, reach = self._rounding(rows), self.largest * (1.0 if coder.whole else coder.reach)
+        errors = 2.0 * math.sqrt(rows * size) * coder.rounding_error * self.largest
+        ideal = np.array([moved * coder.sensitivity * (1.0 + 2.0**-40) + errors])
+        per_step, reach = self._rounding(rows), self.largest * (1.0 if coder.integer else coder.row_norm)
         if sd > 0.0:
             noise = np.array([sd])
             steps = check_steps(np.array([step]), noise, reach) if step else lattice_step(ideal, noise, per_step, reach)
         else:
-            mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / coder.column)) * _SAFE
+            mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / coder.sensitivity)) * _SAFE
             found, steps = settle(lambda x: x / mu, ideal, per_step, reach)
             sd = float(found[0])
         self.sd, self._step = sd, float(steps[0])
@@ -155,11 +155,11 @@ class Finite(NoisySums):
 
     def _rounding(self, rows: int) -> float:
         """The square of what rounding adds to the sensitivity, in lattice steps."""
-        return self.size * (self.coder.column**2 if self.coder.whole else float(rows))
+        return self.size * (self.coder.sensitivity**2 if self.coder.integer else float(rows))
 
     def _check_range(self) -> None:
         """Whole nodes, noise included, must stay below 2⁶² steps."""
-        if self.coder.whole and (self.largest * self.coder.reach + 12.0 * self.sd) / self._step >= 2.0**62:
+        if self.coder.integer and (self.largest * self.coder.row_norm + 12.0 * self.sd) / self._step >= 2.0**62:
             raise InvalidInput("sums of this many rows leave the range of 64-bit integers. Plan for fewer rounds.")
 
     def step(self, k: int) -> float:
@@ -179,7 +179,7 @@ class Finite(NoisySums):
         """
         if k == 0:
             return FREE
-        shift = 1.01 * self._mu / self.coder.column
+        shift = 1.01 * self._mu / self.coder.sensitivity
         return total([Cost(self._mu**2), sampling_cost(int(self.count) * self.size, shift)])
 
 
@@ -206,11 +206,11 @@ class Endless(NoisySums):
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         self._most_draws = min(affordable, coder.before(releases + 1) * size)
-        self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.column)
+        self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.sensitivity)
         rows = coder.before(releases + 1)
         coarsest = self.magnitude * LONGEST * _COARSE
-        blurred = 2.0 * coder.blur * self.magnitude * longest + coarsest
-        ideal = moved * coder.column * (1.0 + 2.0**-40) + math.sqrt(rows * size) * blurred
+        blurred = 2.0 * coder.rounding_error * self.magnitude * longest + coarsest
+        ideal = moved * coder.sensitivity * (1.0 + 2.0**-40) + math.sqrt(rows * size) * blurred
         finest = math.sqrt(rows * size) * _FINE
         self.sd = sd or ideal / (ideal_mu(claimed, self._sampling) * _SAFE - finest)
         self._mu = (ideal / self.sd + finest) * (1.0 + 2.0**-45)
@@ -268,7 +268,7 @@ def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:
     """The numbers that a coder has for rows up to k; of one that does not say them, what tells it from others."""
     if hasattr(coder, "numbers"):
         return dict(coder.numbers(k))
-    told = {"column": coder.column, "reach": coder.reach, "blur": coder.blur}
+    told = {"sensitivity": coder.sensitivity, "row_norm": coder.row_norm, "rounding_error": coder.rounding_error}
     return {name: np.array(value) for name, value in told.items()} | {
         "error": np.asarray(coder.error(np.arange(1, min(most, 64) + 1)))
     }

@@ -23,13 +23,13 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import Reading
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, restores, stored
 from taciturn.core.schedule import Timetable
-from taciturn.errors import InvalidInput, StateConflict, whole
+from taciturn.errors import InvalidInput, StateConflict, integer
 from taciturn.mechanisms.noisy_sums import LONGEST, Endless, Finite, coder_numbers, planned
 from taciturn.mechanisms.strategy import Coder
 
 
 @dataclass(frozen=True)
-class RunningSum:
+class PrefixSum:
     """Running sums by a strategy; the subclass makes its coder for n releases."""
 
     @property
@@ -47,7 +47,7 @@ class RunningSum:
             raise InvalidInput(
                 f"{type(self).__name__} is planned for a number of releases. State a horizon, or use Anytime()."
             )
-        return whole("the number of releases", n)
+        return integer("the number of releases", n)
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> Coder:
         """The strategy that a stream began with: of a coder that does not say its numbers, if it is the same here."""
@@ -66,9 +66,9 @@ class RunningSum:
         >>> BinaryTree(refined=False).errors(4).round(3)
         array([1.732, 1.732, 2.449, 1.732])
         """
-        n = whole("n", n)
+        n = integer("n", n)
         coder = self.coder(n)
-        return np.asarray(coder.column * coder.error(np.arange(1, n + 1)))
+        return np.asarray(coder.sensitivity * coder.error(np.arange(1, n + 1)))
 
     def calibrate(
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
@@ -107,7 +107,7 @@ class RunningSum:
         restored = (
             self.restored_coder
             if restores(self, "restored_coder", "coder")
-            else partial(RunningSum.restored_coder, self)
+            else partial(PrefixSum.restored_coder, self)
         )
         sd = float(stored(numbers, "sd"))
         if timetable.horizon is None:

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import OneRowEach
 
 
 @dataclass(frozen=True)
-class SquareRoot(RunningSum):
+class SquareRoot(PrefixSum):
     """Running sums by the square root of the matrix of ones; memory grows with the number of releases.
 
     >>> from taciturn import SquareRoot
@@ -57,21 +57,21 @@ class RootCoder(OneRowEach):
         return {}
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         return False
 
     @property
-    def column(self) -> float:
+    def sensitivity(self) -> float:
         return math.sqrt(float(self._squares[-1])) * (1.0 + self.n * 2.0**-51)
 
     @property
-    def reach(self) -> float:
+    def row_norm(self) -> float:
         return float(np.sum(self.coefficients))
 
     @property
-    def blur(self) -> float:
+    def rounding_error(self) -> float:
         """An inner product of up to n terms."""
-        return 2.0 * self.n * 2.0**-53 * self.reach
+        return 2.0 * self.n * 2.0**-53 * self.row_norm
 
     def error(self, k: ArrayLike) -> Array:
         return np.sqrt(self._squares[np.asarray(k, dtype=np.int64) - 1])

@@ -27,19 +27,19 @@ class Coder(Protocol):
     """
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         """Whether encoding only adds rows up, so that integers stay exact integers."""
 
     @property
-    def column(self) -> float:
+    def sensitivity(self) -> float:
         """The longest column of C: how far one example moves all that is encoded, per unit of its row."""
 
     @property
-    def reach(self) -> float:
+    def row_norm(self) -> float:
         """The largest sum of absolute values in a row of C: how large an encoded row is, per unit of a row."""
 
     @property
-    def blur(self) -> float:
+    def rounding_error(self) -> float:
         """Bound on the floating-point error of an entry of an encoded row, per unit of the largest row."""
 
     def rows(self, k: int) -> int:

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import Dense
 
 
 @dataclass(frozen=True)
-class BinaryTree(RunningSum):
+class BinaryTree(PrefixSum):
     """Running sums by a binary tree (Algorithm 5), with Honaker's refinement or without.
 
     Parameters
@@ -73,19 +73,19 @@ class TreeCoder(Dense):
         return {}
 
     @property
-    def whole(self) -> bool:
+    def integer(self) -> bool:
         return True
 
     @property
-    def column(self) -> float:
+    def sensitivity(self) -> float:
         return math.sqrt(self.levels) * (1.0 + 2.0**-50)
 
     @property
-    def reach(self) -> float:
+    def row_norm(self) -> float:
         return float(2 ** (self.levels - 1))
 
     @property
-    def blur(self) -> float:
+    def rounding_error(self) -> float:
         return 0.0
 
     def rows(self, k: int) -> int:

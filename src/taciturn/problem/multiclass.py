@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from taciturn._util.arrays import Array
-from taciturn.errors import whole
+from taciturn.errors import integer
 from taciturn.problem.losses import Squared
 from taciturn.problem.scalar_loss import ROUNDED_UP
 
@@ -33,7 +33,7 @@ class ScoresLoss(ABC):
     curvature: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", whole("classes", self.classes, least=2))
+        object.__setattr__(self, "classes", integer("classes", self.classes, least=2))
 
     @abstractmethod
     def losses(self, U: Array, y: Array) -> Array:

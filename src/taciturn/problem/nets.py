@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, whole
+from taciturn.errors import InvalidInput, integer
 from taciturn.problem.sets import ConvexSet
 
 _MOST_POINTS = 10**6
@@ -44,7 +44,7 @@ def grid(domain: ConvexSet, size: int, per_axis: int) -> Array:
            [0.75, 0.25],
            [1.  , 0.  ]])
     """
-    size, per_axis = whole("size", size), whole("per_axis", per_axis, least=2)
+    size, per_axis = integer("size", size), integer("per_axis", per_axis, least=2)
     domain.check_dimension(size)
     radius = float(domain.radius_in(size))
     if not math.isfinite(radius):

@@ -61,8 +61,8 @@ def bounded_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any
     while start < max(1, len(labels)):
         if stored is None:
             end = start + max(1, _VALUES // problem.width)
-            yield problem.legal(rows[start:end], labels[start:end], start)[0]
+            yield problem.clip_block(rows[start:end], labels[start:end], start)[0]
         else:
             end = stored.end_of_block(start, max(_VALUES, 4 * problem.width))
-            yield problem.legal_sparse(stored[start:end], start)
+            yield problem.clip_sparse_block(stored[start:end], start)
         start = end

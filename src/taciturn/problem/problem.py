@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, expect, not_negative, one_of, positive, whole
+from taciturn.errors import InvalidInput, expect, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, complaint
 from taciturn.problem.inputs import Source
 from taciturn.problem.multiclass import ScoresLoss
@@ -56,7 +56,7 @@ class Problem:
     --------
     >>> from taciturn import L2Ball, Logistic, Problem
     >>> problem = Problem(Logistic(), L2Ball(2.0), dimension=2, intercept=1.0, ridge=0.01)
-    >>> V, y = problem.bound([[3.0, 4.0]], [1.0])
+    >>> V, y = problem.clip([[3.0, 4.0]], [1.0])
     >>> V.round(3)
     array([[0.6, 0.8, 1. ]])
     >>> round(problem.norm_bound, 4), round(problem.gradient_diameter, 3)
@@ -80,7 +80,7 @@ class Problem:
         expect("loss", self.loss, kinds, "Logistic()")
         kinds = isinstance(self.domain, ConvexSet) and not isinstance(self.domain, type)
         expect("domain", self.domain, kinds, "L2Ball(1.0)")
-        object.__setattr__(self, "dimension", whole("dimension", self.dimension))
+        object.__setattr__(self, "dimension", integer("dimension", self.dimension))
         for name in ("intercept", "ridge"):
             object.__setattr__(self, name, not_negative(name, getattr(self, name)))
         one_of("neighbours", self.neighbours, ("replace", "zero-out"))
@@ -167,10 +167,10 @@ class Problem:
             return self.lipschitz
         return float(self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound))
 
-    def bound(self, X: Any, y: Any = None) -> tuple[Array, Array]:
+    def clip(self, X: Any, y: Any = None) -> tuple[Array, Array]:
         """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
         X, y = self.read(X, y)
-        return self.legal(X[:], y)
+        return self.clip_block(X[:], y)
 
     def read(self, X: Any, y: Any = None) -> tuple[Source, Array]:
         """Examples as numbers, not bounded yet, to be cut into blocks; a refusal if shapes are wrong, or no labels."""
@@ -178,15 +178,15 @@ class Problem:
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
         return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
 
-    def legal(self, X: Array, y: Array, first: int = 0) -> tuple[Array, Array]:
+    def clip_block(self, X: Array, y: Array, first: int = 0) -> tuple[Array, Array]:
         """Validated and clipped examples; `first` is the number of the first row in errors."""
         self.check_shape(X.shape, len(y))
-        V, labels, bad = self._legal(X.copy(), y.copy())
+        V, labels, bad = self._clip(X.copy(), y.copy())
         if bad.any() and self.on_bad == "raise":
             raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
         return V, labels
 
-    def legal_sparse(self, X: CompressedRows, first: int = 0) -> Any:
+    def clip_sparse_block(self, X: CompressedRows, first: int = 0) -> Any:
         """The features of rows to predict for, clipped, as a sparse matrix of SciPy's; `first` numbers the rows."""
         self.check_shape(X.shape, X.shape[0])
         V, bad = clip_sparse_rows(X.matrix(), self.feature_bound)
@@ -203,7 +203,7 @@ class Problem:
                 f"{rows} rows of {self.dimension} features were due, and {shape} came. Check the source."
             )
 
-    def _legal(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _clip(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """The definition: bounded rows, labels, and which rows are bad and have become examples without influence."""
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         bad = bad_labels(y, self.loss.labels, self.outputs) | ~np.isfinite(X).all(axis=1)

@@ -9,7 +9,7 @@ from typing import Any
 from taciturn.contract.categories import Named, check_values
 from taciturn.contract.columns import check_range
 from taciturn.contract.values import number_of
-from taciturn.errors import InvalidInput, positive, whole
+from taciturn.errors import InvalidInput, integer, positive
 from taciturn.readers.draft import Draft
 
 
@@ -53,7 +53,7 @@ def kind_of(answer: str, key: str) -> dict[str, Any]:
     if word == "ignore" and not rest:
         return {"ignore": True}
     if word == "hash":
-        return {"hash": whole(f"the hash of {key}", number_of(rest))}
+        return {"hash": integer(f"the hash of {key}", number_of(rest))}
     if ":" in answer and "," not in answer:
         return {"range": range_of(answer, key)}
     return {"categories": values_of(answer, key)}
@@ -99,7 +99,7 @@ def stated_columns(
     return (
         {name: {"range": range_of(text, name)} for name, text in ranged.items()}
         | {name: {"categories": values_of(text, name)} for name, text in listed.items()}
-        | {name: {"hash": whole(f"the hash of {name}", number_of(text))} for name, text in hashed.items()}
+        | {name: {"hash": integer(f"the hash of {name}", number_of(text))} for name, text in hashed.items()}
         | {name: {"ignore": True} for name in ignored}
     )
 

@@ -17,7 +17,7 @@ from taciturn._util.arrays import Array, Integers
 from taciturn.contract.columns import Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number
-from taciturn.errors import InvalidInput, one_of, whole
+from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.readers.csv import CsvRows
 from taciturn.readers.csv_header import header_of
 from taciturn.readers.jsonl import JsonRows
@@ -77,7 +77,7 @@ def open_rows(
     (array([-0.5,  1. ]), array([ 1., -1.]), array([2, 3]))
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
-    most = min(whole("block", block), max(1, _ENTRIES // contract.dimension))
+    most = min(integer("block", block), max(1, _ENTRIES // contract.dimension))
     kind = format_of(source, format)
     parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most)
     next(parts)  # the header or schema is read now, and refused now

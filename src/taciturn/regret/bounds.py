@@ -13,7 +13,7 @@ import numpy as np
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.private import Private
-from taciturn.errors import Unprovable, not_negative, whole
+from taciturn.errors import Unprovable, integer, not_negative
 from taciturn.learners.fading_igd import FadingIGD
 from taciturn.learners.giga import GIGA, Step
 from taciturn.learners.iterate import IterateLearner
@@ -35,7 +35,7 @@ def igd_regret_bound(problem: Problem, horizon: int) -> float:
     True
     """
     alpha, (reach, steepest, _) = _ridge(problem), _scales(problem)
-    return alpha / 2.0 * reach**2 + steepest**2 / (2.0 * alpha) * (1.0 + math.log(whole("horizon", horizon)))
+    return alpha / 2.0 * reach**2 + steepest**2 / (2.0 * alpha) * (1.0 + math.log(integer("horizon", horizon)))
 
 
 def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> float:
@@ -51,7 +51,7 @@ def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> floa
     True
     """
     strength = FadingIGD(problem, strength).strength  # refuses what it cannot learn
-    diameter, t = problem.diameter, np.arange(1.0, whole("horizon", horizon) + 1.0)
+    diameter, t = problem.diameter, np.arange(1.0, integer("horizon", horizon) + 1.0)
     weights, totals = strength * t**-0.25, 4.0 / 3.0 * strength * t**0.75
     steps = (problem.lipschitz + weights * diameter) ** 2 / (2.0 * totals)
     return float(diameter**2 / 2.0 * (totals[0] + weights.sum()) + steps.sum())
@@ -77,7 +77,7 @@ def giga_regret_bound(problem: Problem, horizon: int, step: Step = "contracting"
     >>> round(giga_regret_bound(problem, 1000), 1), round(giga_regret_bound(problem, 1000, "printed"), 1)
     (13.5, 34.1)
     """
-    learner, horizon = GIGA(problem, step), whole("horizon", horizon)
+    learner, horizon = GIGA(problem, step), integer("horizon", horizon)
     alpha, (reach, steepest, _), t = problem.ridge, _scales(problem), np.arange(1.0, horizon + 1.0)
     if step == "printed":
         waits = min(learner.first_move - 1, horizon)
@@ -110,7 +110,7 @@ def leader_regret_bound(problem: Problem, horizon: int, extra_ridge: float = 0.0
     if not problem.ridge + extra_ridge > 0.0:
         raise Unprovable("without strong convexity the leader may jump. Give the problem a ridge, or an extra_ridge.")
     (_, steepest, furthest), first = _scales(problem), problem.first_point
-    inertia = problem.ridge * np.arange(1.0, whole("horizon", horizon) + 1.0) + extra_ridge
+    inertia = problem.ridge * np.arange(1.0, integer("horizon", horizon) + 1.0) + extra_ridge
     pulled = extra_ridge / 2.0 * (furthest**2 - float(first @ first))
     return float(steepest**2 / 2.0 * np.sum(1.0 / inertia)) + pulled
 
@@ -180,7 +180,7 @@ def pgiga_regret_bound(problem: Problem, privacy: Privacy, horizon: int) -> floa
     GIGA(problem)  # refuses what it cannot learn
     alpha, diameter, steepest = _ridge(problem), problem.diameter, problem.lipschitz_with_ridge
     noise = 4.0 * (steepest / alpha + diameter) * steepest * _growth(problem, privacy, horizon)
-    exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(whole("horizon", horizon)))
+    exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(integer("horizon", horizon)))
     return noise + exact + 2.0 * problem.smoothness**2 * steepest * diameter / alpha**2
 
 
@@ -209,5 +209,5 @@ def _ridge(problem: Problem) -> float:
 
 def _growth(problem: Problem, privacy: Privacy, horizon: int) -> float:
     """`sqrt(d·T/epsilon)·ln²(T/delta)`."""
-    horizon = whole("horizon", horizon)
+    horizon = integer("horizon", horizon)
     return math.sqrt(problem.size * horizon / privacy.epsilon) * math.log(horizon / privacy.delta) ** 2

@@ -37,4 +37,4 @@ def ewoo_regret_bound(private: Private) -> float:
     lam, problem = rates[0], learner.problem
     away = float(np.max(np.linalg.norm(np.array(learner.points) - problem.first_point, axis=1)))
     first = problem.lipschitz_with_ridge * away
-    return math.log(learner.row_size) / lam + lam * learner.variation**2 * horizon / 8.0 + first
+    return math.log(learner.statistic_size) / lam + lam * learner.variation**2 * horizon / 8.0 + first

@@ -11,7 +11,7 @@ from taciturn._util.arrays import Array
 from taciturn.core.private import Private
 from taciturn.errors import Unprovable
 from taciturn.learners.ftrl import FTRL
-from taciturn.mechanisms.prefix_sum import RunningSum
+from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.problem.scalar_loss import Values
 from taciturn.regret.tails import length_moments, probability
 
@@ -102,10 +102,10 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
     return min(float(np.minimum(late + noise, played * cost(furthest)).sum() + held_back), anyway)
 
 
-def _parts(private: Private) -> tuple[FTRL, RunningSum, Array]:
+def _parts(private: Private) -> tuple[FTRL, PrefixSum, Array]:
     """Learner, mechanism and published rounds, or a refusal."""
     learner, mechanism = private.learner, private.mechanism
-    if not (isinstance(learner, FTRL) and isinstance(mechanism, RunningSum)) or private.timetable.horizon is None:
+    if not (isinstance(learner, FTRL) and isinstance(mechanism, PrefixSum)) or private.timetable.horizon is None:
         raise Unprovable(
             "the bound is for FTRL on a running sum of known length. Use pftrl(problem, privacy, horizon), and state "
             "the horizon."
@@ -113,7 +113,7 @@ def _parts(private: Private) -> tuple[FTRL, RunningSum, Array]:
     return learner, mechanism, private.timetable.rounds.astype(np.float64)
 
 
-def _deviations(private: Private, mechanism: RunningSum, count: int) -> Array:
+def _deviations(private: Private, mechanism: PrefixSum, count: int) -> Array:
     """`private.calibrated.noise_sd(k)` for k = 1, …, count, all at once."""
     shape = mechanism.errors(count)
     return np.asarray(shape * (private.calibrated.noise_sd(count) / shape[-1]))

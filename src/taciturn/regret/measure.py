@@ -57,7 +57,7 @@ def replay(problem: Problem, releases: Sequence[Release], X: Any, y: Any) -> Rec
     >>> replay(Problem(Logistic(), L2Ball(1.0), dimension=1), [], [[0.5]], [1]).losses.round(3)
     array([0.693])
     """
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     losses, correct = np.empty(len(y)), np.empty(len(y), dtype=np.bool_)
     points = [problem.first_point, *(release.point for release in releases)]
     starts = [0, *(release.t for release in releases)]
@@ -75,12 +75,12 @@ def replay_exact(learner: Learner, X: Any, y: Any) -> Record:
     array([0.693])
     """
     problem = learner.problem
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     exact, point, losses, correct = learner.start(), problem.first_point, np.empty(len(y)), np.empty(len(y), np.bool_)
     for t in range(len(y)):
         now = slice(t, t + 1)
         losses[now], correct[now] = _outcome(problem, point, V[now], y[now])
-        exact, row = learner.hand_over(learner.absorb(exact, t, V[now], y[now], point), t + 1)
+        exact, row = learner.statistic(learner.absorb(exact, t, V[now], y[now], point), t + 1)
         point = learner.decide(t + 1, row, 0.0)
     return Record(losses, correct)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from taciturn.core.private import Private
-from taciturn.errors import InvalidInput, Unprovable, finite, float_or_nan, whole
+from taciturn.errors import InvalidInput, Unprovable, finite, float_or_nan, integer
 from taciturn.learners.averaged import Averaged
 from taciturn.learners.igd import IGD
 from taciturn.problem.problem import Problem
@@ -57,7 +57,7 @@ def risk_bound(problem: Problem, regret: float, horizon: int, failure: float, co
     >>> round(risk_bound(problem, igd_regret_bound(problem, 100_000), 100_000, failure=0.05), 3)
     0.06
     """
-    alpha, G, T = problem.ridge, problem.lipschitz_with_ridge, whole("horizon", horizon, least=3)
+    alpha, G, T = problem.ridge, problem.lipschitz_with_ridge, integer("horizon", horizon, least=3)
     if not (alpha > 0.0 and math.isfinite(G)):
         raise Unprovable(
             f"the bound needs a ridge and a bounded domain; here ridge is {alpha} on {problem.domain}. Give the "

@@ -45,7 +45,7 @@ def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9)
     """
     _check(problem)
     tolerance = positive("tolerance", tolerance)
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     if len(y) == 0:
         raise InvalidInput("no point is best without examples. Give one or more.")
     lent = 0.0 if problem.ridge > 0.0 else tolerance / problem.radius**2

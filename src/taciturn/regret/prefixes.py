@@ -25,7 +25,7 @@ def prefix_leaders(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
     """
     from taciturn.compiled.passes import statistics
 
-    V, y = problem.bound(X, y)
+    V, y = problem.clip(X, y)
     learner, rounds = FTL(problem), np.asarray(rounds, dtype=np.int64)
     return statistics(learner, learner.start(), 0, V, y, rounds)[1]
 
@@ -41,7 +41,7 @@ def prefix_minima(problem: Problem, X: Any, y: Any, rounds: Integers) -> Array:
     >>> prefix_minima(problem, [[1.0], [1.0]], [2.0, 4.0], np.array([1, 2])).round(6)
     array([1.  , 2.75])
     """
-    V, labels = problem.bound(X, y)
+    V, labels = problem.clip(X, y)
     leaders = prefix_leaders(problem, X, y, rounds)
     means = [np.mean(problem.values(x, V[:t], labels[:t])) for x, t in zip(leaders, rounds, strict=True)]
     return np.array(means, dtype=np.float64)

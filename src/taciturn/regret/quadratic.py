@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from taciturn.accounting.gdp import Privacy
-from taciturn.errors import Unprovable, not_negative, one_of, positive, whole
+from taciturn.errors import Unprovable, integer, not_negative, one_of, positive
 from taciturn.problem.losses import Squared
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball, WholeSpace
@@ -45,7 +45,7 @@ def pqftl_regret_bound(bound: float, ridge: float, dimension: int, privacy: Priv
     """
     bound, ridge = positive("bound", bound), positive("ridge", ridge)
     slope, length = bound * (2.0 * bound**2 / ridge + bound + 2.0), 1.0 + 2.0 * bound / ridge
-    dimension, log_horizon = whole("dimension", dimension), math.log(positive("horizon", horizon))
+    dimension, log_horizon = integer("dimension", dimension), math.log(positive("horizon", horizon))
     noise = math.sqrt(log_horizon / privacy.epsilon) * 0.5 * math.log(log_horizon / privacy.delta)
     added = 3.0 * math.sqrt(dimension) * slope * length * (1.0 + log_horizon) * noise
     return qftl_regret_bound(bound, ridge, horizon) + added
@@ -104,7 +104,7 @@ def quadratic_regret_bound(
     >>> round(quadratic_regret_bound(problem, 100_000, sd_matrix=10.0, sd_vector=10.0))
     3382
     """
-    alpha, R, d, T = problem.ridge, problem.norm_bound, problem.size, whole("horizon", horizon)
+    alpha, R, d, T = problem.ridge, problem.norm_bound, problem.size, integer("horizon", horizon)
     one_of("floor", floor, ("always", "needed"))
     sd_matrix, sd_vector = not_negative("sd_matrix", sd_matrix), not_negative("sd_vector", sd_vector)
     shift = not_negative("shift", shift)

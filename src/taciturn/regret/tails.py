@@ -6,7 +6,7 @@ import math
 
 from scipy.special import poch
 
-from taciturn.errors import between_0_and_1, whole
+from taciturn.errors import between_0_and_1, integer
 
 _MANY = 1000  # dimensions from which the variance of the length is within 0.03 % of ½
 
@@ -31,7 +31,7 @@ def length_moments(dimension: int) -> tuple[float, float]:
     >>> round(mean, 4), round(variance, 4)
     (0.7979, 0.3634)
     """
-    dimension = whole("dimension", dimension)
+    dimension = integer("dimension", dimension)
     mean = math.sqrt(2.0) * float(poch(dimension / 2.0, 0.5))
     return mean, dimension - mean**2 if dimension < _MANY else 0.5
 
@@ -45,7 +45,7 @@ def longest(dimension: int, failure: float) -> float:
     >>> round(longest(4, math.exp(-2.0)), 12)
     4.0
     """
-    return math.sqrt(whole("dimension", dimension)) + math.sqrt(2.0 * math.log(1.0 / probability(failure)))
+    return math.sqrt(integer("dimension", dimension)) + math.sqrt(2.0 * math.log(1.0 / probability(failure)))
 
 
 def strongest(dimension: int, failure: float) -> float:
@@ -58,4 +58,4 @@ def strongest(dimension: int, failure: float) -> float:
     >>> round(strongest(4, math.exp(-2.0)), 12)
     6.0
     """
-    return math.sqrt(whole("dimension", dimension)) + longest(dimension, failure)
+    return math.sqrt(integer("dimension", dimension)) + longest(dimension, failure)

@@ -62,7 +62,7 @@ class Diagnostics:
     def _judge(self, X: Array, y: Array, model: Array) -> Array:
         good = np.isfinite(X).all(axis=1) & np.isfinite(y)
         X, y = X[good], y[good]
-        V, labels = self.problem.bound(X, y)
+        V, labels = self.problem.clip(X, y)
         long = np.linalg.norm(X, axis=1) > self.problem.feature_bound * _ROUNDED_UP
         faults, losses = self._faults(model, V, labels), self.problem.values(model, V, labels)
         return np.array([len(y), losses.sum(), faults.sum(), long.sum(), len(good) - len(y)], dtype=np.float64)

@@ -26,8 +26,8 @@ from taciturn.runs.files import write_at
 def lines_of(plan: Plan, releases: Releases, model: Array) -> bytes:
     r"""The lines of consecutive releases; `model` is the one to use before them.
 
-    >>> from taciturn.estimators.settings import Request
-    >>> plan = Request("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
+    >>> from taciturn.estimators.settings import Settings
+    >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
     >>> one = np.array([[0.5, 0.25, 0.0]])
     >>> lines_of(plan, Releases(np.array([4]), 1, one, one, np.array([2.0]), False), np.zeros(3))
     b'{"k": 1, "t": 4, "noise_sd": 2.0, "model": [0.5, 0.25, 0.0]}\n'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taciturn._util.arrays import Array
-from taciturn.core.state import read_beside
+from taciturn.core.state import read_extra
 from taciturn.errors import StateConflict
 from taciturn.runs.run import Run
 
@@ -13,7 +13,7 @@ class Unseen:
 
     def __init__(self, run: Run) -> None:
         self.run, self.due = run, run.stream.t
-        self.digest = str(read_beside(run.folder.state)["digest"])
+        self.digest = str(read_extra(run.folder.state)["digest"])
         self._check()
 
     def of(self, X: Array, y: Array) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@
 1. learn a block of rows; its releases stay in memory;
 2. write one file, `state.npz`: the state after the block with what it has spent, the lines of `models.jsonl` that are
    not written yet and the place where they go, the model, and the key and digest of all rows so far. It is written
-   beside the old one, synced, renamed over it, and the folder is synced;
+   extra the old one, synced, renamed over it, and the folder is synced;
 3. write those lines to that place of `models.jsonl`, and sync;
 4. replace `model.json`.
 
@@ -38,7 +38,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.core.state import new_name, read_beside, read_state
+from taciturn.core.state import new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
@@ -87,8 +87,8 @@ class Run:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from taciturn.estimators.settings import Request
-    >>> plan = Request("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
+    >>> from taciturn.estimators.settings import Settings
+    >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
     >>> with tempfile.TemporaryDirectory() as place:
     ...     run = begin(Folder(Path(place)), plan, "digest of a contract")
     ...     run.learn(np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([0.5, -0.5]))
@@ -193,12 +193,12 @@ def check_folder(folder: Folder, contract: str, resuming: bool) -> None:
             )
         return
     try:
-        beside = read_beside(folder.state)
+        extra = read_extra(folder.state)
     except StateConflict as error:
         raise StateConflict(f"{error} A new run needs another folder, by --out.") from None
-    if not {"contract", "key", "unwritten"} <= beside.keys():
+    if not {"contract", "key", "unwritten"} <= extra.keys():
         raise StateConflict(f"{folder.state} was not written by taciturn learn. Name the folder of a run by --out.")
-    if str(beside["contract"]) != contract:
+    if str(extra["contract"]) != contract:
         raise StateConflict(
             f"{folder.state}: the contract is not the one this run began with. Put it back as it was; or begin a new "
             "run, which spends as much again, in another folder, by --out."
@@ -224,15 +224,15 @@ def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
 def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
     """The stream of a folder, where its last commit left it; its rows are still to be checked."""
     check_folder(folder, contract, resuming=True)
-    beside = read_beside(folder.state)
+    extra = read_extra(folder.state)
     if read_state(folder.state).simulated != (plan.private.seed is not None):
         raise StateConflict("a simulation goes on with its own --seed, and a private run without one.")
     stream = Stream.load(plan, folder.state)
-    unwritten, written = beside["unwritten"].tobytes(), int(beside["written"])
-    bring_up(folder.models, written, unwritten, int(beside["already"]))
+    unwritten, written = extra["unwritten"].tobytes(), int(extra["written"])
+    bring_up(folder.models, written, unwritten, int(extra["already"]))
     folder.clear()
-    aside = {name.removeprefix("aside."): array for name, array in beside.items() if name.startswith("aside.")}
-    run = Run(folder, stream, contract, RowDigest(str(beside["key"])), **settings, aside=aside)
+    aside = {name.removeprefix("aside."): array for name, array in extra.items() if name.startswith("aside.")}
+    run = Run(folder, stream, contract, RowDigest(str(extra["key"])), **settings, aside=aside)
     run.written, run._committed = written + len(unwritten), stream.t
     run.show(run)
     return run
