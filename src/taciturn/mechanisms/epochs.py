@@ -70,7 +70,7 @@ class EpochCoder(Dense):
     @property
     def rounding_error(self) -> float:
         """That of the longest epoch's rows, or of its total's, which are as large as all rows together."""
-        inside = self.inner(self._last) * self.epoch(self._last).blur
+        inside = self.inner(self._last) * self.epoch(self._last).rounding_error
         return max(inside, self.outer * self.totals.rounding_error * self.most) + 2.0**-52 * self.most
 
     @property

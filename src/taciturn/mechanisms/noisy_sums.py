@@ -68,15 +68,15 @@ class NoisySums(NoiseByRelease):
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
         """Encoded, then rounded; or, where encoding only adds, rounded at the door."""
-        row, step = self.clip_block(row, k), self.step(k)
+        row, step = self.clip(row, k), self.step(k)
         if self.coder.integer:
             secret, rows = self.coder.encode(secret, np.floor(row / step + 0.5).astype(np.int64), k)
             return secret, np.asarray(rows, dtype=np.int64)
         secret, rows = self.coder.encode(secret, row, k)
         return secret, np.floor(rows / step + 0.5).astype(np.int64)
 
-    def legal(self, row: Array, k: int) -> Array:
-        """A row kept within what was certified, whatever a learner does."""
+    def clip(self, row: Array, k: int) -> Array:
+        """A statistic clipped to its certified magnitude, whatever a learner returns."""
         largest = float(self.largest_of(k, 1)[0])
         return np.clip(np.nan_to_num(row), -largest, largest)
 
