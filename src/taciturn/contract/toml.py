@@ -81,7 +81,7 @@ def column_of(name: str, declared: Any) -> Column:
     elif kinds == ["categories"]:
         made = Categories(name, check_values(f"columns.{name}.categories", section.listed("categories")))
     elif kinds == ["hash"]:
-        made = Hashed(name, section.whole("hash") or 0)
+        made = Hashed(name, section.integer("hash") or 0)
     elif kinds == ["ignore"] and section.flag("ignore", True):
         made = Ignored(name)
     else:
