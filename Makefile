@@ -14,28 +14,16 @@ export TACITURN_DATA ?= $(abspath $(wildcard ../shared/data))
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo regret slopes growth offline bench test test-all checks lint types docs doctest clean
+.PHONY: help demo bench test test-all checks lint types docs doctest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf '  make %-10s %s\n' "$$name" "$$what"; done
 
-demo: $(VENV)/.demo ## learn ad clicks privately, round by round, and show what it cost
-	$(BIN)/python experiments/ad_clicks.py
+demo: $(VENV)/.demo ## learn ad clicks privately, and show what privacy costs
+	$(BIN)/python examples/ad_clicks.py
 
-regret: $(VENV)/.demo ## measure the regret of private implicit gradient descent
-	$(BIN)/python experiments/pigd_regret.py
-
-slopes: $(VENV)/.demo ## measure how regret grows with the stream, beside the theorems' exponents (some minutes)
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python experiments/regret_slopes.py  # one process a core
-
-growth: $(VENV)/.demo ## measure how the regret of private FTRL grows up to a million examples, beside ln² T and its bound
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python experiments/ftrl_growth.py
-
-offline: $(VENV)/.demo ## fit Adult offline: POL beside output and objective perturbation
-	$(BIN)/python experiments/offline_adult.py
-
-bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## every benchmark, beside its peers, one after the other (an hour and a half)
+bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## run every benchmark against its peers (an hour and a half)
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 test: checks ## every check, then the tests (slow ones left out)
@@ -63,7 +51,7 @@ doctest: $(VENV)/.dev ## the examples in the docstrings
 
 clean: ## remove what the targets leave behind, the virtual environment excepted
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests docs_build experiments benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests docs_build examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- the environment ------------------------------------------------------------------------------
 

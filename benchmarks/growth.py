@@ -210,7 +210,7 @@ def main() -> None:
         print(json.dumps(measured(Stream(name, *map(int, numbers)))))
         return
     if chosen.plot:
-        from taciturn.report.plots import check_file
+        from taciturn.reproduce.plots import check_file
 
         check_file(chosen.plot)
     console, due = Console(stderr=chosen.json), axes(chosen.quick)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.report.plots import COLOURS, DASHES, _pyplot
+from taciturn.reproduce.plots import COLOURS, DASHES, _pyplot
 
 TITLES = {"n": "examples", "d": "features", "buffers": "buffers of a BLT"}
 

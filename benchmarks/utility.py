@@ -47,7 +47,7 @@ from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.datasets import Stream, adult, covertype
 from taciturn.datasets.split import split
 from taciturn.estimators.stream import PrivacyWarning
-from taciturn.reproduce.offline_table import METHODS
+from taciturn.reproduce.offline import METHODS
 
 EPSILONS, DELTA = (0.1, 1.0, 10.0), 1e-6
 DATA: Mapping[str, Callable[[], Stream]] = {"adult": adult, "covertype": covertype}

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -202,6 +203,15 @@ class Plan:
                 length / getattr(learner, "weight", 1.0) <= held * t
             )  # no sum of t gradients is longer than t times L
         return length <= min(problem.radius, learner.certificate.magnitude)
+
+
+def left_out(names: Iterable[str]) -> str:
+    """What is said of strategies that could not be compared.
+
+    >>> left_out(["BinaryTree()"])
+    'Left out, for they cannot be calibrated to this budget, schedule and horizon: BinaryTree().'
+    """
+    return f"Left out, for they cannot be calibrated to this budget, schedule and horizon: {', '.join(names)}."
 
 
 def recommend(

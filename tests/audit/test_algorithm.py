@@ -20,8 +20,8 @@ from taciturn.audit.problems import Algorithm
 from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli import audit as audit_cli
 from taciturn.cli.app import app
+from taciturn.cli.output import audit_table
 from taciturn.core.protocols import Calibration
-from taciturn.report.tables import audit_table
 
 pytestmark = pytest.mark.privacy
 
@@ -120,7 +120,7 @@ def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr("taciturn.report.plots.two_worlds", full_disk)
+    monkeypatch.setattr("taciturn.reproduce.plots.audit_histograms", full_disk)
     done = run("private_sum", "--rounds", "2", "--trials", "100", "--plot", str(tmp_path / "a.png"))
     assert isinstance(done.exception, OSError)
     assert "The claim holds" in done.stdout

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from taciturn import Privacy, __version__
 from taciturn.accounting import errata, paper
 from taciturn.cli.app import app
-from taciturn.report.tables import errata_table
-from taciturn.reproduce import REGISTRY, experiment, regret_table, runs
+from taciturn.cli.output import errata_table
+from taciturn.reproduce import REGISTRY, regret, runner
 
 
 def run(*arguments):
@@ -112,9 +112,9 @@ def test_broken_rows_are_red():
 @pytest.fixture
 def short(monkeypatch):
     """The table of regrets from a few short runs, in this process."""
-    monkeypatch.setattr(runs, "_everywhere", lambda run, plan: ((i, run(settings)) for i, settings in enumerate(plan)))
-    plan = [s for s in regret_table.plan(seeds=1, horizon=50) if s["method"] in ("FTRL, BLT", "predicting 0")]
-    monkeypatch.setattr(regret_table, "EXPERIMENT", replace(regret_table.EXPERIMENT, plan=lambda *_: plan))
+    monkeypatch.setattr(runner, "in_processes", lambda run, plan: ((i, run(s)) for i, s in enumerate(plan)))
+    plan = [s for s in regret.plan(seeds=1, horizon=50) if s["method"] in ("FTRL, BLT", "predicting 0")]
+    monkeypatch.setattr(regret, "EXPERIMENT", replace(regret.EXPERIMENT, plan=lambda *_: plan))
 
 
 def test_reproduce_prints_the_table_writes_it_and_resumes(short, tmp_path):
@@ -125,21 +125,21 @@ def test_reproduce_prints_the_table_writes_it_and_resumes(short, tmp_path):
     assert [row["method"] for row in rows] == ["FTRL, BLT"] * 4 + ["predicting 0"] * 2
     assert (tmp_path / "regret.png").stat().st_size > 10_000
     assert (tmp_path / "regret.svg").exists()
-    assert "kept" not in done.stderr
+    assert "saved before" not in done.stderr
     again = run("reproduce", "regret", "--out", str(tmp_path))
-    assert "All 6 runs are kept from before" in again.stderr
+    assert "All 6 runs were saved before" in again.stderr
     assert "FTRL, BLT" in again.stdout
     assert "not private" in again.stdout
 
 
-def test_an_interrupted_experiment_says_how_to_go_on(monkeypatch, tmp_path):
+def test_an_interrupted_experiment_says_how_to_resume(monkeypatch, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(experiment, "reproduce", interrupted)
+    monkeypatch.setattr(runner, "reproduce", interrupted)
     done = run("reproduce", "regret", "--out", str(tmp_path))
     assert done.exit_code == 130
-    assert "the same command goes on" in done.stderr
+    assert "the same command resumes" in done.stderr
 
 
 def test_reproduce_names_its_experiments_and_refuses_no_seeds(tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from taciturn.report.drawings import line, ticks
+from taciturn._util.html import line, ticks
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION, File, Learnt, Released, Weight, learnt_page
 from tags import tags
 

@@ -33,9 +33,9 @@ def audit(
     Example: taciturn audit pigd --epsilon 1 --delta 1e-6
     """
     from taciturn import audit as audits
+    from taciturn._util.output import json_text
     from taciturn.accounting.gdp import Privacy
-    from taciturn.report.machines import json_text
-    from taciturn.report.plots import check_file, two_worlds
+    from taciturn.reproduce.plots import audit_histograms, check_file
 
     if plot is not None:
         check_file(plot)
@@ -47,7 +47,9 @@ def audit(
         _show(report)
     if plot is not None:
         found = report.worst.finding
-        two_worlds(*found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot)
+        audit_histograms(
+            *found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot
+        )
     if report.verdict == "refuted":
         raise typer.Exit(1)
 
@@ -61,7 +63,7 @@ def _tell(game: str) -> None:
 def _show(report: Audit) -> None:
     from rich.console import Console
 
-    from taciturn.report.tables import audit_table
+    from taciturn.cli.output import audit_table
 
     console, data = Console(), report.as_data()
     claim = f"({data['claimed_epsilon']:g}, {data['claimed_delta']:g})-differential privacy"

@@ -44,9 +44,9 @@ def init(
 
     Example: taciturn init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
+    from taciturn._util.output import json_text
     from taciturn.readers.draft import Draft, columns_of, distinct
     from taciturn.readers.draft_options import ask, range_of, stated_columns, values_of
-    from taciturn.report.machines import json_text
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")
@@ -88,9 +88,9 @@ def check(
     """
     from rich.console import Console
 
+    from taciturn._util.output import json_text
     from taciturn.contract.contract import read_contract
     from taciturn.contract.explain import explain, explanation
-    from taciturn.report.machines import json_text
 
     declared = read_contract(contract)
     plan = declared.plan()

@@ -109,7 +109,7 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bo
     from taciturn.runs.summary import as_data, outcome
 
     if as_json:
-        from taciturn.report.machines import json_text
+        from taciturn._util.output import json_text
 
         typer.echo(json_text(as_data(run, contract, ending, report)))
     elif not quiet:

@@ -61,12 +61,12 @@ def plan(
     """
     from rich.console import Console
 
+    from taciturn._util.output import json_text
     from taciturn.accounting.gdp import Privacy
+    from taciturn.contract.explain import plan_report
     from taciturn.plan import recommend
     from taciturn.problem.problem import Problem
     from taciturn.problem.sets import L2Ball
-    from taciturn.report.machines import json_text
-    from taciturn.report.plans import plan_report
 
     learnt = _loss(loss, classes)
     problem = Problem(learnt, L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)

@@ -24,8 +24,8 @@ def privacy(
 
     Example: taciturn privacy --epsilon 1 --delta 1e-6 --releases 100000
     """
+    from taciturn._util.output import json_text
     from taciturn.accounting.gdp import Privacy
-    from taciturn.report.machines import json_text
 
     answer = _privacy(Privacy(epsilon, delta), releases)
     if as_json:
@@ -94,8 +94,8 @@ def errata(
 
     Example: taciturn errata
     """
+    from taciturn._util.output import json_text
     from taciturn.accounting import errata as paper_errata
-    from taciturn.report.machines import json_text
 
     rows = paper_errata.table() if everything or as_json else paper_errata.table([100_000], [1.0], [1e-6])
     if as_json:
@@ -107,7 +107,7 @@ def errata(
 def _show_errata(rows: list[paper_errata.Erratum]) -> None:
     from rich.console import Console
 
-    from taciturn.report.tables import errata_table
+    from taciturn.cli.output import errata_table
 
     console = Console()
     for _, group in groupby(rows, key=lambda row: (row.T, row.epsilon, row.delta)):

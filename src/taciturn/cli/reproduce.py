@@ -14,28 +14,29 @@ from taciturn.reproduce import REGISTRY, load
 if TYPE_CHECKING:
     from rich.console import Console
 
-app = typer.Typer(help="Run experiments again: tables, their data, pictures and a report.", no_args_is_help=True)
+app = typer.Typer(help="Run experiments: tables, their data, pictures and a report.", no_args_is_help=True)
 
-Quick = Annotated[bool, typer.Option("--quick", help="A short version, of the same shape.")]
-Seeds = Annotated[int | None, typer.Option(help="Take the seeds 1 to N.", min=1, metavar="N")]
-Out = Annotated[Path, typer.Option(help="Where to write, and to keep finished runs.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run the short version.")]
+Seeds = Annotated[int | None, typer.Option(help="Use the seeds 1 to N.", min=1, metavar="N")]
+Out = Annotated[Path, typer.Option(help="Folder for results and saved runs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Do not use the runs that were kept.")]
-HERE = Path("reproduced")
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore saved runs.")]
+FOLDER = Path("reproduced")
 
 
 def _command(name: str) -> Callable[..., None]:
     def command(
-        quick: Quick = False, seeds: Seeds = None, out: Out = HERE, as_json: AsJson = False, fresh: Fresh = False
+        quick: Quick = False, seeds: Seeds = None, out: Out = FOLDER, as_json: AsJson = False, fresh: Fresh = False
     ) -> None:
         from rich.console import Console
 
-        from taciturn.report.machines import json_text
-        from taciturn.reproduce.experiment import reproduce
+        from taciturn._util.output import json_text
+        from taciturn.reproduce.runner import reproduce
 
-        experiment, aside = load(name), Console(stderr=True)
-        with _resumable(aside):
-            rows = reproduce(experiment, out, aside, quick=quick, seeds=seeds, fresh=fresh)
+        experiment = load(name)
+        stderr = Console(stderr=True)
+        with _resumable(stderr):
+            rows = reproduce(experiment, out, stderr, quick=quick, seeds=seeds, fresh=fresh)
         if as_json:
             typer.echo(json_text(rows))
         else:
@@ -45,35 +46,36 @@ def _command(name: str) -> Callable[..., None]:
 
 
 def _all(
-    quick: Quick = False, seeds: Seeds = None, out: Out = HERE, as_json: AsJson = False, fresh: Fresh = False
+    quick: Quick = False, seeds: Seeds = None, out: Out = FOLDER, as_json: AsJson = False, fresh: Fresh = False
 ) -> None:
     from rich.console import Console
 
-    from taciturn.report.machines import json_text
-    from taciturn.reproduce.together import reproduce_all
+    from taciturn._util.output import json_text
+    from taciturn.reproduce.runner import reproduce_all
 
-    aside, console = Console(stderr=True), Console()
-    with _resumable(aside):
-        outcome = reproduce_all(out, aside, quick=quick, seeds=seeds, fresh=fresh)
+    stderr = Console(stderr=True)
+    with _resumable(stderr):
+        outcome = reproduce_all(out, stderr, quick=quick, seeds=seeds, fresh=fresh)
     if as_json:
         typer.echo(json_text(outcome.rows))
     else:
+        console = Console()
         for name, rows in outcome.rows.items():
             experiment = outcome.experiments[name]
             console.print(f"\n{experiment.title or name}", style="bold", highlight=False)
             console.print(*experiment.show(rows), sep="\n", highlight=False)
-    for name, sentence in outcome.refused.items():
-        aside.print(f"{name} was left out: {sentence}", style="bold", highlight=False, markup=False)
-    if outcome.refused:
+    for name, error in outcome.skipped.items():
+        stderr.print(f"{name} was skipped: {error}", style="bold", highlight=False, markup=False)
+    if outcome.skipped:
         raise typer.Exit(2)
 
 
 @contextmanager
-def _resumable(aside: Console) -> Iterator[None]:
+def _resumable(stderr: Console) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        aside.print("Interrupted. Finished runs are kept: the same command goes on from there.", style="bold")
+        stderr.print("Interrupted. Finished runs are saved: the same command resumes from there.", style="bold")
         raise typer.Exit(130) from None
 
 
@@ -81,5 +83,5 @@ for _name, _entry in REGISTRY.items():
     app.command(_name, help=f"{_entry.summary}\n\nExample: taciturn reproduce {_name} --quick")(_command(_name))
 app.command(
     "all",
-    help="Every experiment, and one report of all of them.\n\nExample: taciturn reproduce all --quick --out evidence",
+    help="Run every experiment, and write one report of all.\n\nExample: taciturn reproduce all --quick --out evidence",
 )(_all)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from taciturn.contract.columns import Categories, Column, Hashed, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
-from taciturn.plan import Plan
+from taciturn.plan import Plan, left_out
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -100,8 +100,6 @@ def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
     from rich.markup import escape
     from rich.table import Table
 
-    from taciturn.report.plans import plan_report
-
     features = Table("column", "declared as", "features")
     for column in contract.columns:
         features.add_row(escape(column.name), escape(kind(column)), str(column.width))
@@ -126,3 +124,21 @@ def _learnt(contract: Contract) -> str:
         else f"Rows longer than {bound} are scaled down to that."
     )
     return f"{contract.dimension:,} features predict {aim(contract)}. {length}"
+
+
+def plan_report(made: Plan) -> list[RenderableType]:
+    """A plan for the terminal: the method and why, its settings, the expected noise, and whether anything is learnt."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    data = made.as_data()
+    table = Table("setting", "value")
+    for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
+        table.add_row(name, escape(f"{data[name]}"))
+    table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
+    noise = Table("strategy", f"noise on an entry of {made.noise_on}, last release")
+    for name, sd in made.noise.items():
+        noise.add_row(escape(name), f"{sd:.4g}")
+    verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
+    missing = [escape(left_out(made.not_compared))] if made.not_compared else []
+    return [f"[bold]{made.method}[/bold]: {made.why}.", table, noise, *missing, verdict]

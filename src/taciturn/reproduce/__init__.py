@@ -1,7 +1,7 @@
-"""The experiments behind `taciturn reproduce`, which double as examples: they use what a user of `taciturn` uses.
+"""Experiments behind `taciturn reproduce`, which are examples too: they use the public names of `taciturn`.
 
-Each is a module that defines an `EXPERIMENT` (`taciturn.reproduce.experiment.Experiment`). To add one, write its
-module and name it in `REGISTRY`; the command, its options, the kept runs and the files come by themselves.
+Each is an `Experiment` (`taciturn.reproduce.runner`). To add one, write it in a module and name it in `REGISTRY`; the
+command, its options, saved runs and files follow from that.
 
 >>> load("regret").name
 'regret'
@@ -16,39 +16,55 @@ from typing import TYPE_CHECKING
 from taciturn.errors import one_of
 
 if TYPE_CHECKING:
-    from taciturn.reproduce.experiment import Experiment
+    from taciturn.reproduce.runner import Experiment
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the command says of an experiment, and the module that holds it, imported when it is run.
+    """An experiment of the registry: its place, imported when it is run, and what the command's help says.
 
-    Minutes are what it takes on two cores, roughly; from them `taciturn reproduce all` judges the time left.
+    Attributes
+    ----------
+    module, name : str
+        Module of this package, and the experiment's name in it.
+    summary : str
+        One sentence for the help.
+    minutes : float
+        Approximate duration on two cores, from which `taciturn reproduce all` estimates the time left.
     """
 
     module: str
     summary: str
     minutes: float = 5.0
+    name: str = "EXPERIMENT"
 
 
 REGISTRY = {
     "figure-a": Entry(
-        "figure_a", "Figure 2 (a): average regret against t on simulated regression, by method and budget.", 5.0
+        "figures",
+        "Figure 2 (a): average regret against t on simulated regression, by method and budget.",
+        name="FIGURE_A",
     ),
     "figure-b": Entry(
-        "figure_b", "Figure 2 (b): the same on flights, bikes, and a simulated stream of 90 features.", 5.0
+        "figures", "Figure 2 (b): the same on flights, bikes, and a simulated stream of 90 features.", name="FIGURE_B"
     ),
-    "table-c": Entry("covertype_table", "Accuracy on Covertype, the paper's table and what can be had today.", 12.0),
+    "table-c": Entry("covertype", "Accuracy on Covertype: the paper's table, and today's algorithms.", 12.0),
     "offline": Entry(
-        "offline_table", "Offline learning on Adult and Covertype, beside output and objective perturbation.", 6.0
+        "offline", "Offline learning on Adult and Covertype: POL, output and objective perturbation.", 6.0
     ),
-    "regret": Entry("regret_table", "Average regret on the paper's synthetic regression, by method and budget.", 4.0),
-    "errata": Entry("errata_table", "What the paper's constants deliver, beside what its theorems claim: exact.", 0.1),
+    "regret": Entry("regret", "Average regret on the paper's synthetic regression, by method and budget.", 4.0),
+    "slopes": Entry(
+        "growth", "Regret of five algorithms against T: slopes, and the exponents of the theorems.", name="SLOPES"
+    ),
+    "growth": Entry(
+        "growth", "Regret of PIGD and private FTRL up to a million examples, and proven bounds.", 2.0, name="GROWTH"
+    ),
+    "errata": Entry("errata", "Privacy that the paper's constants deliver, and what its theorems claim: exact.", 0.1),
 }
 
 
 def load(name: str) -> Experiment:
     """The experiment of that name."""
     entry = REGISTRY[one_of("experiment", name, tuple(REGISTRY))]
-    experiment: Experiment = importlib.import_module(f"{__name__}.{entry.module}").EXPERIMENT
+    experiment: Experiment = getattr(importlib.import_module(f"{__name__}.{entry.module}"), entry.name)
     return experiment

@@ -5,13 +5,13 @@ It is made of public things, but for the diagnostics, if they were asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from taciturn.report.drawings import line, ticks
-from taciturn.report.page import bar, bullets, document, number, number_head, paragraph, rows, section
+from taciturn._util.html import bar, bullets, document, line, number, number_head, paragraph, rows, section, ticks
+from taciturn.plan import left_out
 
 NOT_PRIVATE = "NOT PRIVATE: computed from exact data; do not publish"
 SIMULATION = "SIMULATION: NOT PRIVATE"
@@ -175,15 +175,6 @@ def _plan(learnt: Learnt) -> str:
         rows(noise),
         *([paragraph(left_out(plan["not_compared"]), soft=True)] if plan["not_compared"] else []),
     )
-
-
-def left_out(names: Iterable[str]) -> str:
-    """What is said of strategies that could not be compared.
-
-    >>> left_out(["BinaryTree()"])
-    'Left out, for they cannot be calibrated to this budget, schedule and horizon: BinaryTree().'
-    """
-    return f"Left out, for they cannot be calibrated to this budget, schedule and horizon: {', '.join(names)}."
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,29 @@
+"""Text for machines and numbers for people, as commands and files of results print them."""
+
+from __future__ import annotations
+
+import json
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+
+def json_text(value: Any) -> str:
+    """JSON text; infinities and NaN, which JSON lacks, become null.
+
+    >>> json_text(float("inf"))
+    'null'
+    """
+    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2, allow_nan=False)
+
+
+def rounded_up(value: float, digits: int = 3, thousands: bool = False) -> str:
+    """A number with so many significant digits, rounded up: a reported epsilon is never less than the true one.
+
+    `thousands` writes large numbers with separators, not in scientific notation.
+
+    >>> rounded_up(0.010001), rounded_up(1.0), rounded_up(55592.03, thousands=True), rounded_up(float("inf"))
+    ('0.0101', '1', '55,600', 'inf')
+    """
+    above = float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
+    return f"{above:,g}" if thousands else f"{above:.{digits}g}"

@@ -1,0 +1,51 @@
+"""Tables that commands print: the errata, and the games of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from taciturn.accounting.errata import Erratum
+
+
+def errata_table(rows: Sequence[Erratum]) -> Table:
+    """The rows of one horizon and one pair of parameters; what does not hold is red and says BROKEN."""
+    first = rows[0]
+    table = Table(
+        title=f"T = {first.T:,}, the paper's parameters epsilon = {first.epsilon:g}, delta = {first.delta:g}",
+        title_justify="left",
+    )
+    for name in ("algorithm", "as"):
+        table.add_column(name, no_wrap=True)
+    for name in ("alpha", "claimed", "delivered epsilon", "mu"):
+        table.add_column(name, justify="right")
+    table.add_column("claim", no_wrap=True)
+    for row in rows:
+        alpha = "" if row.alpha is None else f"{row.alpha:g}"
+        claim = f"({row.claimed_epsilon:g}, {row.claimed_delta:g})"
+        cells = (alpha, claim, f"{row.delivered_epsilon:.3g}", f"{row.delivered_mu:.3g}")
+        verdict, style = ("holds", "") if row.holds else ("BROKEN", "red")
+        table.add_row(row.algorithm, row.reading, *cells, verdict, style=style)
+    return table
+
+
+def audit_table(report: Mapping[str, Any]) -> Table:
+    """The games of an audit, as `taciturn.audit.Audit.as_data` gives them; one that refutes the claim is red."""
+    title = f"{report['algorithm']}, {report['calibration']} noise, {report['rounds']:,} rounds"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=0)
+    table.add_column("neighbours", no_wrap=True)
+    table.add_column("what differs")  # folded where a terminal is narrow: numbers are not to be cut
+    for name in ("trials", "shift", "spread", "mu", "between"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for game in report["games"]:
+        adversary = f", adaptive, {game['rounds']} rounds" if game["adaptive"] else ""
+        shift = "–" if report["algorithm"] == "ewoo" else f"{game['shift']:.3g}"  # winners have none
+        found = [shift, *(f"{game[name]:.3g}" for name in ("spread", "audited_mu"))]
+        between = "–".join(f"{end:.3g}" for end in game["interval"])
+        style = "red" if game["verdict"] == "refuted" else ""
+        who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
+        table.add_row(*who, *found, between, style=style)
+    return table
