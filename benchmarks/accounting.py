@@ -1,20 +1,20 @@
-"""From a budget to noise, and from noise to a budget: taciturn beside dp-accounting, time and answers.
+"""From a budget to noise, and from noise to a budget: times and answers of taciturn and dp-accounting.
 
-All releases are Gaussian, and delta is 1e-6. *Calibrating* finds the noise multiplier (deviation over sensitivity) of
-one release, or of 1,000 equal ones, for an epsilon; *reading* finds the epsilon of a composition: one release, 1,000
-equal ones, and 20 different ones. Contenders:
+All releases are Gaussian, and delta is 1e-6. *Calibrating* computes the noise multiplier (standard deviation over
+sensitivity) of one release, or of 1,000 equal ones, for an epsilon; *reading* computes the epsilon of a composition:
+one release, 1,000 equal ones, and 20 different ones. Contenders:
 
 * taciturn: `noise_multiplier` and `Cost.epsilon`, in closed form, rounded to the safe side.
 * PLD: `calibrate_dp_mechanism` with `PLDAccountant` as it comes: losses in steps of 1e-4, noise to 1e-6. *Own start*
-  searches from 0 to 1 and upwards, which at 1,000 releases takes half a minute, so that it is left out there.
-  *Bracketed* is its fastest form: RDP's answer, found first, and half of it, are where it looks, as RDP is never below
-  the truth and not twice it. The ratio is to the faster.
-* RDP: the same with `RdpAccountant` and its own orders. It asks for more noise than is needed.
-* closed form: dp-accounting's `get_sigma_gaussian`, which is for one release; that equal releases, or Gaussian ones of
-  any size, are one is for its caller to know.
+  searches from 0 to 1 and upwards, which at 1,000 releases takes half a minute, so it is left out there. *Bracketed* is
+  its fastest configuration: it searches between half of RDP's answer, computed first, and RDP's answer, since RDP is
+  never below the truth and less than twice it. The ratio is to the faster.
+* RDP: the same with `RdpAccountant` and its own orders. Its answer is more noise than needed.
+* closed form: dp-accounting's `get_sigma_gaussian`, which is for one release; its caller must know that equal releases,
+  or Gaussian ones of any size, compose to one.
 
-Nothing is found in a cache: no one keeps answers, and every calculation but the first has an epsilon of its own. The
-true epsilon of each noise is from the formula of Balle and Wang (2018, Theorem 8) in 50 digits, by neither package.
+No contender has a cache, and every calculation but the first has an epsilon of its own. The true epsilon of each noise
+is computed by the formula of Balle and Wang (2018, Theorem 8) in 50 digits, by neither package.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import turns as harness
+from runner import Contender, Ratio, Turns, environment, parse_options, save, tables, take_turns, use_one_core
+from streams import DELTA
 from taciturn import Privacy
 from taciturn.accounting.cost import gaussian, total
 from taciturn.accounting.gdp import noise_multiplier
-from turns import Contender, Ratio, Turns
 
-DELTA, EPSILONS, RELEASES = 1e-6, (0.1, 1.0, 10.0), (1, 1000)
+EPSILONS = (0.1, 1.0, 10.0)
+RELEASES = (1, 1000)
 MANY = 100
-"""Calculations in a turn of closed forms, taciturn's and dp-accounting's; a turn of the others is one."""
+"""Calculations per turn of closed forms, taciturn's and dp-accounting's; the others do one per turn."""
 TOLERANCE = 2e-6
-"""PLD's noise is within 1e-6 of its root, on the safe side; the other 1e-6 is for its steps."""
+"""PLD's noise is within 1e-6 of its root, rounded to the safe side; the other 1e-6 is for its steps."""
 Accountant = Callable[[], peer.PrivacyAccountant]
 
 
 def fresh(start: float) -> Iterator[float]:
-    """That number, then others next to it, no two alike."""
+    """That number, then numbers close to it, all different."""
     return (start * (1.0 + 1e-7 * i) for i in count())
 
 
@@ -53,7 +54,7 @@ def fresh(start: float) -> Iterator[float]:
 
 
 def calibrated(account: Accountant, epsilon: float, releases: int, bracket: Any = None) -> float:
-    """The noise multiplier that dp-accounting finds."""
+    """The noise multiplier of dp-accounting."""
 
     def event(noise: float) -> peer.DpEvent:
         return peer.SelfComposedDpEvent(peer.GaussianDpEvent(noise), releases)
@@ -62,13 +63,13 @@ def calibrated(account: Accountant, epsilon: float, releases: int, bracket: Any 
 
 
 def bracketed(epsilon: float, releases: int) -> float:
-    """PLD's noise, looked for between half of RDP's and RDP's."""
+    """PLD's noise, searched between half of RDP's and RDP's."""
     most = calibrated(peer.rdp.RdpAccountant, epsilon, releases)
     return calibrated(peer.pld.PLDAccountant, epsilon, releases, peer.ExplicitBracketInterval(most / 2.0, most))
 
 
 def calibrations(epsilon: float, releases: int) -> dict[str, Contender]:
-    """Everyone who finds noise for that budget."""
+    """Contenders that compute noise for that budget."""
     ways: dict[str, Callable[[float], float]] = {
         "taciturn": lambda e: noise_multiplier(Privacy(e, DELTA), releases),
         "PLD, own start": lambda e: calibrated(peer.pld.PLDAccountant, e, releases),
@@ -82,9 +83,10 @@ def calibrations(epsilon: float, releases: int) -> dict[str, Contender]:
 
 
 def contender(name: str, way: Callable[[float], float], start: float) -> Contender:
-    """One who calculates from numbers that are new each time, and is scored by the first answer."""
-    numbers, times = fresh(start), MANY if name in ("taciturn", "closed form") else 1
-    return Contender(lambda: [way(next(numbers)) for _ in range(times)], times, score=lambda found: float(found[0]))
+    """A contender with new numbers for every calculation; its score is its first answer."""
+    numbers = fresh(start)
+    times = MANY if name in ("taciturn", "closed form") else 1
+    return Contender(lambda: [way(next(numbers)) for _ in range(times)], times, score=lambda answers: float(answers[0]))
 
 
 def titled(epsilon: float, releases: int) -> str:
@@ -95,7 +97,7 @@ def titled(epsilon: float, releases: int) -> str:
 
 
 def readings() -> dict[str, Contender]:
-    """Everyone who finds the epsilon of one release, of equal ones, and of different ones."""
+    """Contenders that compute the epsilon of one release, of equal ones, and of different ones."""
     one = noise_multiplier(Privacy(1.0, DELTA), 1)
     different = one * math.sqrt(20.0) * np.geomspace(0.5, 2.0, 20)
     compositions = {"1 release": [(one, 1)], "1,000 releases": [(one * math.sqrt(1000.0), 1000)]}
@@ -112,15 +114,15 @@ def by_taciturn(noises: list[tuple[float, int]], more: float) -> float:
 
 
 def by_peer(account: Accountant, noises: list[tuple[float, int]], more: float) -> float:
-    found = account()
+    accountant = account()
     for noise, times in noises:
-        found.compose(peer.GaussianDpEvent(more * noise), times)
-    return float(found.get_epsilon(DELTA))
+        accountant.compose(peer.GaussianDpEvent(more * noise), times)
+    return float(accountant.get_epsilon(DELTA))
 
 
 def by_closed_form(noises: list[tuple[float, int]], more: float) -> float:
-    whole = sum(times * (more * noise) ** -2 for noise, times in noises)
-    return float(peer.get_epsilon_gaussian(1.0 / math.sqrt(whole), DELTA))
+    squared_mu = sum(times * (more * noise) ** -2 for noise, times in noises)
+    return float(peer.get_epsilon_gaussian(1.0 / math.sqrt(squared_mu), DELTA))
 
 
 READERS: dict[str, Callable[[list[tuple[float, int]], float], float]] = {
@@ -135,7 +137,7 @@ READERS: dict[str, Callable[[list[tuple[float, int]], float], float]] = {
 
 
 def true_epsilon(noise: float, releases: int) -> float:
-    """What so many releases with that noise cost at `DELTA`, in 50 digits."""
+    """The epsilon of so many releases with that noise at `DELTA`, in 50 digits."""
     with mpmath.workdps(50):
         mu = mpmath.sqrt(releases) / mpmath.mpf(noise)
 
@@ -147,7 +149,7 @@ def true_epsilon(noise: float, releases: int) -> float:
 
 
 def answers(scores: dict[str, float]) -> list[dict[str, Any]]:
-    """For each calibration: the noise, beside taciturn's, and what it costs in truth."""
+    """For each calibration: the noise, relative to taciturn's, and its true epsilon."""
     rows = []
     for epsilon in EPSILONS:
         for releases in RELEASES:
@@ -158,7 +160,7 @@ def answers(scores: dict[str, float]) -> list[dict[str, Any]]:
                     {
                         "contender": name,
                         "noise": noise,
-                        "more": noise / ours - 1.0,
+                        "excess": noise / ours - 1.0,
                         "true epsilon": true_epsilon(noise, releases),
                         "same": abs(noise - ours) <= TOLERANCE + 1e-9 * ours,
                     }
@@ -166,8 +168,8 @@ def answers(scores: dict[str, float]) -> list[dict[str, Any]]:
     return rows
 
 
-def wanted() -> dict[str, Ratio]:
-    """Who is compared with taciturn, and that PLD takes a thousand times as long."""
+def all_ratios() -> dict[str, Ratio]:
+    """Times of the peers over taciturn's; the target is that PLD takes a thousand times as long."""
     titles = [titled(epsilon, releases) for epsilon in EPSILONS for releases in RELEASES]
     ratios = {
         f"PLD / taciturn, {title}": Ratio(f"{title}: PLD*", f"{title}: taciturn", at_least=1000.0) for title in titles
@@ -180,42 +182,42 @@ def wanted() -> dict[str, Ratio]:
 
 
 def judged(turns: Turns, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The ratios; none is met by another answer than PLD's."""
+    """The ratios; a target is met only if PLD has the same answer."""
     same = {row["contender"]: row["same"] for row in rows}
-    ratios = turns.ratios(wanted())
-    for name, found in ratios.items():
+    ratios = turns.ratios(all_ratios())
+    for name, result in ratios.items():
         title = name.partition(", ")[2]
-        if found["wanted"]:
-            found["met"] = found["met"] and all(same[each] for each in same if each.startswith(f"{title}: PLD"))
+        if result["target"]:
+            result["met"] = result["met"] and all(same[each] for each in same if each.startswith(f"{title}: PLD"))
     return ratios
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """Answers for people."""
-    made = Table("calibrated", "noise", "more than taciturn's", "true epsilon", "same")
+    """The answers."""
+    made = Table("calibrated", "noise", "excess over taciturn", "true epsilon", "same")
     for row in rows:
-        numbers = f"{row['noise']:.9g}", f"{100.0 * row['more']:.2g} %", f"{row['true epsilon']:.9g}"
+        numbers = f"{row['noise']:.9g}", f"{100.0 * row['excess']:.2g} %", f"{row['true epsilon']:.9g}"
         made.add_row(row["contender"], *numbers, "yes" if row["same"] else "no")
     return made
 
 
 def main() -> None:
-    chosen = harness.options(__doc__)
-    harness.settle()
+    chosen = parse_options(__doc__)
+    use_one_core()
     console = Console(stderr=chosen.json)
     contenders = {k: v for e in EPSILONS for n in RELEASES for k, v in calibrations(e, n).items()} | readings()
-    turns = harness.take_turns(contenders, 1 if chosen.quick else 7, console)
+    turns = take_turns(contenders, 1 if chosen.quick else 7, console)
     rows = answers(turns.scores)
     ratios = judged(turns, rows)
-    record = harness.surroundings("taciturn", "dp-accounting", "numpy", "scipy") | {
-        "unit": "seconds of the processor: a calculation",
+    record = environment("taciturn", "dp-accounting", "numpy", "scipy") | {
+        "unit": "CPU seconds per calculation",
         "seconds": turns.seconds,
-        "found": turns.scores,
+        "answer": turns.scores,
         "answers": rows,
         "ratios": ratios,
     }
-    times = harness.tables(turns, ratios, "µs a calculation", "found")
-    harness.save("accounting", record, chosen, console, *times, table(rows))
+    times = tables(turns, ratios, "µs per calculation", "answer")
+    save("accounting", record, chosen, console, *times, table(rows))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""One buffered linear Toeplitz strategy, fitted by taciturn and by jax-privacy, each with its own defaults.
+"""A buffered linear Toeplitz strategy, fitted by taciturn and by jax-privacy, each with its own defaults.
 
-Either fit is reduced to the decays and weights of C, `c_0 = 1`, `c_k = Σ_i weight_i·decay_i^(k-1)`, and both are judged
-by `deviation`, which knows the closed forms of neither.
+Either fit is reduced to the decays and weights of C, `c_0 = 1`, `c_k = Σ_i weight_i·decay_i^(k-1)`. The error of both
+is computed by `sum_sd`, which uses the closed forms of neither.
 """
 
 from __future__ import annotations
@@ -17,51 +17,53 @@ from numba import njit
 from taciturn import BLT
 from taciturn.mechanisms.blt import Aim, fitted
 
-COMPILED = "/jax/core/compile/backend_compile_duration"  # what jax reports after each compilation
-CLOSE = 1e-4  # a fit is settled once its error is within this share of its last
+COMPILED = "/jax/core/compile/backend_compile_duration"  # the event that jax reports after each compilation
+CLOSE = 1e-4  # a fit has converged once its error is within this share of its last
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A strategy, the processor's seconds for the whole call, and those of its steps: all, and until settled.
+    """A strategy, CPU seconds of the call, of all its steps, and of its steps until convergence.
 
-    The rest is compiling: tracing, lowering and compiling; a starting point and last checks are among it.
+    The difference of `total` and `steps` is compilation: tracing, lowering and compiling, and also initialisation.
     """
 
     decays: np.ndarray
     weights: np.ndarray
-    whole: float
+    total: float
     steps: float
-    settled: float
+    converged: float
 
 
 def by_taciturn(n: int, buffers: int, aim: Aim) -> Fit:
-    """Nothing is kept from earlier fits; those with fewer buffers, which it compares with, are part of the whole."""
+    """Fit without any cache; fits with fewer buffers, which it compares with, are part of the total."""
     fitted.cache_clear()
     start = time.process_time()
     coder = BLT(buffers, aim).coder(n)
-    whole = time.process_time() - start
-    th, ph = np.array(coder.decays), np.array(coder.inverse_decays)
-    apart = th[:, None] - th + np.eye(len(th))
-    return Fit(th, np.prod(th[:, None] - ph, axis=1) / np.prod(apart, axis=1), whole, whole, whole)
+    total = time.process_time() - start
+    decays = np.array(coder.decays)
+    inverse_decays = np.array(coder.inverse_decays)
+    differences = decays[:, None] - decays + np.eye(len(decays))
+    weights = np.prod(decays[:, None] - inverse_decays, axis=1) / np.prod(differences, axis=1)
+    return Fit(decays, weights, total, total, total)
 
 
 def by_jax_privacy(n: int, buffers: int, aim: Aim) -> Fit:
-    """Exactly this many buffers, for one participation."""
+    """Fit exactly this many buffers, for one participation."""
     from jax_privacy.matrix_factorization import buffered_toeplitz
 
     watch = _watch()
     watch.start()
     blt = buffered_toeplitz.optimize(n=n, error=aim, min_buffers=buffers, max_buffers=buffers, callback=watch.step)
-    decays, weights = np.asarray(blt.buf_decay), np.asarray(blt.output_scale)
-    return Fit(decays, weights, time.process_time() - watch.began, *watch.steps_and_settled())
+    total = time.process_time() - watch.began
+    return Fit(np.asarray(blt.buf_decay), np.asarray(blt.output_scale), total, *watch.steps_and_converged())
 
 
 class Watch:
-    """Times the steps of an optimiser in jax, those that compile left out.
+    """Times the steps of an optimiser in jax, without compilation.
 
-    `optimize` compiles its step anew in every call, and once more for its second step, whose state has other types.
-    A step that compiles counts as much as the mean of the others.
+    `optimize` compiles its step in every call, and once more for its second step, whose state has other types. A step
+    that compiles counts as the mean of the others.
     """
 
     def __init__(self) -> None:
@@ -81,15 +83,16 @@ class Watch:
         self.began = self.last = time.process_time()
 
     def step(self, step: object) -> None:
-        """To be called after each step; to read its loss waits for its end."""
+        """To be called after each step; reading its loss waits for its end."""
         self.losses.append(float(step.loss))  # type: ignore[attr-defined]
         now = time.process_time()
         self.seconds.append(math.nan if self.compiled else now - self.last)
         self.last, self.compiled = now, False
 
-    def steps_and_settled(self) -> tuple[float, float]:
-        """Seconds of all steps, and until the loss, a squared error, is and stays close to its last."""
-        seconds, losses = np.array(self.seconds), np.array(self.losses)
+    def steps_and_converged(self) -> tuple[float, float]:
+        """Seconds of all steps, and until the loss, a squared error, stays close to its last."""
+        seconds = np.array(self.seconds)
+        losses = np.array(self.losses)
         if not np.isnan(seconds).any():
             raise RuntimeError(f"jax reported no {COMPILED}. Look up the event's name in this version of jax.")
         seconds[np.isnan(seconds)] = np.nanmean(seconds)
@@ -102,17 +105,17 @@ def _watch() -> Watch:
     return Watch()
 
 
-def deviation(fit: Fit, n: int, aim: Aim) -> float:
-    """Of an entry of the running sums, at mu = 1 and for examples that move one row by 1: `‖C e_1‖·‖row of B‖`.
+def sum_sd(fit: Fit, n: int, aim: Aim) -> float:
+    """Standard deviation of an entry of the noisy sums at mu = 1, with rows of sensitivity 1: `‖C e_1‖·‖row of B‖`.
 
-    For "max" it is that of the last row, the longest; for "mean" the root of the mean square over the n rows.
+    For "max" it is that of the last sum, the largest; for "mean" the root of the mean square over the n sums.
     """
     first, last, mean = _squares(fit.decays, fit.weights, n)
     return math.sqrt(first * (last if aim == "max" else mean))
 
 
-def column(fit: Fit, n: int) -> float:
-    """`‖C e_1‖`: the deviation of the noise on encoded rows, at mu = 1 and for examples that move one row by 1."""
+def column_norm(fit: Fit, n: int) -> float:
+    """`‖C e_1‖`: the standard deviation of the noise on encoded rows at mu = 1, with rows of sensitivity 1."""
     return math.sqrt(_squares(fit.decays, fit.weights, n)[0])
 
 
@@ -121,7 +124,7 @@ def _squares(decays, weights, n):  # type: ignore[no-untyped-def]
     """`‖C e_1‖²`, and the last and the mean of the squared rows of `B = A·C⁻¹`, term by term.
 
     The coefficients of C⁻¹ come from the recursion that takes C off a row: `x_k = y_k - Σ weight_i·s_i`,
-    `s_i ← decay_i·s_i + x_k`, for y = e_1; those of B are their running sums.
+    `s_i ← decay_i·s_i + x_k`, for y = e_1; those of B are their prefix sums.
     """
     powers, memory = np.ones_like(decays), np.ones_like(decays)
     column = b = row = rows = 1.0

@@ -1,12 +1,12 @@
-"""How time and memory grow: with examples (10,000 to 10,000,000), with features (10 to 2,000), with a BLT's buffers.
+"""Growth of time and memory with examples (10,000 to 10,000,000), features (10 to 2,000) and buffers of a BLT.
 
-Each stream runs in a process of its own, planned for its length, in chunks that are made as they come and not kept, nor
-are the releases. All settings take turns. Time is of the processor, without making examples; opening a stream, which
-plans its noise, is shown apart. Memory is the process's peak. The exponent is the slope of the logarithm of a stream's
-median time; of buffers, which add to a step rather than multiply it, there is also the line µs = a + b·buffers.
+Each stream runs in a process of its own, planned for its length, in chunks that are generated and not stored, nor are
+the releases. All settings take turns. Times are CPU times without the generation of examples; opening a stream, which
+plans its noise, is shown separately. Memory is the peak of the process. The exponent is the slope of the logarithm of
+the median time; for buffers, which add to a step rather than multiply it, there is also the line µs = a + b·buffers.
 
 FTRL without a horizon ends at 8,000,000: its strategy is for 2^23 rounds. PQFTL releases after every 100 examples and
-keeps d(d+1)/2 sums, so it ends at 300 features; all others release after every example.
+has d(d+1)/2 sums, so it ends at 300 features; all others release after every example.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import turns
+from runner import environment, parse_options, save, use_one_core, yes_or_no
 
-CHUNK, ENTRIES = 4096, 2**20  # most rows, and most entries, that are handed over at once
+CHUNK = 4096  # most rows per call
+ENTRIES = 2**20  # most entries per call
 STEPWISE = ("PIGD", "PGIGA", "FTRL")
-ENDLESS, SUMS = "FTRL without a horizon", "PQFTL, every 100"
+ENDLESS = "FTRL without a horizon"
+SUMS = "PQFTL, every 100"
 LENGTHS = (10_000, 31_623, 100_000, 316_228, 1_000_000, 3_162_278, 10_000_000)
 WIDTHS = (10, 30, 100, 300, 1_000, 2_000)
 MOST = {ENDLESS: 8_000_000, SUMS: 300}  # examples of the one, features of the other
 PARTS = ("seconds", "opening", "memory")
 AXES = {"n": "examples", "d": "features", "buffers": "buffers"}
-WANTED = (0.95, 1.05)  # exponents of n, for learners with a horizon
+TARGET = (0.95, 1.05)  # exponent of n, for learners with a horizon
 
 
 class Stream(NamedTuple):
-    """Who learns from how many examples of how many features; 0 buffers are as many as the recipe takes."""
+    """A learner, and its numbers of examples, features and buffers; 0 buffers are the recipe's default."""
 
     learner: str
     n: int
@@ -54,7 +56,7 @@ class Stream(NamedTuple):
 
 
 def axes(quick: bool) -> dict[str, list[Stream]]:
-    """What is measured along each axis."""
+    """The streams of each axis."""
     lengths, widths, buffers = LENGTHS, WIDTHS, range(1, 9)
     if quick:
         lengths, widths, buffers = LENGTHS[:3:2], WIDTHS[:4:3], range(1, 9, 7)
@@ -71,33 +73,35 @@ def axes(quick: bool) -> dict[str, list[Stream]]:
 
 
 def opened(stream: Stream) -> Any:
-    """The learner."""
-    from taciturn import BLT, L2Ball, Logistic, Privacy, Problem, Squared, every, pftrl, pgiga, pigd, pqftl
+    """The learner of a stream."""
+    from streams import BUDGET
+    from taciturn import BLT, L2Ball, Logistic, Problem, Squared, every, pftrl, pgiga, pigd, pqftl
 
     name, n, d, buffers = stream
-    budget = Privacy(1.0, 1e-6)
     if name == SUMS:
         prices = Problem(Squared(), L2Ball(0.5), dimension=d, label_bound=1.0, ridge=1.0)
-        return pqftl(prices, budget, n, schedule=every(100))
+        return pqftl(prices, BUDGET, n, schedule=every(100))
     clicks = Problem(Logistic(), L2Ball(2.0), dimension=d, ridge=0.01)
     if name in ("PIGD", "PGIGA"):
-        return {"PIGD": pigd, "PGIGA": pgiga}[name](clicks, budget, n)
-    return pftrl(clicks, budget, None if name == ENDLESS else n, strategy=BLT(buffers) if buffers else None)
+        return {"PIGD": pigd, "PGIGA": pgiga}[name](clicks, BUDGET, n)
+    return pftrl(clicks, BUDGET, None if name == ENDLESS else n, strategy=BLT(buffers) if buffers else None)
 
 
 def measured(stream: Stream) -> tuple[float, float, float]:
-    """Seconds that a stream took, seconds that opening it took before, and the peak of memory in MB."""
+    """CPU seconds of a stream, CPU seconds to open it, and peak memory in MB."""
     rows = min(CHUNK, ENTRIES // stream.d, stream.n)
     X = np.random.default_rng(0).normal(size=(rows, stream.d)) / math.sqrt(stream.d)
     y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     warm = opened(stream)
     state, _ = warm.run(warm.start(), X[: rows // 2], y[: rows // 2])
-    warm.run(state, X[rows // 2 :], y[rows // 2 :])  # compiled code is loaded, also what goes on from a state
+    warm.run(state, X[rows // 2 :], y[rows // 2 :])  # loads compiled code, also that which continues from a state
     start = time.process_time()
     private = opened(stream)
     for j in range(stream.n.bit_length()):
-        private.calibrated.noise_sd(2**j)  # strategies for epochs are fitted as they come
-    state, opening, taken = private.start(), time.process_time() - start, 0.0
+        private.calibrated.noise_sd(2**j)  # strategies for epochs are fitted when they begin
+    state = private.start()
+    opening = time.process_time() - start
+    taken = 0.0
     while state.t < stream.n:
         more = min(rows, stream.n - state.t)
         examples, labels = np.roll(X[:more], 1, axis=0), y[:more]
@@ -107,22 +111,22 @@ def measured(stream: Stream) -> tuple[float, float, float]:
     return taken, opening, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
-def alone(stream: Stream) -> list[float]:
+def measured_in_process(stream: Stream) -> list[float]:
     """The same in a process of its own, on one core."""
     command = [sys.executable, __file__, "--stream", *map(str, stream)]
     return list(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
 
 
-# ---- what follows from them ------------------------------------------------------------------------------------
+# ---- exponents -------------------------------------------------------------------------------------------------
 
 
 def take_turns(streams: Sequence[Stream], repetitions: int, console: Console) -> dict[Stream, list[list[float]]]:
-    """Every stream once, then again: a busy minute is nobody's alone."""
+    """Run every stream once, then again, so that a busy minute affects all of them."""
     due = [one for turn in range(repetitions) for one in streams if turn < one.repetitions]
-    found: dict[Stream, list[list[float]]] = {one: [] for one in streams}
+    results: dict[Stream, list[list[float]]] = {one: [] for one in streams}
     for one in track(due, "streams", console=console):
-        found[one].append(alone(one))
-    return found
+        results[one].append(measured_in_process(one))
+    return results
 
 
 def exponent(at: Sequence[float], seconds: Sequence[float]) -> float:
@@ -130,10 +134,10 @@ def exponent(at: Sequence[float], seconds: Sequence[float]) -> float:
     return float(np.polyfit(np.log(at), np.log(seconds), 1)[0])
 
 
-def summary(axis: str, found: dict[Stream, list[list[float]]]) -> dict[str, dict[str, Any]]:
-    """For each learner: where it was measured, every repetition there, and how time grows."""
+def summary(axis: str, results: dict[Stream, list[list[float]]]) -> dict[str, dict[str, Any]]:
+    """For each learner: its sizes, every repetition at each size, and the growth of its time."""
     made: dict[str, dict[str, Any]] = {}
-    for stream, runs in found.items():
+    for stream, runs in results.items():
         one = made.setdefault(stream.learner, {"at": [], "rows": [], **{part: [] for part in PARTS}})
         one["at"].append(getattr(stream, axis))
         one["rows"].append(stream.n)
@@ -143,29 +147,29 @@ def summary(axis: str, found: dict[Stream, list[list[float]]]) -> dict[str, dict
         medians = [float(np.median(each)) for each in one["seconds"]]
         one["exponent"] = exponent(one["at"], medians)
         if axis == "n" and name != ENDLESS:
-            low, high = WANTED
-            one |= {"wanted": f"{low} to {high}", "met": low <= one["exponent"] <= high}
+            low, high = TARGET
+            one |= {"target": f"{low} to {high}", "met": low <= one["exponent"] <= high}
         if axis == "buffers":
             slope, constant = np.polyfit(one["at"], 1e6 * np.divide(medians, one["rows"]), 1)
             one["line"] = {"a": float(constant), "b": float(slope)}
     return made
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------
+# ---- tables and the picture ------------------------------------------------------------------------------------
 
 
 def tables(axis: str, made: dict[str, dict[str, Any]]) -> list[Table]:
-    """µs an example with the exponent, seconds of opening, and MB."""
+    """Time per example with the exponent, seconds to open, and MB."""
     sizes = sorted({at for one in made.values() for at in one["at"]})
-    kinds = {"µs an example": "seconds", "opening, s": "opening", "peak of memory, MB": "memory"}
+    kinds = {"µs per example": "seconds", "opening, s": "opening", "peak memory, MB": "memory"}
     shown = []
     for title, part in kinds.items():
-        fit = (["exponent", "wanted", "met"] if axis == "n" else ["exponent"]) if part == "seconds" else []
+        fit = (["exponent", "target", "met"] if axis == "n" else ["exponent"]) if part == "seconds" else []
         table = Table(f"{title}, by {AXES[axis]}", *map(short, sizes), *fit)
         for name, one in made.items():
             measured_at = zip(one["at"], one[part], one["rows"], strict=True)
             cells = {at: _cell(part, values, rows) for at, values, rows in measured_at}
-            ends = [f"{one['exponent']:.3f}", one.get("wanted", ""), turns.said(one.get("met"))]
+            ends = [f"{one['exponent']:.3f}", one.get("target", ""), yes_or_no(one.get("met"))]
             table.add_row(name, *(cells.get(at, "") for at in sizes), *ends[: len(fit)])
         shown.append(table)
     return shown
@@ -182,30 +186,47 @@ def short(number: int) -> str:
 
 
 def _cell(part: str, values: list[float], rows: int) -> str:
-    middle = float(np.median(values))
-    return (
-        f"{1e6 * middle / rows:.3g}" if part == "seconds" else f"{middle:.2g}" if part == "opening" else f"{middle:.0f}"
-    )
+    median = float(np.median(values))
+    if part == "seconds":
+        return f"{1e6 * median / rows:.3g}"
+    return f"{median:.2g}" if part == "opening" else f"{median:.0f}"
 
 
 def lines(made: dict[str, dict[str, Any]]) -> list[str]:
-    """The line in the number of buffers, in words."""
+    """The fitted line in the number of buffers, as a sentence."""
     return [
-        f"{name}: {one['line']['a']:.2f} + {one['line']['b']:.3f}·buffers µs an example."
+        f"{name}: {one['line']['a']:.2f} + {one['line']['b']:.3f}·buffers µs per example."
         for name, one in made.items()
         if "line" in one
     ]
 
 
+def draw(record: dict[str, Any], path: Path) -> None:
+    """Save a picture with a panel for each axis: time per example. `record` is the content of `growth.json`."""
+    from taciturn.reproduce.plots import Curve, Panel, save_panels
+
+    panels = []
+    for axis, learners in record["axes"].items():
+        curves = {}
+        for name, one in learners.items():
+            per_example = 1e6 * np.divide([np.median(seconds) for seconds in one["seconds"]], one["rows"])
+            line = one["line"]["a"] + one["line"]["b"] * np.array(one["at"]) if "line" in one else ()
+            curves[name] = Curve(one["at"], per_example, expected=line)
+        labels = {name: f"{name} (exponent {one['exponent']:.2f})" for name, one in learners.items()}
+        scale = "linear" if axis == "buffers" else "log"
+        panels.append(Panel("", AXES[axis], f"µs per example, by {AXES[axis]}", curves, scale, scale, labels=labels))
+    save_panels([panels], "Growth of the time per example", path, warning=False)
+
+
 def main() -> None:
-    chosen = turns.options(
+    chosen = parse_options(
         __doc__,
-        axes={"nargs": "+", "choices": tuple(AXES), "default": tuple(AXES), "help": "what grows; all by default"},
-        plot={"type": Path, "metavar": "FILE", "help": "draw it as well (needs matplotlib)"},
+        axes={"nargs": "+", "choices": tuple(AXES), "default": tuple(AXES), "help": "axes to measure; default: all"},
+        plot={"type": Path, "metavar": "FILE", "help": "draw a picture (needs matplotlib)"},
         stream={"nargs": 4, "help": argparse.SUPPRESS},
     )
     if chosen.stream:
-        turns.settle(plain_memory=True)
+        use_one_core(plain_memory=True)
         name, *numbers = chosen.stream
         print(json.dumps(measured(Stream(name, *map(int, numbers)))))
         return
@@ -213,16 +234,14 @@ def main() -> None:
         from taciturn.reproduce.plots import check_file
 
         check_file(chosen.plot)
-    console, due = Console(stderr=chosen.json), axes(chosen.quick)
-    every = [stream for axis in chosen.axes for stream in due[axis]]
-    found = take_turns(every, 1 if chosen.quick else 5, console)
-    made = {axis: summary(axis, {stream: found[stream] for stream in due[axis]}) for axis in chosen.axes}
-    record = turns.surroundings("taciturn", "numpy", "numba") | {"unit": "seconds of the processor, MB", "axes": made}
+    console = Console(stderr=chosen.json)
+    streams = axes(chosen.quick)
+    results = take_turns([each for axis in chosen.axes for each in streams[axis]], 1 if chosen.quick else 5, console)
+    made = {axis: summary(axis, {stream: results[stream] for stream in streams[axis]}) for axis in chosen.axes}
+    record = environment("taciturn", "numpy", "numba") | {"unit": "CPU seconds, MB", "axes": made}
     shown = [each for axis, one in made.items() for each in (*tables(axis, one), *lines(one))]
-    turns.save("growth", record, chosen, console, *shown)
+    save("growth", record, chosen, console, *shown)
     if chosen.plot:
-        from growth_picture import draw
-
         draw(record, chosen.plot)
 
 

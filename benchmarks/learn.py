@@ -1,18 +1,18 @@
-"""`taciturn learn` from a file to a model: rows a second on Covertype, where the time goes, and peers on the same rows.
+"""`taciturn learn` from a file to a model: rows per second on Covertype, its parts, and peers on the same rows.
 
 Nine tenths of the 581,012 rows are learnt (class 2 against the rest, ten numbers, an area and a soil), a tenth is held
-out for the accuracy. The contract is drafted by `taciturn init`. Everyone in turns, on one core, so reading ahead in a
-thread gains nothing here. A command is a process from its beginning to its end. Its parts are measured apart:
+out for the accuracy. The contract is drafted by `taciturn init`. All contenders take turns on one core, so prefetching
+in a thread gains nothing here. A command is a process from its beginning to its end. Its parts are measured separately:
 
 - *start-up*: the same command on a file of a hundred rows, its plan and report included;
 - *parsing*: the package's row readers, all rows into arrays;
 - *learning*: the library on the same arrays;
-- *commits*: a run on the same arrays, journal, digest and synced files included, less learning. It is timed in portions
-  of the reader's, and lasts no second, so it commits at its end, as the command does once a second at the most.
+- *commits*: a run on the same arrays, journal, digest and synced files included, minus learning. It takes the reader's
+  batches and lasts less than a second, so it commits at its end; the command commits at most once a second.
 
-Peers for parsing are the raw limit: pandas' and Arrow's readers, one thread, numbers and no contract. Vowpal Wabbit is
-the peer for the whole: its own reader on its own text form of the same scaled features, one pass, neither private nor
-durable; its import is not counted. Whether the parts add up to the command is shown as *rest*.
+Peers for parsing are a lower limit: the readers of pandas and Arrow, one thread, numbers and no contract. Vowpal Wabbit
+is the peer for the command: its own reader on its own text format of the same scaled features, one pass, neither
+private nor durable; its import is not counted. *other* is the time of the command that the parts do not explain.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,19 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import turns
 import vowpal
+from runner import (
+    Contender,
+    Ratio,
+    Turns,
+    children_clock,
+    environment,
+    parse_options,
+    save,
+    tables,
+    take_turns,
+    use_one_core,
+)
 from taciturn.contract.contract import Contract, read_contract
 from taciturn.contract.model_file import read_model
 from taciturn.datasets.covertype import AREAS, RANGES, SOILS, URL, cells, features
@@ -46,12 +58,12 @@ COLUMNS = (*(name.replace(" ", "_") for name in RANGES), "area", "soil")
 KINDS = ("csv", "parquet")
 FEW = 100
 RATIOS = {
-    "Vowpal Wabbit / taciturn learn, csv": turns.Ratio("Vowpal Wabbit*", "taciturn learn, csv"),
-    "Vowpal Wabbit / (parsing, learning and commits), csv": turns.Ratio(
+    "Vowpal Wabbit / taciturn learn, csv": Ratio("Vowpal Wabbit*", "taciturn learn, csv"),
+    "Vowpal Wabbit / (parsing, learning and commits), csv": Ratio(
         "Vowpal Wabbit*", ("parsing, csv", "learning and commits")
     ),
-    "parsing / raw reader, csv": turns.Ratio("parsing, csv", "raw csv*"),
-    "parsing / raw reader, parquet": turns.Ratio("parsing, parquet", "raw parquet*"),
+    "parsing / raw reader, csv": Ratio("parsing, csv", "raw csv*"),
+    "parsing / raw reader, parquet": Ratio("parsing, parquet", "raw parquet*"),
 }
 
 
@@ -59,7 +71,7 @@ RATIOS = {
 
 
 def write_files(folder: Path, most: int | None) -> int:
-    """Rows to learn and rows held out, in every form; the number of the first."""
+    """Write rows to learn and held-out rows in every format; return the number of the first."""
     import pandas as pd
 
     file = find("covtype.data.gz", URL, "covtype.npz", "covtype.data")
@@ -78,7 +90,7 @@ def write_files(folder: Path, most: int | None) -> int:
 
 
 def drafted(folder: Path, horizon: int) -> Path:
-    """The contract, by the command."""
+    """Draft the contract with the command."""
     ranges = [f"--range={name}={low}:{high}" for name, (low, high) in zip(COLUMNS, RANGES.values(), strict=False)]
     listed = {"area": range(len(AREAS)), "soil": range(SOILS)}
     categories = [f"--categories={name}={','.join(map(str, values))}" for name, values in listed.items()]
@@ -88,7 +100,7 @@ def drafted(folder: Path, horizon: int) -> Path:
     return path
 
 
-# ---- who takes part --------------------------------------------------------------------------------------------
+# ---- contenders ------------------------------------------------------------------------------------------------
 
 
 def taciturn(*arguments: str) -> None:
@@ -97,19 +109,19 @@ def taciturn(*arguments: str) -> None:
 
 
 def timed(name: str, work: Callable[[], Any], walls: dict[str, list[float]]) -> Callable[[], Any]:
-    """The same work; how long it took by the clock is noted."""
+    """The same work, which also appends its wall time to `walls`."""
 
-    def and_noted() -> Any:
+    def work_and_note() -> Any:
         start = time.perf_counter()
-        made = work()
+        result = work()
         walls.setdefault(name, []).append(time.perf_counter() - start)
-        return made
+        return result
 
-    return and_noted
+    return work_and_note
 
 
-def commands(folder: Path, contract: Path, rows: int, right: Callable[[Path], float]) -> dict[str, turns.Contender]:
-    """`taciturn learn` on each kind of file, and on one of few rows."""
+def commands(folder: Path, contract: Path, rows: int, accuracy: Callable[[Path], float]) -> dict[str, Contender]:
+    """`taciturn learn` on each kind of file, and on a file of few rows."""
     fresh = count()
 
     def learn(data: str) -> Path:
@@ -118,13 +130,13 @@ def commands(folder: Path, contract: Path, rows: int, right: Callable[[Path], fl
         return out
 
     work = {f"taciturn learn, {kind}": lambda kind=kind: learn(f"train.{kind}") for kind in KINDS}
-    made = {name: turns.Contender(do, rows, right, turns.children_clock) for name, do in work.items()}
+    made = {name: Contender(do, rows, accuracy, children_clock) for name, do in work.items()}
     few = {f"start-up, {kind}": lambda kind=kind: learn(f"few.{kind}") for kind in KINDS}
-    return made | {name: turns.Contender(do, rows, clock=turns.children_clock) for name, do in few.items()}
+    return made | {name: Contender(do, rows, clock=children_clock) for name, do in few.items()}
 
 
-def parts(folder: Path, contract: Contract, rows: int) -> dict[str, turns.Contender]:
-    """Parsing, learning, and learning with commits, each alone."""
+def parts(folder: Path, contract: Contract, rows: int) -> dict[str, Contender]:
+    """Parsing, learning, and learning with commits."""
     batches = list(open_rows(contract, folder / "train.csv"))
 
     def parse(kind: str) -> int:
@@ -141,15 +153,15 @@ def parts(folder: Path, contract: Contract, rows: int) -> dict[str, turns.Conten
             run = runs.begin(Folder(Path(place)), contract.plan(on_bad="zero"), contract.digest)
             learn_from(run, iter(batches))
 
-    made = {f"parsing, {kind}": turns.Contender(lambda kind=kind: parse(kind), rows) for kind in KINDS}
+    made = {f"parsing, {kind}": Contender(lambda kind=kind: parse(kind), rows) for kind in KINDS}
     return made | {
-        "learning": turns.Contender(learn, rows),
-        "learning and commits": turns.Contender(commit, rows),
+        "learning": Contender(learn, rows),
+        "learning and commits": Contender(commit, rows),
     }
 
 
-def readers(folder: Path, rows: int) -> dict[str, turns.Contender]:
-    """Tables by others, as fast as they read them on one core."""
+def readers(folder: Path, rows: int) -> dict[str, Contender]:
+    """Readers of other packages, as fast as they are on one core."""
     import pandas as pd
     from pyarrow import csv, parquet
 
@@ -159,11 +171,11 @@ def readers(folder: Path, rows: int) -> dict[str, turns.Contender]:
         "raw csv, Arrow": lambda: csv.read_csv(data["csv"], csv.ReadOptions(use_threads=False)),
         "raw parquet, Arrow": lambda: parquet.read_table(data["parquet"], use_threads=False),
     }
-    return {name: turns.Contender(do, rows) for name, do in work.items()}
+    return {name: Contender(do, rows) for name, do in work.items()}
 
 
-def vowpal_wabbit(folder: Path, rows: int) -> dict[str, turns.Contender]:
-    """Parsing and learning of text, plain and with its usual adaptive steps."""
+def vowpal_wabbit(folder: Path, rows: int) -> dict[str, Contender]:
+    """Parsing and learning of text, plain and with its default adaptive steps."""
     from vowpalwabbit import Workspace
 
     def learn(steps: str) -> Path:
@@ -173,7 +185,7 @@ def vowpal_wabbit(folder: Path, rows: int) -> dict[str, turns.Contender]:
 
     steps = {"plain": "--sgd", "adaptive": ""}
     return {
-        f"Vowpal Wabbit, {name}": turns.Contender(
+        f"Vowpal Wabbit, {name}": Contender(
             lambda more=more: learn(more), rows, lambda model: vowpal.accuracy(model, folder / "test.txt")
         )
         for name, more in steps.items()
@@ -181,38 +193,39 @@ def vowpal_wabbit(folder: Path, rows: int) -> dict[str, turns.Contender]:
 
 
 def accuracy(folder: Path) -> Callable[[Path], float]:
-    """The share of rows held out that a run's last model has right."""
+    """Accuracy of a run's last model on the held-out rows."""
 
-    def right(out: Path) -> float:
+    def of_run(out: Path) -> float:
         model = read_model(out / "model.json")
-        found = [(model.scores(b.X) > 0) == (b.y > 0) for b in open_rows(model.contract, folder / "test.csv")]
-        return float(np.concatenate(found).mean())
+        right = [(model.scores(b.X) > 0) == (b.y > 0) for b in open_rows(model.contract, folder / "test.csv")]
+        return float(np.concatenate(right).mean())
 
-    return right
+    return of_run
 
 
-# ---- what follows ----------------------------------------------------------------------------------------------
+# ---- tables ----------------------------------------------------------------------------------------------------
 
 
 def shares(seconds: Mapping[str, list[float]]) -> dict[str, dict[str, float]]:
-    """Of each command, by medians: what part of its time on the processor went where."""
-    middle = {name: float(np.median(each)) for name, each in seconds.items()}
+    """Shares of each part in the CPU time of each command, by medians."""
+    medians = {name: float(np.median(each)) for name, each in seconds.items()}
     made = {}
     for kind in KINDS:
-        whole = middle[f"taciturn learn, {kind}"]
-        spent = {name: middle[f"{name}, {kind}"] for name in ("start-up", "parsing")}
-        spent |= {"learning": middle["learning"], "commits": middle["learning and commits"] - middle["learning"]}
-        made[kind] = {name: each / whole for name, each in (spent | {"rest": whole - sum(spent.values())}).items()}
+        total = medians[f"taciturn learn, {kind}"]
+        spent = {name: medians[f"{name}, {kind}"] for name in ("start-up", "parsing")}
+        spent |= {"learning": medians["learning"], "commits": medians["learning and commits"] - medians["learning"]}
+        spent["other"] = total - sum(spent.values())
+        made[kind] = {name: each / total for name, each in spent.items()}
     return made
 
 
-def table(
-    found: turns.Turns, walls: Mapping[str, list[float]], rows: int, parts: Mapping[str, dict[str, float]]
+def times_and_shares(
+    turns: Turns, walls: Mapping[str, list[float]], rows: int, parts: Mapping[str, dict[str, float]]
 ) -> list[Table]:
-    times = Table("contender", "s of the processor", "from", "to", "s by the clock", "rows a second", "accuracy")
-    for name, each in found.seconds.items():
+    times = Table("contender", "CPU s", "from", "to", "wall s", "rows per second", "accuracy")
+    for name, each in turns.seconds.items():
         spent = [f"{rows * x:.3f}" for x in (np.median(each), min(each), max(each))]
-        score = f"{found.scores[name]:.2%}" if name in found.scores else ""
+        score = f"{turns.scores[name]:.2%}" if name in turns.scores else ""
         times.add_row(name, *spent, f"{np.median(walls[name]):.3f}", f"{1 / np.median(each):,.0f}", score)
     split = Table("share of taciturn learn", *next(iter(parts.values())))
     for kind, each in parts.items():
@@ -221,33 +234,32 @@ def table(
 
 
 def main() -> None:
-    chosen = turns.options(__doc__)
-    turns.settle(plain_memory=True)
-    console, walls = Console(stderr=chosen.json), {}
+    chosen = parse_options(__doc__)
+    use_one_core(plain_memory=True)
+    console = Console(stderr=chosen.json)
+    walls: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         rows = write_files(folder, 60_000 if chosen.quick else None)
         contract = drafted(folder, rows)
-        everyone = commands(folder, contract, rows, accuracy(folder)) | parts(folder, read_contract(contract), rows)
-        everyone |= readers(folder, rows) | vowpal_wabbit(folder, rows)
-        noting = {
-            name: turns.Contender(timed(name, one.work, walls), one.count, one.score, one.clock)
-            for name, one in everyone.items()
-        }
-        found = turns.take_turns(noting, 2 if chosen.quick else 7, console)
-    walls = {name: each[1:] for name, each in walls.items()}  # nor is the first turn counted here
-    ratios, split = found.ratios(RATIOS), shares(found.seconds)
-    record = turns.surroundings("taciturn", "numpy", "numba", "pandas", "pyarrow", "vowpalwabbit") | {
+        contenders = commands(folder, contract, rows, accuracy(folder)) | parts(folder, read_contract(contract), rows)
+        contenders |= readers(folder, rows) | vowpal_wabbit(folder, rows)
+        contenders = {name: replace(one, work=timed(name, one.work, walls)) for name, one in contenders.items()}
+        turns = take_turns(contenders, 2 if chosen.quick else 7, console)
+    walls = {name: each[1:] for name, each in walls.items()}  # the first turn is not counted
+    ratios = turns.ratios(RATIOS)
+    parts_of_command = shares(turns.seconds)
+    record = environment("taciturn", "numpy", "numba", "pandas", "pyarrow", "vowpalwabbit") | {
         "rows": rows,
-        "unit": "seconds of the processor a row; by the clock, seconds in all",
-        "seconds": found.seconds,
-        "by the clock": walls,
-        "accuracy": found.scores,
-        "shares": split,
+        "unit": "CPU seconds per row; wall seconds in total",
+        "seconds": turns.seconds,
+        "wall seconds": walls,
+        "accuracy": turns.scores,
+        "shares": parts_of_command,
         "ratios": ratios,
     }
-    quotients = turns.tables(found, ratios, "µs a row")[1:]
-    turns.save("learn", record, chosen, console, *table(found, walls, rows, split), *quotients)
+    shown = [*times_and_shares(turns, walls, rows, parts_of_command), *tables(turns, ratios, "µs per row")[1:]]
+    save("learn", record, chosen, console, *shown)
 
 
 if __name__ == "__main__":

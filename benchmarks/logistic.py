@@ -1,28 +1,27 @@
-"""Logistic loss, 54 features, a release after every example: taciturn beside learners that are not private.
+"""Logistic loss, 54 features, a release after every example: taciturn and learners that are not private.
 
-Processor time an example, everyone in turns on one core, and beside it the accuracy of the final model on rows that
-nobody saw; 0.888 is the best there is. A stream comes in chunks of 4,096 rows, and no releases are kept beyond a chunk,
-as no peer keeps its models. taciturn's noise is secret, on a lattice, from AES (`taciturn.noise.sampling`).
+CPU time per example, all contenders in turns on one core, and the accuracy of the final model on held-out rows, of
+which the best possible is 0.888. A stream comes in chunks of 4,096 rows, and its releases are not stored, as peers do
+not store their models. taciturn's noise is secret, on a lattice, from AES (`taciturn.noise.sampling`).
 
-- *PIGD* and *PGIGA* hide each model by itself, so that the last one is mostly noise when there are 200,000; their late
-  average costs no privacy, and is a contender of its own. *FTRL* is by BLT.
-- *The fronts* are taciturn's for river, `learn_one`, and for scikit-learn, `partial_fit` by 1,000 rows: private FTRL
-with
-  a release after every example, and its late average, as their plan says. The one for river hands over blocks of up to
-  1,024 rows, and at once when somebody looks at a model that they change: so both are also measured as river is used,
-  predicting before they learn, taciturn's with the releases of its plan, and, a look at every release, with all of
-  them.
+- *PIGD* and *PGIGA* add noise to each model independently, so the last of 200,000 is mostly noise; their late average
+  costs no privacy, and is a contender of its own. *FTRL* uses a BLT.
+- *The estimators* are taciturn's for river, `learn_one`, and for scikit-learn, `partial_fit` with 1,000 rows: private
+  FTRL with a release after every example, and its late average, as their plan says. The one for river learns in blocks
+  of up to 1,024 rows, and at once when a model that they change is read. So both are also measured as river is used,
+  predicting before they learn: taciturn's with the releases of its plan, and with a release, which is read, after every
+  example.
 - *Vowpal Wabbit*'s command reads a binary cache, which is counted, plain (`--sgd`) and adaptive; or it learns from
-  examples that were parsed before the clock starts, called from Python. taciturn's rows are arrays in memory.
+  examples that were parsed before the measurement, called from Python. taciturn's rows are arrays in memory.
 - *river* learns from dicts that were made before. *scikit-learn* has a model after every example, or after every 1,000
   or 4,096.
-- *The limit* is a compiled loop of steps, not private, that checks nothing and hands over nothing but its end.
+- *The limit* is a compiled loop of steps, not private, that validates nothing and returns its last point only.
 
-river, taciturn's front for it, and examples parsed before, have a tenth of the rows; scikit-learn by example, and the
-front with a look at every release, a hundredth.
+river, taciturn's estimator for it, and pre-parsed examples have a tenth of the rows; scikit-learn by example, and the
+estimator that reads every release, a hundredth.
 
 For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_),
-as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` leaves that as it is.
+as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` turns that off.
 """
 
 from __future__ import annotations
@@ -38,13 +37,16 @@ import numpy as np
 from numba import njit
 
 import vowpal
-from streams import BUDGET, CHUNK, PLAIN_MEMORY, Task, learns, noise_alone
+from runner import PLAIN_MEMORY, Contender, Ratio, parse_options, run, use_one_core
+from streams import BUDGET, CHUNK, Task, learns, noise_alone
 from taciturn import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from taciturn.averages import late_average
 from taciturn.estimators.stream import PrivacyWarning
-from turns import Contender, Ratio, options, run, settle
 
-D, RADIUS, RIDGE, ROWS = 54, 5.0, 0.01, 200_000
+D = 54
+RADIUS = 5.0
+RIDGE = 0.01
+ROWS = 200_000
 PACKAGES = ("numpy", "scipy", "numba", "cryptography", "vowpalwabbit", "river", "scikit-learn")
 RATIOS = {
     "PIGD / (its noise + its steps)": Ratio(
@@ -54,17 +56,17 @@ RATIOS = {
     "river / PIGD": Ratio("river", "taciturn PIGD", at_least=15.0),
     "fastest Vowpal Wabbit / FTRL": Ratio("Vowpal Wabbit*", "taciturn FTRL", at_least=1.2),
     "fastest Vowpal Wabbit / PIGD and its late average": Ratio("Vowpal Wabbit*", "taciturn PIGD, late average"),
-    "river / taciturn's river front": Ratio("river", "taciturn's river front", at_least=0.4),
-    "the same, predicting first": Ratio("river, predicting first", "taciturn's river front, predicting first"),
-    "the same, a release each": Ratio("river, predicting first", "taciturn's river front, a look at every release"),
+    "river / taciturn for river": Ratio("river", "taciturn for river", at_least=0.4),
+    "the same, predicting first": Ratio("river, predicting first", "taciturn for river, predicting first"),
+    "the same, reading every release": Ratio("river, predicting first", "taciturn for river, reading every release"),
     "fastest scikit-learn / PIGD": Ratio("scikit-learn*", "taciturn PIGD"),
-    "scikit-learn / taciturn's scikit-learn front": Ratio("scikit-learn, by 1,000", "taciturn's scikit-learn front"),
+    "scikit-learn / taciturn for scikit-learn": Ratio("scikit-learn, by 1,000", "taciturn for scikit-learn"),
     "limit / PIGD": Ratio("limit", "taciturn PIGD"),
 }
 
 
 def clicks(n: int) -> Task:
-    """Labels are signs of one feature, with some noise before; a tenth as many rows to judge by."""
+    """Labels are signs of one feature plus noise; a tenth as many rows are held out."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n + n // 10, D)) / math.sqrt(D)
     y = np.where(X[:, 0] + 0.05 * rng.normal(size=len(X)) > 0.0, 1.0, -1.0)
@@ -76,12 +78,13 @@ def clicks(n: int) -> Task:
 
 def streams(task: Task) -> dict[str, Contender]:
     """Its learners, and PIGD in parts."""
-    n, problem = len(task), Problem(Logistic(), L2Ball(RADIUS), dimension=D, ridge=RIDGE)
+    n = len(task)
+    problem = Problem(Logistic(), L2Ball(RADIUS), dimension=D, ridge=RIDGE)
     recipes = {"PIGD": pigd, "PGIGA": pgiga, "FTRL": pftrl}
     made = {f"taciturn {name}": recipe(problem, BUDGET, n) for name, recipe in recipes.items()}
-    whole = {name: Contender(learns(private, task), n, task.accuracy) for name, private in made.items()}
+    contenders = {name: Contender(learns(private, task), n, task.accuracy) for name, private in made.items()}
     stream = made["taciturn PIGD"]
-    return whole | {
+    return contenders | {
         "taciturn PIGD, late average": Contender(learns_and_averages(stream, task), n, task.accuracy),
         "taciturn, PIGD's noise": Contender(noise_alone(stream, n), n),
         "taciturn, PIGD's steps": Contender(steps_alone(stream, task), n),
@@ -89,24 +92,28 @@ def streams(task: Task) -> dict[str, Contender]:
 
 
 def learns_and_averages(private: Private, task: Task) -> Callable[[], np.ndarray]:
-    """A whole private stream, and the late average of all that it releases."""
+    """Run a private stream, and return the late average of all its releases."""
 
     def work() -> Any:
-        state, mean, since = private.start(), None, 0
+        state = private.start()
+        mean = None
+        since = 0
         for X, y in task.chunks():
             state, releases = private.run(state, X, y)
-            mean, since = late_average(releases, mean, since), int(releases.rounds[-1])
+            mean = late_average(releases, mean, since)
+            since = int(releases.rounds[-1])
         return mean
 
     return work
 
 
 def steps_alone(private: Private, task: Task) -> Callable[[], object]:
-    """The same learner without noise or releases: examples are bounded, and every step is taken."""
+    """The same learner without noise or releases: examples are clipped, and every step is taken."""
     learner = private.learner
 
     def work() -> object:
-        exact, every = learner.start(), np.arange(1, len(task) + 1)
+        exact = learner.start()
+        every = np.arange(1, len(task) + 1)
         for start, (X, y) in zip(range(0, len(task), CHUNK), task.chunks(), strict=True):
             V, labels = learner.problem.legal(X, y, compiled=True)
             exact, _ = learner.hand_over_all(exact, start, V, labels, every[start : start + CHUNK])
@@ -115,37 +122,41 @@ def steps_alone(private: Private, task: Task) -> Callable[[], object]:
     return work
 
 
-def fronts(task: Task, few: Task) -> dict[str, Contender]:
-    """river's gets fewer rows, as river does."""
+def estimators(task: Task, few: Task) -> dict[str, Contender]:
+    """The one for river gets fewer rows, as river does."""
     from taciturn.estimators import river, sklearn
 
-    stated = {"epsilon": 1.0, "feature_bound": 1.0, "radius": RADIUS, "fit_intercept": False}
-    stated |= {"method": "ftrl", "release": "every"}
-    rows, labels, names = few.dicts(), (few.y > 0.0).tolist(), [str(j) for j in range(D)]
+    settings = {"epsilon": 1.0, "feature_bound": 1.0, "radius": RADIUS, "fit_intercept": False}
+    settings |= {"method": "ftrl", "release": "every"}
+    rows = few.dicts()
+    labels = (few.y > 0.0).tolist()
+    names = [str(j) for j in range(D)]
 
     def one_by_one(count: int, predicting: bool, release: str) -> Contender:
         def work() -> np.ndarray:
-            settings = stated | {"release": release}
-            model = river.PrivateLogisticRegression(features=names, horizon=len(few), **settings)
+            chosen = settings | {"release": release}
+            model = river.PrivateLogisticRegression(features=names, horizon=len(few), **chosen)
             for x, y in zip(rows[:count], labels, strict=False):
                 if predicting:
                     model.predict_one(x)
                 model.learn_one(x, y)
-            return np.array([model.weights[name] for name in names])  # to look is to learn from the last rows, too
+            return np.array(
+                [model.weights[name] for name in names]
+            )  # reading the weights learns from the last rows, too
 
         return Contender(work, count, few.accuracy)
 
     def by_thousands() -> np.ndarray:
-        model = sklearn.PrivateLogisticRegression(horizon=len(task), **stated)
+        model = sklearn.PrivateLogisticRegression(horizon=len(task), **settings)
         for X, y in task.chunks(1_000):
             model.partial_fit(X, y, classes=[-1.0, 1.0])
         return np.array(model.coef_[0])
 
     return {
-        "taciturn's river front": one_by_one(len(few), predicting=False, release="every"),
-        "taciturn's river front, predicting first": one_by_one(len(few), predicting=True, release="auto"),
-        "taciturn's river front, a look at every release": one_by_one(len(few) // 10, predicting=True, release="every"),
-        "taciturn's scikit-learn front": Contender(by_thousands, len(task), task.accuracy),
+        "taciturn for river": one_by_one(len(few), predicting=False, release="every"),
+        "taciturn for river, predicting first": one_by_one(len(few), predicting=True, release="auto"),
+        "taciturn for river, reading every release": one_by_one(len(few) // 10, predicting=True, release="every"),
+        "taciturn for scikit-learn": Contender(by_thousands, len(task), task.accuracy),
     }
 
 
@@ -153,39 +164,41 @@ def fronts(task: Task, few: Task) -> dict[str, Contender]:
 
 
 def vowpal_wabbit(task: Task, few: Task, folder: Path) -> dict[str, Contender]:
-    """Accuracies of the command are those of what it predicts from a model that it saved in a run of its own."""
+    """The accuracy of the command is that of a model that it saves in a run of its own."""
     from vowpalwabbit import Workspace
 
-    data, cache, unseen = folder / "data.txt", folder / "data.cache", folder / "unseen.txt"
+    data = folder / "data.txt"
+    cache = folder / "data.cache"
+    test = folder / "test.txt"
     model = folder / "model"
     lines = vowpal.lines(task.X, task.y)
     data.write_text("\n".join(lines) + "\n")
-    unseen.write_text("\n".join(vowpal.lines(task.unseen, task.answers)) + "\n")
-    usual = "--loss_function logistic --quiet --noconstant"
-    Workspace(f"-d {data} --cache_file {cache} -k {usual}").finish()
-    single = Workspace(f"{usual} --sgd")
+    test.write_text("\n".join(vowpal.lines(task.X_test, task.y_test)) + "\n")
+    common = "--loss_function logistic --quiet --noconstant"
+    Workspace(f"-d {data} --cache_file {cache} -k {common}").finish()
+    single = Workspace(f"{common} --sgd")
     parsed = [single.parse(line) for line in lines[: len(few)]]
     parsed = [example[0] if isinstance(example, list) else example for example in parsed]
 
     def command(more: str) -> None:
-        Workspace(f"-d {data} --cache_file {cache} {usual} {more}").finish()
+        Workspace(f"-d {data} --cache_file {cache} {common} {more}").finish()
 
-    def commanded(more: str) -> float:
+    def command_accuracy(more: str) -> float:
         command(f"{more} -f {model}")
-        return vowpal.accuracy(model, unseen)
+        return vowpal.accuracy(model, test)
 
     def one_by_one() -> None:
         for example in parsed:
             single.learn(example)
 
-    def learnt(_: None) -> float:
-        scores = [single.predict(line) for line in unseen.read_text().splitlines()]
-        return float(np.mean(np.sign(scores) == task.answers))
+    def single_accuracy(_: None) -> float:
+        scores = [single.predict(line) for line in test.read_text().splitlines()]
+        return float(np.mean(np.sign(scores) == task.y_test))
 
     return {
-        "Vowpal Wabbit, plain": Contender(lambda: command("--sgd"), len(task), lambda _: commanded("--sgd")),
-        "Vowpal Wabbit, adaptive": Contender(lambda: command(""), len(task), lambda _: commanded("")),
-        "Vowpal Wabbit, parsed before": Contender(one_by_one, len(few), learnt),
+        "Vowpal Wabbit, plain": Contender(lambda: command("--sgd"), len(task), lambda _: command_accuracy("--sgd")),
+        "Vowpal Wabbit, adaptive": Contender(lambda: command(""), len(task), lambda _: command_accuracy("")),
+        "Vowpal Wabbit, pre-parsed": Contender(one_by_one, len(few), single_accuracy),
     }
 
 
@@ -229,7 +242,8 @@ def scikit_learn(task: Task, fewer: Task) -> dict[str, Contender]:
 
 def limit(task: Task) -> dict[str, Contender]:
     def work() -> np.ndarray:
-        x, t = np.zeros(task.d), 0
+        x = np.zeros(task.d)
+        t = 0
         for X, y in task.chunks():
             descend(x, X, y, t)
             t += len(y)
@@ -255,21 +269,22 @@ def descend(x, X, y, t):  # type: ignore[no-untyped-def]
 
 
 def contenders(n: int, folder: Path) -> dict[str, Contender]:
-    """Everyone; slow ones get fewer rows."""
+    """All contenders; slow ones get fewer rows."""
     task = clicks(n)
-    few, fewer = task.first(n // 10), task.first(n // 100)
+    few = task.first(n // 10)
+    fewer = task.first(n // 100)
     peers = vowpal_wabbit(task, few, folder) | river(few) | scikit_learn(task, fewer) | limit(task)
-    return streams(task) | fronts(task, few) | peers
+    return streams(task) | estimators(task, few) | peers
 
 
 def main() -> None:
-    chosen = options(__doc__, plain_memory=PLAIN_MEMORY)
-    settle(chosen.plain_memory)
+    chosen = parse_options(__doc__, plain_memory=PLAIN_MEMORY)
+    use_one_core(chosen.plain_memory)
     if chosen.quick:
-        warnings.simplefilter("ignore", PrivacyWarning)  # so few rows are not enough for what they shall hide
+        warnings.simplefilter("ignore", PrivacyWarning)  # the noise outweighs so few rows
     with tempfile.TemporaryDirectory() as folder:
-        everyone = contenders(ROWS // 10 if chosen.quick else ROWS, Path(folder))
-        run("logistic", everyone, RATIOS, chosen, unit="µs an example", packages=PACKAGES, score="accuracy")
+        made = contenders(ROWS // 10 if chosen.quick else ROWS, Path(folder))
+        run("logistic", made, RATIOS, chosen, unit="µs per example", packages=PACKAGES, score="accuracy")
 
 
 if __name__ == "__main__":

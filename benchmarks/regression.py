@@ -1,25 +1,25 @@
 """Squared loss, 10 and 90 features, a release after every example or at rounds that grow by a tenth: PQFTL and peers.
 
-Processor time an example, everyone in turns on one core, and beside it the mean squared error of the final model on
-rows that nobody saw: 0.01 is the best there is, and 0.12 a model of zeros. PQFTL's streams come in chunks of 4,096
-rows, and no releases are kept beyond a chunk; its noise is secret, on a lattice, from AES. No peer is private.
+CPU time per example, all contenders in turns on one core, and the mean squared error of the final model on held-out
+rows: the best possible is 0.01, and a model of zeros has 0.12. PQFTL's streams come in chunks of 4,096 rows, and its
+releases are not stored; its noise is secret, on a lattice, from AES. No peer is private.
 
 A model after every example, 100,000 rows:
 
-- *NumPy leader*: the same sums, and SciPy's Cholesky solve (`cho_factor`, `cho_solve`, nothing checked).
-- *LAPACK leader*: the same by one call of `dposv`, and `dsyr` for the sums: the least that solves anew each time.
+- *NumPy leader*: the same sums, and SciPy's Cholesky solve (`cho_factor`, `cho_solve`, without validation).
+- *LAPACK leader*: the same by one call of `dposv`, and `dsyr` for the sums: the least work that solves each time.
 - *NumPy recursive*: the inverse by Sherman and Morrison's update of rank one, on half a matrix (`dsymv`, `dsyr`).
-- *river*: `BayesianLinearRegression.learn_one`, from dicts that were made before. It finds its mean when somebody asks,
-  which nobody does but at the end. 20,000 rows.
+- *river*: `BayesianLinearRegression.learn_one`, from dicts that were made before. It computes its mean when it is read,
+  which happens at the end only. 20,000 rows.
 - *scikit-learn SGD*: `SGDRegressor.partial_fit`, by example. 2,000 rows.
 
 A model at rounds that grow by a tenth; 100,000 rows of 10 features, and 515,345 of 90, as YearPredictionMSD has:
 
 - *NumPy sums*: a product of matrices for each block, and a Cholesky solve.
-- *scikit-learn Ridge*: fitted to all rows so far, again and again, as it keeps no sums.
+- *scikit-learn Ridge*: fitted to all rows so far at each of the rounds, as it stores no sums.
 
 For all contenders the process keeps the memory that it frees (glibc's MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_),
-as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` leaves that as it is.
+as fresh pages cost a microsecond each on a virtual machine. `--plain-memory` turns that off.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import blas, cho_factor, cho_solve, lapack
 
-from streams import BUDGET, PLAIN_MEMORY, Task, learns
+from runner import PLAIN_MEMORY, Contender, Ratio, parse_options, run, use_one_core
+from streams import BUDGET, Task, learns
 from taciturn import L2Ball, Problem, Squared, geometric, pqftl
-from turns import Contender, Ratio, options, run, settle
 
 PACKAGES = ("numpy", "scipy", "numba", "cryptography", "river", "scikit-learn")
 Work = Callable[[], np.ndarray]
 
 
-def wanted() -> dict[str, Ratio]:
-    """Everyone over PQFTL at the same dimension and rounds; what is wanted is of few."""
+def all_ratios() -> dict[str, Ratio]:
+    """All peers over PQFTL at the same dimension and rounds; some have a target."""
     each = ("NumPy leader", "LAPACK leader", "NumPy recursive", "river", "scikit-learn SGD")
     rare = ("NumPy sums", "scikit-learn Ridge")
-    least = {"NumPy leader, d=10": 2.5, "NumPy leader, d=90": 0.45, "NumPy sums, d=90, geometric": 0.8}
+    targets = {"NumPy leader, d=10": 2.5, "NumPy leader, d=90": 0.45, "NumPy sums, d=90, geometric": 0.8}
     settings = [(name, f"d={d}") for d in (10, 90) for name in each]
     settings += [(name, f"d={d}, geometric") for d in (10, 90) for name in rare]
     return {
         f"{name} / PQFTL, {setting}": Ratio(
-            f"{name}, {setting}", f"taciturn PQFTL, {setting}", at_least=least.get(f"{name}, {setting}")
+            f"{name}, {setting}", f"taciturn PQFTL, {setting}", at_least=targets.get(f"{name}, {setting}")
         )
         for name, setting in settings
     }
 
 
 def numbers(n: int, d: int) -> Task:
-    """Labels are linear in rows of length about 1, with noise of deviation 0.1; a fifth as many rows to judge by."""
+    """Labels are linear in rows of norm about 1, plus noise of standard deviation 0.1; a fifth as many are held out."""
     rng = np.random.default_rng(d)
     X = rng.normal(size=(n + n // 5, d)) / math.sqrt(d)
     w = rng.normal(size=d)
@@ -63,17 +63,18 @@ def numbers(n: int, d: int) -> Task:
 
 
 def rare_rounds(n: int) -> list[int]:
-    """Those that grow by a tenth, and the last."""
+    """Rounds that grow by a tenth, and the last."""
     schedule = geometric(1.1)
-    found, k = [], 1
+    rounds = []
+    k = 1
     while (t := schedule.round_of(k)) is not None and t < n:
-        found.append(t)
+        rounds.append(t)
         k += 1
-    return [*found, n]
+    return [*rounds, n]
 
 
 def private(task: Task, rare: bool = False) -> Contender:
-    """PQFTL in a ball of five times what labels and features are, as the estimators have it."""
+    """PQFTL in a ball of radius 5, five times the label bound over the feature bound, as in the estimators."""
     problem = Problem(Squared(), L2Ball(5.0), dimension=task.d, label_bound=1.0)
     made = pqftl(problem, BUDGET, len(task), schedule=geometric(1.1) if rare else None)
     return Contender(learns(made, task), len(task), task.squared_error)
@@ -86,7 +87,8 @@ def leader(task: Task) -> Work:
     """Sums, and a solve."""
 
     def work() -> np.ndarray:
-        V, u = np.eye(task.d, order="F"), np.zeros(task.d)
+        V = np.eye(task.d, order="F")
+        u = np.zeros(task.d)
         for v, b in zip(task.X, task.y, strict=True):
             V = blas.dger(1.0, v, v, a=V, overwrite_a=True)
             u += b * v
@@ -100,7 +102,8 @@ def lapack_leader(task: Task) -> Work:
     """The same on the upper half of the matrix, in two calls."""
 
     def work() -> np.ndarray:
-        V, u = np.eye(task.d, order="F"), np.zeros(task.d)
+        V = np.eye(task.d, order="F")
+        u = np.zeros(task.d)
         for v, b in zip(task.X, task.y, strict=True):
             V = blas.dsyr(1.0, v, a=V, overwrite_a=True)
             u += b * v
@@ -111,10 +114,11 @@ def lapack_leader(task: Task) -> Work:
 
 
 def recursive(task: Task) -> Work:
-    """`P ← P - P·v·vᵀ·P/(1 + vᵀ·P·v)`, and the model by what it missed."""
+    """`P ← P - P·v·vᵀ·P/(1 + vᵀ·P·v)`, and the model by its error."""
 
     def work() -> np.ndarray:
-        P, x = np.eye(task.d, order="F"), np.zeros(task.d)
+        P = np.eye(task.d, order="F")
+        x = np.zeros(task.d)
         for v, b in zip(task.X, task.y, strict=True):
             Pv = blas.dsymv(1.0, P, v)
             share = 1.0 / (1.0 + v @ Pv)
@@ -126,10 +130,12 @@ def recursive(task: Task) -> Work:
 
 
 def river(task: Task) -> Work:
-    """Its weights are what it predicts of unit vectors."""
+    """Its weights are its predictions of unit vectors."""
     from river import linear_model
 
-    rows, labels, names = task.dicts(), task.y.tolist(), [str(j) for j in range(task.d)]
+    rows = task.dicts()
+    labels = task.y.tolist()
+    names = [str(j) for j in range(task.d)]
 
     def work() -> np.ndarray:
         model = linear_model.BayesianLinearRegression()
@@ -141,7 +147,7 @@ def river(task: Task) -> Work:
 
 
 def descent(task: Task) -> Work:
-    """Steps of 1 at first: features have length 1."""
+    """Steps of 1 at first, since features have norm 1."""
     from sklearn.linear_model import SGDRegressor
 
     def work() -> np.ndarray:
@@ -154,7 +160,7 @@ def descent(task: Task) -> Work:
 
 
 def after_every_example(task: Task) -> dict[str, Contender]:
-    """Slow ones get fewer rows."""
+    """PQFTL and peers; slow ones get fewer rows."""
     peers = {
         "NumPy leader": (leader, task),
         "LAPACK leader": (lapack_leader, task),
@@ -174,7 +180,9 @@ def sums(task: Task) -> Work:
     ends = rare_rounds(len(task))
 
     def work() -> np.ndarray:
-        V, u, start = np.eye(task.d), np.zeros(task.d), 0
+        V = np.eye(task.d)
+        u = np.zeros(task.d)
+        start = 0
         for end in ends:
             X = task.X[start:end]
             V += X.T @ X
@@ -211,18 +219,27 @@ def at_rare_rounds(task: Task) -> dict[str, Contender]:
 
 
 def contenders(scale: float) -> dict[str, Contender]:
-    """Everyone, at both dimensions."""
+    """All contenders, at both dimensions."""
     many = int(100_000 * scale)
-    ten, ninety, years = numbers(many, 10), numbers(many, 90), numbers(int(515_345 * scale), 90)
+    ten = numbers(many, 10)
+    ninety = numbers(many, 90)
+    years = numbers(int(515_345 * scale), 90)
     return after_every_example(ten) | after_every_example(ninety) | at_rare_rounds(ten) | at_rare_rounds(years)
 
 
 def main() -> None:
-    chosen = options(__doc__, plain_memory=PLAIN_MEMORY)
-    settle(chosen.plain_memory)
-    everyone = contenders(0.05 if chosen.quick else 1.0)
-    told = {"unit": "µs an example", "packages": PACKAGES, "score": "squared error"}
-    run("regression", everyone, wanted(), chosen, repetitions=5, **told)
+    chosen = parse_options(__doc__, plain_memory=PLAIN_MEMORY)
+    use_one_core(chosen.plain_memory)
+    run(
+        "regression",
+        contenders(0.05 if chosen.quick else 1.0),
+        all_ratios(),
+        chosen,
+        unit="µs per example",
+        packages=PACKAGES,
+        repetitions=5,
+        score="squared error",
+    )
 
 
 if __name__ == "__main__":

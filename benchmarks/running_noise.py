@@ -1,20 +1,19 @@
-"""Noisy running sums side by side with jax-privacy: time a step, from rows of d values to their sums under noise.
+"""Noisy prefix sums of taciturn and jax-privacy: time per step, from rows of d values to their noisy sums.
 
-Both hide rows by a buffered linear Toeplitz strategy of five buffers, each fitted by its own library to as many steps,
-and make a noisy sum after every one. The rows are zeros, which neither knows, so that the sums are noise alone.
+Both use a buffered linear Toeplitz strategy of five buffers, each fitted by its own library to the same number of
+steps, and compute a noisy sum after every step. The rows are zeros, which neither knows, so the sums are noise only.
 
-taciturn does what a compiled pass does: for a run of rounds it draws integers, from AES and a key of the system's,
-encodes and rounds the rows, adds the two and decodes the sums, in doubles. jax-privacy works in single precision, as is
-usual with it, on `jax.random.normal`: it correlates its noise by `multiply_next`, adds it to the row and the row to the
-sum. All is compiled, in three forms of which the fastest counts:
+taciturn does what the compiled loop of a stream does: for a block of rounds it draws integers, from AES and a key of
+the system, encodes and rounds the rows, adds the two and decodes the sums, in doubles. jax-privacy works in single
+precision, its default, on `jax.random.normal`: it correlates its noise by `multiply_next`, adds it to the row and the
+row to the sum. It is compiled, in three configurations of which the fastest counts:
 
 - *by steps*: `update` of its `matrix_factorization_privatizer` is called for every step, as in training;
-- *scanned*: the same in a `lax.scan` over a run of steps, which saves calls but needs all rows beforehand;
-- *drawn at once*: all noise of a run in one draw, and then the scan, which the privatizer itself does not offer.
+- *scanned*: the same in a `lax.scan` over a block of steps, which saves calls but needs all rows beforehand;
+- *drawn at once*: all noise of a block in one draw, and then the scan, which the privatizer itself does not offer.
 
-Beside the times stands what they are worth: how much noise the last sum has at mu = 1, if one example moves one row by
-1 (`fits.deviation`); and whether it is there, as the deviation that the d entries of the last sum show over the one
-that was promised: 1, give or take 1/sqrt(2d).
+The table also has the standard deviation of the last sum at mu = 1, for rows of sensitivity 1 (`fits.sum_sd`); and that
+of the d entries of the last sum over the stated one, which should be 1 ± 1/sqrt(2d).
 """
 
 from __future__ import annotations
@@ -26,22 +25,23 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from fits import Fit, by_jax_privacy, by_taciturn, column, deviation
-from taciturn import BLT, Privacy, private_sum
-from turns import Contender, Ratio, options, run, settle
+from fits import Fit, by_jax_privacy, by_taciturn, column_norm, sum_sd
+from runner import Contender, Ratio, parse_options, run, use_one_core
+from streams import BUDGET
+from taciturn import BLT, private_sum
 
-BUFFERS, BUDGET = 5, Privacy(1.0, 1e-6)
+BUFFERS = 5
 PACKAGES = ("numpy", "numba", "cryptography", "jax-privacy", "jax", "jaxlib", "optax")
-ERROR = "deviation of the last sum at mu = 1"
+ERROR = "standard deviation of the last sum at mu = 1"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Values a row, steps, the run of them after which jax-privacy is fastest, and what is wanted."""
+    """Values per row, steps, the block of steps with which jax-privacy is fastest, and the target of the ratio."""
 
     d: int
     steps: int
-    run: int
+    block: int
     at_least: float
 
     @property
@@ -49,12 +49,12 @@ class Setting:
         return Ratio(f"jax-privacy, d={self.d}, *", f"taciturn, d={self.d}", at_least=self.at_least)
 
     def contenders(self, theirs: Fit) -> dict[str, Contender]:
-        """taciturn, and every form of jax-privacy."""
-        sd = deviation(theirs, self.steps, "max")
-        forms = jax_privacy(self, theirs)
+        """taciturn, and every configuration of jax-privacy."""
+        sd = sum_sd(theirs, self.steps, "max")
+        configurations = jax_privacy(self, theirs)
         return {f"taciturn, d={self.d}": taciturn(self)} | {
-            f"jax-privacy, d={self.d}, {name}": Contender(work, self.steps, lambda last: shown(last, sd))
-            for name, work in forms.items()
+            f"jax-privacy, d={self.d}, {name}": Contender(work, self.steps, lambda last: relative_sd(last, sd))
+            for name, work in configurations.items()
         }
 
 
@@ -62,30 +62,31 @@ FULL = (Setting(54, 2**14, 2**14, 3.0), Setting(4185, 2**10, 2**5, 1.0))  # 4,18
 QUICK = (Setting(54, 2**12, 2**12, 3.0), Setting(4185, 2**8, 2**5, 1.0))
 
 
-def shown(last: Any, sd: float) -> float:
-    """The deviation that a sum of zeros shows, over the one that was promised."""
+def relative_sd(last: Any, sd: float) -> float:
+    """Standard deviation of the entries of a noisy sum of zeros, over the stated one."""
     return math.sqrt(float(np.mean(np.square(np.asarray(last, dtype=np.float64))))) / sd
 
 
 def taciturn(setting: Setting) -> Contender:
-    """In the portions of a pass; a row of length 1/2 at most is moved by 1, if it is replaced."""
+    """In the blocks of a stream; a row of norm at most 1/2 has sensitivity 1, if it is replaced."""
     private = private_sum(setting.d, 0.5, BUDGET, setting.steps, strategy=BLT(BUFFERS))
-    hidden, most = private.calibrated, private._most_releases
+    calibrated = private.calibrated
+    most = private._most_releases
     rows = np.zeros((most, setting.d))
 
     def work() -> np.ndarray:
-        secret, public = hidden.start()
+        secret, public = calibrated.start()
         for k in range(1, setting.steps + 1, most):
             count = min(most, setting.steps + 1 - k)
-            noise = hidden.noise_for(None, k, count)
-            secret, public, sums, _ = hidden.hide_all(secret, public, rows[:count], k, noise)
+            noise = calibrated.noise_for(None, k, count)
+            secret, public, sums, _ = calibrated.hide_all(secret, public, rows[:count], k, noise)
         return sums[-1]
 
-    return Contender(work, setting.steps, lambda last: shown(last, hidden.noise_sd(setting.steps)))
+    return Contender(work, setting.steps, lambda last: relative_sd(last, calibrated.noise_sd(setting.steps)))
 
 
 def jax_privacy(setting: Setting, fit: Fit) -> dict[str, Any]:
-    """Its forms by name, each for all steps, at mu = 1."""
+    """Its configurations by name, each for all steps, at mu = 1."""
     import jax
     from jax import lax
     from jax import numpy as jnp
@@ -93,9 +94,11 @@ def jax_privacy(setting: Setting, fit: Fit) -> dict[str, Any]:
     from jax_privacy.noise_addition import matrix_factorization_privatizer
 
     blt = BufferedToeplitz.build(fit.decays, fit.weights, dtype=jnp.float32)
-    matrix, sd = blt.inverse_as_streaming_matrix(), column(fit, setting.steps)
+    matrix = blt.inverse_as_streaming_matrix()
+    sd = column_norm(fit, setting.steps)
     privatizer = matrix_factorization_privatizer(matrix, stddev=sd)
-    row, rows = jnp.zeros(setting.d), jnp.zeros((setting.run, setting.d))
+    row = jnp.zeros(setting.d)
+    rows = jnp.zeros((setting.block, setting.d))
 
     def step(state: Any, row: Any) -> Any:
         total, noise = state
@@ -119,8 +122,8 @@ def jax_privacy(setting: Setting, fit: Fit) -> dict[str, Any]:
         (total, buffers), sums = lax.scan(add, (total, buffers), (drawn, rows))
         return (total, (key, buffers)), sums
 
-    def repeated(form: Any, given: Any, count: int) -> Any:
-        compiled = jax.jit(form)
+    def repeated(configuration: Any, given: Any, count: int) -> Any:
+        compiled = jax.jit(configuration)
 
         def work() -> Any:
             state = row, privatizer.init(row)
@@ -130,34 +133,35 @@ def jax_privacy(setting: Setting, fit: Fit) -> dict[str, Any]:
 
         return work
 
-    runs = setting.steps // setting.run
+    blocks = setting.steps // setting.block
     return {
         "by steps": repeated(step, row, setting.steps),
-        "scanned": repeated(scanned, rows, runs),
-        "drawn at once": repeated(drawn_at_once, rows, runs),
+        "scanned": repeated(scanned, rows, blocks),
+        "drawn at once": repeated(drawn_at_once, rows, blocks),
     }
 
 
 def main() -> None:
-    chosen = options(__doc__)
-    settle()
+    chosen = parse_options(__doc__)
+    use_one_core()
     contenders: dict[str, Contender] = {}
-    errors, table = {}, Table("values a row", "steps", f"taciturn, {ERROR}", "jax-privacy")
+    errors: dict[str, dict[str, float]] = {}
+    table = Table("values per row", "steps", f"taciturn, {ERROR}", "jax-privacy")
     settings = QUICK if chosen.quick else FULL
     for each in settings:
         fits = [fit(each.steps, BUFFERS, "max") for fit in (by_taciturn, by_jax_privacy)]
-        found = [deviation(fit, each.steps, "max") for fit in fits]
+        ours, theirs = (sum_sd(fit, each.steps, "max") for fit in fits)
         contenders |= each.contenders(fits[1])
-        errors[f"d={each.d}, {each.steps} steps"] = dict(zip(("taciturn", "jax-privacy"), found, strict=True))
-        table.add_row(f"{each.d:,}", f"{each.steps:,}", *(f"{error:.4f}" for error in found))
+        errors[f"d={each.d}, {each.steps} steps"] = {"taciturn": ours, "jax-privacy": theirs}
+        table.add_row(f"{each.d:,}", f"{each.steps:,}", f"{ours:.4f}", f"{theirs:.4f}")
     run(
         "running_noise",
         contenders,
         {f"jax-privacy's time / taciturn's, d={each.d}": each.ratio for each in settings},
         chosen,
-        unit="µs a step",
+        unit="µs per step",
         packages=PACKAGES,
-        score="shown / promised",
+        score="measured / stated",
         more={ERROR: errors},
         shown=[table],
     )

@@ -1,4 +1,4 @@
-"""What the benchmarks of learners share: a stream in chunks, the budget, and models judged on rows that nobody saw."""
+"""What the benchmarks of learners share: a stream in chunks, the budget, and models scored on held-out rows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import numpy as np
 
 from taciturn import Privacy, Private
 
-CHUNK, BUDGET = 4_096, Privacy(1.0, 1e-6)
-PLAIN_MEMORY = {"action": "store_true", "help": "let freed memory go, as processes usually do"}
+CHUNK = 4_096
+DELTA = 1e-6
+BUDGET = Privacy(1.0, DELTA)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to learn from, and others to judge by."""
+    """Rows to learn from, and held-out rows to score a model."""
 
     X: np.ndarray
     y: np.ndarray
-    unseen: np.ndarray
-    answers: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
 
     @property
     def d(self) -> int:
@@ -31,7 +32,7 @@ class Task:
         return len(self.y)
 
     def first(self, count: int) -> Task:
-        """The same with fewer rows to learn from, for who is slow."""
+        """The same with fewer rows to learn from, for slow contenders."""
         return replace(self, X=self.X[:count], y=self.y[:count])
 
     def chunks(self, size: int = CHUNK) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -39,37 +40,38 @@ class Task:
             yield self.X[start : start + size], self.y[start : start + size]
 
     def dicts(self) -> list[dict[str, float]]:
-        """The rows as river takes them."""
+        """The rows as dicts, which river takes."""
         names = [str(j) for j in range(self.d)]
         return [dict(zip(names, v, strict=True)) for v in self.X.tolist()]
 
     def accuracy(self, model: np.ndarray) -> float:
-        """How many answers of ±1 have the sign of their score."""
-        return float(np.mean(np.where(self.unseen @ model > 0.0, 1.0, -1.0) == self.answers))
+        """Share of the labels ±1 that have the sign of their score."""
+        return float(np.mean(np.where(self.X_test @ model > 0.0, 1.0, -1.0) == self.y_test))
 
     def squared_error(self, model: np.ndarray) -> float:
-        """Mean over the unseen rows."""
-        return float(np.mean(np.square(self.unseen @ model - self.answers)))
+        """Mean squared error on the held-out rows."""
+        return float(np.mean(np.square(self.X_test @ model - self.y_test)))
 
 
-def portions(private: Private, rows: int) -> list[tuple[int, int]]:
-    """First releases, and how many, of what a stream of so many rows draws at a time."""
-    count, most = len(private.timetable.following(0, rows)), min(private._most_releases, CHUNK)
+def noise_blocks(private: Private, rows: int) -> list[tuple[int, int]]:
+    """First release and number of releases of each block of noise that a stream of so many rows draws."""
+    count = len(private.timetable.following(0, rows))
+    most = min(private._most_releases, CHUNK)
     return [(k, min(most, count + 1 - k)) for k in range(1, count + 1, most)]
 
 
 def noise_alone(private: Private, rows: int) -> Callable[[], None]:
-    """The noise of all releases, in the portions that a pass draws."""
+    """Draw the noise of all releases, in blocks, as a stream does."""
 
     def work() -> None:
-        for k, count in portions(private, rows):
+        for k, count in noise_blocks(private, rows):
             private.calibrated.noise_for(None, k, count)
 
     return work
 
 
 def learns(private: Private, task: Task) -> Callable[[], np.ndarray]:
-    """A whole private stream; releases are made, and none is kept but the last, as no peer keeps its models."""
+    """Run a private stream, and return its last release; the others are not stored, as peers store no models."""
 
     def work() -> Any:
         state = private.start()

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's text form of examples, and how often one of its saved models is right."""
+"""Vowpal Wabbit's text format of examples, and the accuracy of its saved models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def lines(X: np.ndarray, y: np.ndarray) -> list[str]:
-    """An example each, labels ±1; features that are 0 are left out."""
+    """A line for each example, labels ±1; features that are 0 are left out."""
     return [f"{int(label)} | {' '.join(_entries(row))}" for row, label in zip(X, y, strict=True)]
 
 
@@ -18,7 +18,7 @@ def _entries(row: np.ndarray) -> list[str]:
 
 
 def accuracy(model: Path, examples: Path) -> float:
-    """The share of the examples in that file whose label has the sign of the model's score."""
+    """Share of the examples in that file whose label has the sign of the model's score."""
     from vowpalwabbit import Workspace
 
     scores = model.with_suffix(".scores")

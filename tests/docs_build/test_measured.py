@@ -1,4 +1,4 @@
-"""Pages show what was measured, and nothing else."""
+"""Pages show the results that were saved, and nothing else."""
 
 import json
 
@@ -25,7 +25,7 @@ def test_a_mark_may_name_one_of_them(folder):
     assert "taciturn" not in with_results("<!-- measured: noise 2 -->", folder)
 
 
-def test_a_wish_that_was_missed_stands_out(folder):
+def test_a_target_that_is_not_met_is_bold(folder):
     assert "| **no** |" in with_results("<!-- measured: noise 2 -->", folder)
 
 
@@ -34,14 +34,14 @@ def test_results_that_are_not_there_stop_the_build(folder):
         with_results("<!-- measured: nothing -->", folder)
 
 
-def test_wishes_of_all_files_are_one_table(tmp_path):
-    """Ratios, limits and exponents; what nobody wanted is left out."""
-    wish = {"median": 2.0, "wanted": "≥ 1", "met": True}
-    (tmp_path / "a.json").write_text(json.dumps({"ratios": {"x / y": wish, "y / z": wish | {"wanted": ""}}}))
-    late = {"limits": {"later": wish | {"met": False}}}
-    slope = {"axes": {"n": {"PIGD": {"exponent": 0.98, "wanted": "1", "met": True}}, "d": {"PIGD": wish}}}
+def test_targets_of_all_files_are_one_table(tmp_path):
+    """Ratios, times and exponents; what has no target is left out."""
+    result = {"median": 2.0, "target": "≥ 1", "met": True}
+    (tmp_path / "a.json").write_text(json.dumps({"ratios": {"x / y": result, "y / z": result | {"target": ""}}}))
+    late = {"targets": {"later": result | {"met": False}}}
+    slope = {"axes": {"n": {"PIGD": {"exponent": 0.98, "target": "1", "met": True}}, "d": {"PIGD": result}}}
     (tmp_path / "b.json").write_text(json.dumps(late | slope))
-    page = with_results("<!-- measured: wishes -->", tmp_path).splitlines()
+    page = with_results("<!-- measured: targets -->", tmp_path).splitlines()
     assert page[2:] == [
         "| a | x / y | 2 | ≥ 1 | yes |",
         "| b | later | 2 | ≥ 1 | **no** |",

@@ -92,7 +92,7 @@ class Panel:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def save_panels(rows: Sequence[Sequence[Panel]], title: str, path: File) -> None:
+def save_panels(rows: Sequence[Sequence[Panel]], title: str, path: File, *, warning: bool = True) -> None:
     """Save rows of panels, with one legend for all panels that have no legend of their own.
 
     Parameters
@@ -103,11 +103,13 @@ def save_panels(rows: Sequence[Sequence[Panel]], title: str, path: File) -> None
         Title of the figure.
     path : path
         File to save.
+    warning : bool
+        Whether the title says that the results are not private.
     """
     height, width = len(rows), len(rows[0])
     shared = all(len({panel.ylabel for panel in row}) == 1 for row in rows)
     names = list(dict.fromkeys(name for row in rows for panel in row for name in panel.curves))
-    with _figure(title, path, figsize=(4.3 * width + 3.0, 4.2 * height + 0.6)) as figure:
+    with _figure(title, path, warning=warning, figsize=(4.3 * width + 3.0, 4.2 * height + 0.6)) as figure:
         axes = figure.subplots(height, width, sharey="row" if shared else False, squeeze=False)
         drawn: dict[str, Any] = {}
         for row, places in zip(rows, axes, strict=True):

@@ -1,8 +1,8 @@
-"""A peer that lives in an environment of its own: diffprivlib, which does not import beside today's scikit-learn.
+"""A client of diffprivlib, which runs in a process and environment of its own: it needs an older scikit-learn.
 
-`make bench` makes that environment (`.venv-diffprivlib`, from `benchmarks/diffprivlib.txt`). Its process runs
-`diffprivlib_side.py`, takes orders and answers them, a line of JSON each; `clock` is its own processor time, so that
-it takes turns with everybody else.
+`make bench` creates that environment (`.venv-diffprivlib`, from `benchmarks/diffprivlib.txt`). Its process runs
+`diffprivlib_server.py`, which answers requests, a line of JSON each; `clock` is its own CPU time, so that it takes
+turns with the other contenders.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ HERE = Path(__file__).parent
 PYTHON = HERE.parent / ".venv-diffprivlib" / "bin" / "python"
 
 
-class Apart:
-    """A process in the other environment; `with` ends it. Orders are functions of the script by name."""
+class Diffprivlib:
+    """The process in the other environment; `with` ends it. Requests call functions of the server by name."""
 
-    def __init__(self, python: Path = PYTHON, script: Path = HERE / "diffprivlib_side.py") -> None:
+    def __init__(self, python: Path = PYTHON, script: Path = HERE / "diffprivlib_server.py") -> None:
         if not python.exists():
             raise SystemExit(f"There is no {python}: `make bench` installs diffprivlib there.")
         self._process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def order(self, name: str, **arguments: Any) -> Any:
+    def call(self, name: str, **arguments: Any) -> Any:
         """What the function of that name returns."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -33,14 +33,14 @@ class Apart:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"diffprivlib's process ended while it did {name!r}: see its words above.")
+            raise RuntimeError(f"diffprivlib's process ended during {name!r}: see its messages above.")
         return json.loads(answer)
 
     def clock(self) -> float:
-        """Seconds of the processor that the other process has spent."""
-        return float(self.order("clock"))
+        """CPU seconds of the other process."""
+        return float(self.call("clock"))
 
-    def __enter__(self) -> Apart:
+    def __enter__(self) -> Diffprivlib:
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""Runs in diffprivlib's environment, and only there: functions that `apart.py` calls by name, a line of JSON each."""
+"""The server of `diffprivlib_client.py`, in diffprivlib's environment: functions called by name, with lines of JSON."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from diffprivlib.models import LogisticRegression
 
 
 def clock() -> float:
-    """Seconds of the processor so far."""
+    """CPU seconds so far."""
     return time.process_time()
 
 
 def versions() -> dict[str, str]:
-    """Of what matters here."""
+    """Versions of diffprivlib and of its scikit-learn."""
     return {"diffprivlib": diffprivlib.__version__, "scikit-learn for diffprivlib": sklearn.__version__}
 
 
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1}
-ANALYTIC, DISCRETE = GaussianAnalytic(**BUDGET), GaussianDiscrete(**BUDGET)
+ANALYTIC = GaussianAnalytic(**BUDGET)
+DISCRETE = GaussianDiscrete(**BUDGET)
 
 
 def gaussian(count: int) -> float:
-    """That many values, one at a time, as its mechanisms are called; to plan the noise is not counted."""
+    """Draw that many values, one per call, as its mechanisms require; calibration is not counted."""
     return float(sum(ANALYTIC.randomise(0.0) for _ in range(count)))
 
 
 def discrete_gaussian(count: int) -> int:
-    """The same on integers, from its sampler of discrete Gaussians; of deviation 4.2: a larger one takes longer."""
+    """The same on integers, with its sampler of discrete Gaussians; standard deviation 4.2 (a larger one is slower)."""
     return int(sum(DISCRETE.randomise(0) for _ in range(count)))
 
 
 ROWS: dict[str, Any] = {}
-"""The rows that were loaded last: X and y to learn, X_test and y_test to score."""
+"""The rows that were loaded last: X and y to fit, X_test and y_test to score."""
 
 
 def load(path: str) -> None:
-    """Keep the rows of that file."""
+    """Load the rows of that file."""
     with np.load(path) as arrays:
         ROWS.update(arrays)
 
 
 def logistic_regression(epsilon: float, C: float, intercept: bool, seed: int) -> dict[str, float]:
-    """One fit to the rows, whose norm is at most 1: accuracy on those held out, seconds of the processor, and steps."""
+    """One fit to the rows, whose norm is at most 1: accuracy on held-out rows, CPU seconds, and steps."""
     model = LogisticRegression(
         epsilon=epsilon, data_norm=1.0, C=C, fit_intercept=intercept, max_iter=1000, tol=1e-5, random_state=seed
     )
@@ -62,7 +63,7 @@ def logistic_regression(epsilon: float, C: float, intercept: bool, seed: int) ->
     return {"accuracy": accuracy, "seconds": spent, "steps": float(model.n_iter_[0])}
 
 
-ORDERS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     each.__name__: each for each in (clock, versions, gaussian, discrete_gaussian, load, logistic_regression)
 }
 
@@ -71,5 +72,5 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     for line in sys.stdin:
         name, arguments = json.loads(line)
-        sys.stdout.write(json.dumps(ORDERS[name](**arguments)) + "\n")
+        sys.stdout.write(json.dumps(FUNCTIONS[name](**arguments)) + "\n")
         sys.stdout.flush()

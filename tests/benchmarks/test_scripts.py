@@ -1,0 +1,156 @@
+"""Every benchmark script runs with `--quick` and saves what it prints; results have the shape that pages show.
+
+Bounds on times are loose enough for any machine: they notice a unit that is wrong, not a machine that is slow.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DIFFPRIVLIB = "the environment .venv-diffprivlib"
+DATA = "data files in TACITURN_DATA"
+
+
+def accounting(report):
+    """The same answer as PLD, which takes hundreds of times as long; RDP has more noise."""
+    for row in report["answers"]:
+        epsilon = float(row["contender"].split()[1].rstrip(","))
+        assert row["same"] == ("RDP" not in row["contender"])
+        assert row["true epsilon"] <= epsilon * (1.0 + 1e-9)
+    calibrated = [result for result in report["ratios"].values() if result["target"]]
+    assert len(calibrated) == 6
+    assert all(result["median"] > 100.0 for result in calibrated)
+
+
+def growth(report):
+    assert set(report["axes"]) == {"n", "d", "buffers"}
+    assert all(np.isfinite(one["exponent"]) for made in report["axes"].values() for one in made.values())
+
+
+def learn(report):
+    """The private model is within 5 points of Vowpal Wabbit's on 54,000 rows; always answering no has 51 %."""
+    assert report["rows"] == 54_000
+    assert min(report["accuracy"].values()) > 0.68
+    medians = {name: np.median(each) for name, each in report["seconds"].items()}
+    assert medians["learning"] < medians["learning and commits"] < medians["taciturn learn, csv"]
+
+
+def logistic(report):
+    """On a tenth of the rows: models that are not mostly noise are good, and no part of a stream dominates."""
+    assert {"taciturn", "vowpalwabbit", "river", "scikit-learn", "numba"} <= set(report["versions"])
+    good = ("taciturn FTRL", "taciturn for scikit-learn", "Vowpal Wabbit, plain", "river", "limit")
+    assert all(report["accuracy"][name] > 0.8 for name in good)
+    assert report["accuracy"]["taciturn PIGD, late average"] > 0.7
+    assert report["ratios"]["river / PIGD"]["median"] > 3.0
+    assert report["ratios"]["PIGD / (its noise + its steps)"]["median"] < 10.0
+
+
+def noise(report):
+    ratios = report["ratios"]
+    assert ratios["OpenDP's time / taciturn's"]["median"] > 100.0
+    assert ratios["diffprivlib's time / taciturn's"]["median"] > 100.0
+    assert ratios["NumPy's time / taciturn's"]["median"] > 0.5
+
+
+def regression(report):
+    """On a twentieth of the rows: at 10 features a private model is nearly as good as the others."""
+    errors = report["squared error"]
+    assert all(errors[f"NumPy leader, d={d}"] < 0.012 for d in (10, 90))
+    assert errors["taciturn PQFTL, d=10"] < 0.06
+    assert errors["taciturn PQFTL, d=90, geometric"] < 0.12
+    assert report["ratios"]["NumPy leader / PQFTL, d=10"]["median"] > 1.0
+    assert report["ratios"]["NumPy leader / PQFTL, d=90"]["median"] > 0.1
+
+
+def running_noise(report):
+    """Noise within six of its standard errors of the stated one, errors within 0.1 %."""
+    for name, ratio in report["measured / stated"].items():
+        assert abs(ratio - 1.0) < 6.0 / math.sqrt(2.0 * (54 if "d=54" in name else 4185)), name
+    for errors in report["standard deviation of the last sum at mu = 1"].values():
+        assert errors["taciturn"] < 1.001 * errors["jax-privacy"]
+    assert all(ratio["median"] > 0.5 for ratio in report["ratios"].values())
+
+
+def running_sums(report):
+    """No error is above jax-privacy's by more than 0.1 %, and times add up."""
+    for row in report["rows"]:
+        assert row["ratios"]["error"] < 1.001
+        theirs = row["jax-privacy"]
+        assert np.allclose(np.add(theirs["steps"], theirs["compiling"]), theirs["total"])
+        assert np.all(np.less_equal(theirs["converged"], theirs["steps"]))
+
+
+def stages(report):
+    for each in report["µs per example"].values():
+        assert sum(each.values()) == pytest.approx(2.0 * each["total"])
+        assert each["total"] > 0.0
+
+
+def starting(report):
+    used = {name: min(each) for name, each in report["CPU seconds"].items()}
+    assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import taciturn"] > 0.0
+
+
+def utility(report):
+    """Every data set and epsilon, five or six fits each: the best of ours may have a row already."""
+    assert 30 <= len(report["rows"]) <= 36
+    judged = {(row["data"], row["epsilon"]): row for row in report["rows"] if row["met"] is not None}
+    assert len(judged) == 6
+    assert all(row["fit"].startswith("taciturn") for row in judged.values())
+    assert judged["adult", 10.0]["accuracy"] > 0.78
+    assert report["diffprivlib"]["diffprivlib"]
+
+
+SCRIPTS = {
+    accounting: ("dp_accounting",),
+    growth: (),
+    learn: ("vowpalwabbit", DATA),
+    logistic: ("vowpalwabbit", "river", "sklearn"),
+    noise: ("opendp", "jax_privacy", DIFFPRIVLIB),
+    regression: ("river", "sklearn"),
+    running_noise: ("jax_privacy",),
+    running_sums: ("jax_privacy",),
+    stages: (),
+    starting: (),
+    utility: ("sklearn", DIFFPRIVLIB, DATA),
+}
+"""The check of each script's results, which has its name, and what the script needs."""
+
+
+def missing(needs):
+    """What of it is not installed."""
+    found = {
+        DIFFPRIVLIB: (ROOT / ".venv-diffprivlib").exists(),
+        DATA: (Path(os.environ.get("TACITURN_DATA") or "nowhere") / "covtype.npz").exists(),
+    }
+    return [need for need in needs if not (found[need] if need in found else find_spec(need))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", SCRIPTS, ids=lambda check: check.__name__)
+def test_a_quick_run_saves_what_it_prints(check, tmp_path):
+    if lacking := missing(SCRIPTS[check]):
+        pytest.skip(f"not installed: {', '.join(lacking)} (make bench installs peers)")
+    name = check.__name__
+    command = [sys.executable, f"benchmarks/{name}.py", "--quick", "--json", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=900)
+    report = json.loads(done.stdout)
+    assert report == json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    assert report["quick"]
+    assert report["tables"]
+    check(report)
+
+
+def test_every_script_is_run_by_make_and_tested_here():
+    """A script has a `main`."""
+    made = next(line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("BENCHMARKS"))
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "def main(" in path.read_text()}
+    assert set(made.split(":=")[1].split()) == scripts == {check.__name__ for check in SCRIPTS}
