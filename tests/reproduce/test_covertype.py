@@ -145,7 +145,7 @@ def test_rows_are_means_over_seeds_beside_the_paper_s_numbers():
     runs = plan(seeds=3)
     rows = table(runs, invented(runs))
     assert len(rows) == len(runs) // 3
-    assert all(row["accuracy"] == pytest.approx(0.7) and row["deviation"] == pytest.approx(0.1) for row in rows)
+    assert all(row["accuracy"] == pytest.approx(0.7) and row["sd"] == pytest.approx(0.1) for row in rows)
     pigd = {row["epsilon"]: row["paper"] for row in rows if row["method"] == "PIGD" and row["delta"] == 0.01}
     assert pigd == {epsilon: PAPER[epsilon] for epsilon in EPSILONS}
     assert {row["paper"] for row in rows if row["delta"] == 1e-6 or row["block"] != "paper"} == {None}

@@ -57,7 +57,7 @@ svg.drawing path.later { stroke: var(--faint); }
 
 
 def document(title: str, body: str, style: str = "") -> str:
-    """A whole page, with more style if it needs some; its policy forbids it to load anything.
+    """A page, with additional style; its policy forbids it to load anything.
 
     >>> "default-src 'none'" in document("A run", "<p>text</p>")
     True
@@ -72,7 +72,7 @@ def document(title: str, body: str, style: str = "") -> str:
 
 
 def section(title: str, *parts: str, alarm: bool = False, anchor: str = "") -> str:
-    """A part of a page, under a heading; links lead to its anchor."""
+    """A section with a heading; links lead to its anchor."""
     mark = (' class="alarm"' if alarm else "") + (f' id="{escape(anchor)}"' if anchor else "")
     return f"<section{mark}>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
@@ -83,12 +83,12 @@ def paragraph(text: str, soft: bool = False) -> str:
 
 
 def bullets(items: Iterable[str]) -> str:
-    """A list of plain sentences."""
+    """A list of plain text items."""
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
 
 
 def rows(cells: Iterable[Iterable[str]], heads: Iterable[str] = (), kind: str = "") -> str:
-    """A table whose cells are HTML, of a class if one is named; `number` and `number_head` make those to the right."""
+    """A table of HTML cells, of the class `kind`; `number` and `number_head` make cells aligned to the right."""
     head = "".join(text if text.startswith("<th") else f"<th>{escape(text)}</th>" for text in heads)
     body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in cells)
     opening = f'<table class="{kind}">' if kind else "<table>"
@@ -100,7 +100,7 @@ def _cell(cell: str) -> str:
 
 
 def number(text: str) -> str:
-    """A cell that holds a number."""
+    """A cell with a number."""
     return f'<td class="number">{escape(text)}</td>'
 
 
@@ -110,7 +110,7 @@ def number_head(text: str) -> str:
 
 
 def bar(start: float, end: float) -> str:
-    """A bar from one share of its width to another; a cell's content, or by itself.
+    """A bar from one fraction of its width to another.
 
     >>> bar(0.0, 0.25)
     '<div class="bar"><i style="left:0.00%;width:25.00%"></i></div>'
@@ -122,11 +122,11 @@ def bar(start: float, end: float) -> str:
 # ---- charts of a run: shapes stretch with the page, words below them do not ------------------------------------------
 
 _WIDTH, _HEIGHT = 1000, 100
-_POINTS, _TICKS = 400, 150  # the most that are drawn
+_POINTS, _TICKS = 400, 150  # at most so many are drawn
 
 
 def ticks(made: Sequence[float], later: Sequence[float], last: float, caption: str) -> str:
-    """A tick for each of some rounds, up to `last`; those that are yet to come are faint. Of very many, some.
+    """Ticks at rounds up to `last`, those of `later` faint; at most 150 of either are drawn.
 
     >>> "M500 10V90" in ticks([50.0], [100.0], 100.0, "two releases")
     True
@@ -140,7 +140,7 @@ def ticks(made: Sequence[float], later: Sequence[float], last: float, caption: s
 
 
 def line(points: Sequence[tuple[float, float]], last: float, caption: str, logarithmic: bool = False) -> str:
-    """Values along the stream, from the least to the largest of them.
+    """A curve of values along the stream, scaled from the least to the largest.
 
     >>> line([(0.0, 1.0), (10.0, 3.0)], 10.0, "rises").count("<path")
     1
@@ -169,7 +169,7 @@ def _figure(shapes: str, ends: tuple[str, str], caption: str) -> str:
 
 
 def _some(items: Sequence[T], most: int) -> list[T]:
-    """All of them, or so many, evenly, the last among them."""
+    """At most so many of the items, evenly spaced, with the last."""
     count = len(items)
     if count <= most:
         return list(items)
@@ -183,21 +183,20 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
 def inline_svg(text: str, prefix: str, label: str) -> str:
-    """The `<svg>` element of a file, to stand in a page beside others.
+    """The `<svg>` element of a file, for a page with several of them.
 
-    Its ids, and whatever points to them, begin with the prefix: matplotlib calls the same glyph by the same name in
-    every picture, and a page has one element of a name. Greys become mixtures of the page's `--ink` and `--card`, so
-    black is the ink and white the paper of a dark page too. Metadata and comments, the only other hosts' addresses in
-    it, and style that would apply to the whole page are left out.
+    Its ids and the references to them get the prefix: matplotlib uses the same ids in every picture, and ids of a page
+    are unique. Greys become mixtures of the page's `--ink` and `--card`, so that pictures follow a dark page. Metadata
+    and comments, which contain addresses of other hosts, and style that would apply to the entire page are removed.
 
     Parameters
     ----------
     text : str
-        The file.
+        Content of the file.
     prefix : str
-        Of a name that no other picture of the page has.
+        Prefix of the ids, unique on the page.
     label : str
-        What a reader who does not see it is told.
+        Text for screen readers.
 
     Examples
     --------
@@ -228,7 +227,7 @@ def _without(element: ElementTree.Element, names: tuple[str, ...]) -> None:
 
 
 def _plain(name: str) -> str:
-    """Without its namespace, which HTML knows by itself."""
+    """A name without its namespace, which HTML does not need."""
     return name.rpartition("}")[2]
 
 

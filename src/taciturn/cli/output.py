@@ -12,7 +12,7 @@ from taciturn.accounting.errata import Erratum
 
 
 def errata_table(rows: Sequence[Erratum]) -> Table:
-    """The rows of one horizon and one pair of parameters; what does not hold is red and says BROKEN."""
+    """A table of the errata for one horizon and one pair of parameters; a broken claim is red and says BROKEN."""
     first = rows[0]
     table = Table(
         title=f"T = {first.T:,}, the paper's parameters epsilon = {first.epsilon:g}, delta = {first.delta:g}",
@@ -33,11 +33,11 @@ def errata_table(rows: Sequence[Erratum]) -> Table:
 
 
 def audit_table(report: Mapping[str, Any]) -> Table:
-    """The games of an audit, as `taciturn.audit.Audit.as_data` gives them; one that refutes the claim is red."""
+    """A table of the games of an audit, from `taciturn.audit.Audit.as_data`; a game that refutes the claim is red."""
     title = f"{report['algorithm']}, {report['calibration']} noise, {report['rounds']:,} rounds"
     table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=0)
     table.add_column("neighbours", no_wrap=True)
-    table.add_column("what differs")  # folded where a terminal is narrow: numbers are not to be cut
+    table.add_column("what differs")  # wrapped in a narrow terminal, so that numbers are not cut
     for name in ("trials", "shift", "spread", "mu", "between"):
         table.add_column(name, justify="right", no_wrap=True)
     for game in report["games"]:

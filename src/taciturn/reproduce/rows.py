@@ -57,24 +57,24 @@ def mean_accuracies(plan: Sequence[Settings], results: Sequence[Result]) -> list
     """A row for settings that differ in their seed only: mean accuracy, and standard deviation if there are two seeds.
 
     >>> mean_accuracies([{"a": 0, "seed": 1}, {"a": 0, "seed": 2}], [{"accuracy": 0.5}, {"accuracy": 0.75}])
-    [{'a': 0, 'accuracy': 0.625, 'deviation': 0.1767766952966369, 'seeds': 2}]
+    [{'a': 0, 'accuracy': 0.625, 'sd': 0.1767766952966369, 'seeds': 2}]
     """
     rows = []
     for settings, group in over_seeds(plan, results):
         accuracies = [result["accuracy"] for result in group]
         row: Row = settings | {name: value for name, value in group[0].items() if name != "accuracy"}
         sd = statistics.stdev(accuracies) if len(accuracies) > 1 else None
-        rows.append(row | {"accuracy": statistics.fmean(accuracies), "deviation": sd, "seeds": len(accuracies)})
+        rows.append(row | {"accuracy": statistics.fmean(accuracies), "sd": sd, "seeds": len(accuracies)})
     return rows
 
 
 def percent(row: Row) -> str:
     """Mean and standard deviation of an accuracy, in percent.
 
-    >>> percent({"accuracy": 0.7468, "deviation": 0.0035}), percent({"accuracy": 0.7, "deviation": None})
+    >>> percent({"accuracy": 0.7468, "sd": 0.0035}), percent({"accuracy": 0.7, "sd": None})
     ('74.7±0.4', '70.0')
     """
-    spread = "" if row["deviation"] is None else f"±{100.0 * row['deviation']:.1f}"
+    spread = "" if row["sd"] is None else f"±{100.0 * row['sd']:.1f}"
     return f"{100.0 * row['accuracy']:.1f}{spread}"
 
 
@@ -87,7 +87,7 @@ def accuracy_curve(rows: Sequence[Row], by: str, line: str = "-") -> Curve:
     if rows[0][by] is None:
         return Curve((), [100.0 * rows[0]["accuracy"]], line=":")
     accuracies = [100.0 * row["accuracy"] for row in rows]
-    return Curve([row[by] for row in rows], accuracies, [100.0 * (row["deviation"] or 0.0) for row in rows], line)
+    return Curve([row[by] for row in rows], accuracies, [100.0 * (row["sd"] or 0.0) for row in rows], line)
 
 
 def by_budget(
