@@ -23,7 +23,7 @@ BLOCK = re.compile(
     re.M | re.S,
 )
 REFERRED = re.compile(r"^::: (\S+)", re.M)
-CITED = re.compile(r"\b(?:src|tests|experiments|benchmarks|docs)/[\w/.-]+\.(?:py|md)\b")
+CITED = re.compile(r"\b(?:src|tests|examples|benchmarks|docs)/[\w/.-]+\.(?:py|md)\b")
 
 
 def blocks(text: str) -> list[tuple[str, str | None]]:

@@ -113,18 +113,18 @@ def test_the_faithful_settings_are_the_stated_ones():
 def test_every_method_runs_and_says_what_it_delivers(block):
     for method in (*PRIVATE[block], *EXACT[block]):
         settings = chosen(block, method, *((10.0, 0.01) if method in PRIVATE[block] else (None, None)))
-        found = run(settings)
-        assert 0.0 <= found["accuracy"] <= 1.0
-        assert found == run(settings)
+        result = run(settings)
+        assert 0.0 <= result["accuracy"] <= 1.0
+        assert result == run(settings)
         if method in EXACT[block]:
-            assert found["proven"] is None
+            assert result["proven"] is None
         elif method.startswith("PIGD as"):
-            assert (found["claimed_epsilon"], found["claimed_delta"]) == (30.0, 0.02)
-            assert found["delivered_epsilon"] > 30.0
-            assert not found["proven"]
+            assert (result["claimed_epsilon"], result["claimed_delta"]) == (30.0, 0.02)
+            assert result["delivered_epsilon"] > 30.0
+            assert not result["proven"]
         else:
-            assert 9.9 < found["delivered_epsilon"] <= 10.0
-            assert found["proven"]
+            assert 9.9 < result["delivered_epsilon"] <= 10.0
+            assert result["proven"]
 
 
 def test_what_can_be_learnt_is_learnt():
@@ -141,7 +141,7 @@ def test_accuracy_is_the_share_of_right_signs_or_largest_scores():
     assert accuracy(problem, np.array([-1.0, 0.0]), test) == pytest.approx(1 / 3)
 
 
-def test_rows_are_means_over_seeds_beside_the_paper_s_numbers():
+def test_rows_are_means_over_seeds_with_the_numbers_of_the_paper():
     runs = plan(seeds=3)
     rows = table(runs, invented(runs))
     assert len(rows) == len(runs) // 3

@@ -69,8 +69,8 @@ def test_what_delivers_nothing_has_no_place_on_a_logarithmic_axis(rows, tmp_path
 def test_the_caption_says_what_the_rows_say(rows):
     """Read as proven PIGD fails where alpha is small, PGIGA nowhere; the sums fail at small epsilon only."""
 
-    def broken(**wanted):
-        return {row["epsilon"] for row in rows if wanted.items() <= row.items() and not row["holds"]}
+    def broken(**columns):
+        return {row["epsilon"] for row in rows if columns.items() <= row.items() and not row["holds"]}
 
     at = {"T": 100_000, "delta": 1e-6}
     assert "lacks a factor 1/alpha" in EXPERIMENT.caption

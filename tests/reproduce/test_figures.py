@@ -64,33 +64,33 @@ def test_figure_b_has_two_real_streams_and_one_that_says_it_is_simulated():
 def test_a_curve_is_the_average_regret_of_every_beginning():
     """Against the best point of that beginning, at the last t and on the way."""
     settings = next(s for s in plan_a(horizon=200) if (s["method"], s["epsilon"]) == ("PQFTL, BLT", 1.0))
-    found = run(settings)
+    result = run(settings)
     problem = Problem(Squared(), L2Ball(0.5), 10, label_bound=1.0, ridge=1.0)
     stream = linear_regression(200, 10, 0.01, seed=1)
     private = PRIVATE["PQFTL, BLT"](problem, Privacy(1.0, 1e-6), 200, 1)
     _, releases = private.run(private.start(), stream.X, stream.y)
-    for t in (found["t"][20], 200):
+    for t in (result["t"][20], 200):
         record = replay(problem, releases[: t - 1], stream.X[:t], stream.y[:t])
         regret = record.average_regret(best_in_hindsight(problem, stream.X[:t], stream.y[:t]))
-        assert found["average_regret"][found["t"].index(t)] == pytest.approx(regret, abs=1e-10)
-    assert found["proven"]
-    assert 0.99 < found["delivered_epsilon"] <= 1.0
+        assert result["average_regret"][result["t"].index(t)] == pytest.approx(regret, abs=1e-10)
+    assert result["proven"]
+    assert 0.99 < result["delivered_epsilon"] <= 1.0
 
 
 @pytest.mark.privacy
 def test_every_curve_says_what_it_delivers(measured):
     """Exact ones what was asked; the paper's noise at epsilon = 0.01 more than it claims, and it is marked."""
     for runs in measured.values():
-        for settings, found in zip(*runs, strict=True):
+        for settings, result in zip(*runs, strict=True):
             epsilon = settings["epsilon"]
             if epsilon is None:
-                assert found["proven"] is None
+                assert result["proven"] is None
             elif settings["method"] in (PRINTED, "PQFTL, the paper's noise"):
-                assert found["proven"] == (found["delivered_epsilon"] <= epsilon)
-                assert epsilon > 0.01 or not found["proven"]
+                assert result["proven"] == (result["delivered_epsilon"] <= epsilon)
+                assert epsilon > 0.01 or not result["proven"]
             else:
-                assert found["proven"]
-                assert 0.99 * epsilon < found["delivered_epsilon"] <= epsilon
+                assert result["proven"]
+                assert 0.99 * epsilon < result["delivered_epsilon"] <= epsilon
 
 
 def test_exact_pqftl_lies_below_the_printed_algorithm_at_every_t_after_burn_in():
@@ -112,8 +112,8 @@ def test_exact_pqftl_lies_below_the_printed_algorithm_at_every_t_after_burn_in()
 def curve(method, regrets, seed=1, epsilon=1.0):
     """A run invented."""
     settings = figures.Setting(method, epsilon, seed, len(regrets))
-    found = {"t": list(range(1, len(regrets) + 1)), "average_regret": regrets, "burn_in": None}
-    return vars(settings), found | {"delivered_epsilon": epsilon, "proven": method != PRINTED}
+    result = {"t": list(range(1, len(regrets) + 1)), "average_regret": regrets, "burn_in": None}
+    return vars(settings), result | {"delivered_epsilon": epsilon, "proven": method != PRINTED}
 
 
 def rows_of(*runs):

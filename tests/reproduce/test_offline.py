@@ -63,11 +63,11 @@ def test_one_rule_for_the_ridge():
 def test_every_method_learns_within_its_budget(method):
     """With little noise, at epsilon = 10, each beats the constant answer, except for the mean of iterates."""
     settings = {"data": "adult", "method": method, "epsilon": 10.0, "seed": 1, "dimension": None, "rows": None}
-    found = run(settings)
-    assert found == run(settings)
-    assert (found["features"], found["examples"]) == (15, 2700)
-    assert 9.9 < found["delivered_epsilon"] <= 10.0
-    assert method == "POL, mean" or found["accuracy"] > found["constant"]
+    result = run(settings)
+    assert result == run(settings)
+    assert (result["features"], result["examples"]) == (15, 2700)
+    assert 9.9 < result["delivered_epsilon"] <= 10.0
+    assert method == "POL, mean" or result["accuracy"] > result["constant"]
 
 
 def test_a_dimension_is_a_projection_of_the_same_rows(impressions):

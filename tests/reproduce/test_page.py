@@ -40,13 +40,13 @@ def test_the_page_is_whole_and_points_to_nothing_but_itself(picture):
     page = evidence_page(
         [replace(PART, picture=picture), replace(PART, quick=True, picture=picture)], {"thirds": "More."}
     )
-    found = tags(page)
-    assert found.seen.count("svg") == 2
-    assert {"script", "img", "image", "link", "iframe", "object"}.isdisjoint(found.seen)
-    assert len(set(found.ids)) == len(found.ids) > 100
-    assert {link[0] for link in found.links} == {"#"}
-    assert {link[1:] for link in found.links} <= set(found.ids)
-    assert {"#halves", "#halves-quick"} <= set(found.links)
+    result = tags(page)
+    assert result.seen.count("svg") == 2
+    assert {"script", "img", "image", "link", "iframe", "object"}.isdisjoint(result.seen)
+    assert len(set(result.ids)) == len(result.ids) > 100
+    assert {link[0] for link in result.links} == {"#"}
+    assert {link[1:] for link in result.links} <= set(result.ids)
+    assert {"#halves", "#halves-quick"} <= set(result.links)
     assert not re.search(r"https?:|url\((?!#)|@import", page)
     assert "default-src 'none'" in page
     assert "prefers-color-scheme: dark" in page

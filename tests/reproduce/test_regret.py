@@ -87,10 +87,10 @@ def test_a_run_measures_average_regret():
     def loss(points):
         return np.mean((stream.y - np.sum(stream.X * points, axis=1)) ** 2 + np.sum(points**2, axis=1)) / 2
 
-    found = run(settings)
-    assert found["average_regret"] == pytest.approx(loss(played) - loss(np.tile(best, (200, 1))), rel=1e-6)
-    assert found["proven"]
-    assert 0.99 < found["delivered_epsilon"] <= 1.0
+    result = run(settings)
+    assert result["average_regret"] == pytest.approx(loss(played) - loss(np.tile(best, (200, 1))), rel=1e-6)
+    assert result["proven"]
+    assert 0.99 < result["delivered_epsilon"] <= 1.0
 
 
 @pytest.mark.parametrize("method", [*PRIVATE, *EXACT])
@@ -98,16 +98,16 @@ def test_every_method_runs_and_says_what_it_delivers(method):
     """Exact calibrations deliver what was asked; the paper's noise delivers other things, less at epsilon = 0.01."""
     runs = [s for s in plan(seeds=1, horizon=TINY) if s["method"] == method]
     for settings in runs[:2]:
-        found, epsilon = run(settings), settings["epsilon"]
-        assert 0.0 < found["average_regret"] < math.inf
+        result, epsilon = run(settings), settings["epsilon"]
+        assert 0.0 < result["average_regret"] < math.inf
         if method in EXACT:
-            assert found["proven"] is None
+            assert result["proven"] is None
         elif method in ("PQFTL as printed", "PQFTL, the paper's noise"):
-            assert epsilon > 0.01 or found["delivered_epsilon"] > 2.0 * epsilon
-            assert found["proven"] == (found["delivered_epsilon"] <= epsilon)
+            assert epsilon > 0.01 or result["delivered_epsilon"] > 2.0 * epsilon
+            assert result["proven"] == (result["delivered_epsilon"] <= epsilon)
         else:
-            assert found["proven"]
-            assert 0.99 * epsilon < found["delivered_epsilon"] <= epsilon
+            assert result["proven"]
+            assert 0.99 * epsilon < result["delivered_epsilon"] <= epsilon
 
 
 def test_predicting_zero_learns_nothing():

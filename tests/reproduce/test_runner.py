@@ -147,9 +147,9 @@ def test_an_interrupted_command_resumes_where_it_stopped(tiny, tmp_path):
 
 def test_for_machines_there_is_one_object(tiny, tmp_path):
     done = CliRunner().invoke(app, ["reproduce", "all", "--out", str(tmp_path), "--json", "--quick", "--seeds", "1"])
-    found = json.loads(done.stdout)
-    assert list(found) == ["halves", "thirds"]
-    assert found["halves"] == [{"seed": 1, "quick": True, "part": 0.5, "proven": True}]
+    result = json.loads(done.stdout)
+    assert list(result) == ["halves", "thirds"]
+    assert result["halves"] == [{"seed": 1, "quick": True, "part": 0.5, "proven": True}]
 
 
 def test_an_error_is_shown_and_skips_one_experiment(tiny, monkeypatch, tmp_path):
@@ -205,10 +205,10 @@ def test_a_part_is_read_as_it_was_saved(tiny, console, tmp_path):
 
 def test_settings_are_the_values_taken_and_many_are_cut_short():
     plan = [{"seed": seed, "grid": [0.1, seed], "epsilon": None} for seed in range(1, 21)]
-    found = dict(settings_of(plan))
-    assert found["seed"] == "1, 2, 3, …, 20 (20 values)"
-    assert found["grid"] == "0.1, 1; 0.1, 2; 0.1, 3; …; 0.1, 20 (20 values)"
-    assert found["epsilon"] == "–"
+    result = dict(settings_of(plan))
+    assert result["seed"] == "1, 2, 3, …, 20 (20 values)"
+    assert result["grid"] == "0.1, 1; 0.1, 2; 0.1, 3; …; 0.1, 20 (20 values)"
+    assert result["epsilon"] == "–"
 
 
 def test_a_page_holds_no_more_rows_than_it_can(monkeypatch):

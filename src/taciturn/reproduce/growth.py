@@ -248,7 +248,8 @@ def draw_slopes(rows: Sequence[Row], path: Path) -> None:
         regret = [row["regret"] for row in group]
         expected = regret[0] * (T / T[0]) ** group[0]["exponent"]
         curves[method] = Curve(T, regret, [row["standard_error"] or 0.0 for row in group], expected=expected)
-    panel = Panel("", "examples T", "regret (dotted: the theorem's exponent)", curves)
+    own_legend = {method: method for method in curves}
+    panel = Panel("", "examples T", "regret (dotted: the theorem's exponent)", curves, labels=own_legend)
     save_panels([[panel]], "Regret against the length of the stream", path)
 
 
@@ -359,18 +360,18 @@ def draw_growth(rows: Sequence[Row], path: Path) -> None:
     """A panel for each algorithm: regret and its bounds, with ln² T and √T through the first result."""
     panels = []
     for method, group in groupby(rows, key=lambda row: row["method"]):
-        found = list(group)
-        T = np.array([row["horizon"] for row in found], dtype=float)
+        points = list(group)
+        T = np.array([row["horizon"] for row in points], dtype=float)
         fine = np.geomspace(T[0], T[-1], 200)
-        regret = [row["regret"] for row in found]
+        regret = [row["regret"] for row in points]
         curves = {
-            "measured": Curve(T, regret, [row["standard_error"] or 0.0 for row in found]),
-            "proven bound": Curve(T, [row["bound"] for row in found]),
+            "measured": Curve(T, regret, [row["standard_error"] or 0.0 for row in points]),
+            "proven bound": Curve(T, [row["bound"] for row in points]),
             "∝ ln² T": Curve(fine, regret[0] * (np.log(fine) / np.log(T[0])) ** 2, line=":"),
             "∝ √T": Curve(fine, regret[0] * np.sqrt(fine / T[0]), line="--"),
         }
-        if found[0]["theorem"] is not None:
-            curves["the theorem's bound"] = Curve(T, [row["theorem"] for row in found])
+        if points[0]["theorem"] is not None:
+            curves["the theorem's bound"] = Curve(T, [row["theorem"] for row in points])
         panels.append(Panel(method, "examples T", "regret", curves))
     save_panels([panels], "Regret against the length of the stream", path)
 

@@ -1,6 +1,6 @@
 """The evidence page: every experiment that a folder holds, with its figure, tables, settings and budgets.
 
-An experiment adds a `Part`, which is plain data and is saved beside the results. The page is made of all parts that a
+An experiment adds a `Part`, which is plain data and is saved with the results. The page is made of all parts that a
 folder holds, so running one experiment never removes another one from it.
 """
 
@@ -260,9 +260,9 @@ def write_page(folder: Path, summaries: Mapping[str, str]) -> Path:
     parts: list[Part] = []
     missing: dict[str, str] = {}
     for name, summary in summaries.items():
-        found = [part for stem in (name, f"{name}-quick") if (part := read_part(folder, stem))]
-        parts += found
-        if not found:
+        saved = [part for stem in (name, f"{name}-quick") if (part := read_part(folder, stem))]
+        parts += saved
+        if not saved:
             missing[name] = summary
     write_text(folder / FILE, evidence_page(parts, missing))
     return folder / FILE

@@ -160,7 +160,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Average regret against epsilon, a panel for each problem, a curve for each method."""
     panels = []
     for (alpha, radius), group in groupby(rows, key=_problem):
-        curves = {method: _curve(found) for method, found in by_method(list(group)).items()}
+        curves = {method: _curve(points) for method, points in by_method(list(group)).items()}
         panels.append(Panel(f"alpha = {alpha:g}, radius {radius:g}", "epsilon", "average regret", curves))
     save_panels([panels], f"Synthetic regression, T = {rows[0]['horizon']:,}, delta = {rows[0]['delta']:g}", path)
 
