@@ -21,7 +21,7 @@ from taciturn.reproduce.plots import NOT_PRIVATE
 
 
 def printed(experiment, rows):
-    console = Console(file=StringIO(), width=120)
+    console = Console(file=StringIO(), width=80)
     console.print(*experiment.show(rows), sep="\n", highlight=False)
     return console.file.getvalue()
 
@@ -85,6 +85,7 @@ def test_regret_is_below_its_bounds(tmp_path):
         assert (row["theorem"] is None) == (row["method"] != "PIGD")
         assert row["over_root"] == pytest.approx(row["regret"] / row["horizon"] ** 0.5)
     text = printed(GROWTH, rows)
+    assert "…" not in text
     for words in (*RECIPES, "/ln² T", "bound", "theorem", "not private"):
         assert words in text
     for words in (*RECIPES, "∝ √T", "proven bound", "the theorem's bound", NOT_PRIVATE):

@@ -341,17 +341,18 @@ def show_growth(rows: Sequence[Row]) -> list[Table | str]:
 
 
 def _growth_table(method: str, rows: Sequence[Row]) -> Table:
+    from rich import box
     from rich.table import Table
 
     theorem = rows[0]["theorem"] is not None
-    made = Table(title=method, title_justify="left")
+    made = Table(title=method, title_justify="left", box=box.SIMPLE, show_edge=False, padding=(0, 0, 0, 1))
     for name in ("T", "regret", "/ln² T", "/√T", "bound", "ratio", *(("theorem", "ratio") if theorem else ())):
         made.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        measured = with_error(row["regret"], row["standard_error"], ".1f")
-        growth = (f"{row['over_squared_log']:.3f}", f"{row['over_root']:.3f}")
+        measured = with_error(row["regret"], row["standard_error"], ",.1f")
+        growth = (f"{row['over_squared_log']:.3g}", f"{row['over_root']:.3g}")
         bounds = [row["bound"], *([row["theorem"]] if theorem else [])]
-        ratios = (cell for bound in bounds for cell in (f"{bound:,.0f}", f"{row['regret'] / bound:.2g}"))
+        ratios = (cell for bound in bounds for cell in (f"{bound:.1e}", f"{row['regret'] / bound:.2g}"))
         made.add_row(f"{row['horizon']:,}", measured, *growth, *ratios)
     return made
 
@@ -385,8 +386,8 @@ GROWTH = Experiment(
     draw_growth,
     title="Growth of regret up to a million examples",
     caption="Regret of PIGD and private FTRL on synthetic regression against the number of examples T, mean and "
-    "standard error over seeds. The regret of FTRL grows like ln² T, that of PIGD like √T or faster. Bounds hold for "
-    "every stream; this one is far from the worst.",
+    "standard error over seeds. The regret of FTRL grows more slowly than ln² T; that of PIGD grows like T while noise "
+    "dominates, and later more slowly than √T. Bounds hold for every stream; this one is far from the worst.",
     paper="Theorem 4 bounds the regret of PIGD; 'the theorem's bound' is that bound with its sensitivity corrected. "
     "Private FTRL is not in the paper.",
 )
