@@ -107,7 +107,7 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     return statistics.fmean(values), statistics.stdev(values) / len(values) ** 0.5
 
 
-def with_error(value: float | None, error: float | None, digits: str) -> str:
+def with_error(value: float | None, error: float | None, digits: str, error_digits: str = "") -> str:
     """A number and its standard error, if there are any.
 
     >>> with_error(0.5, 0.01, ".2f"), with_error(0.5, None, ".2f"), with_error(None, None, ".2f")
@@ -115,7 +115,7 @@ def with_error(value: float | None, error: float | None, digits: str) -> str:
     """
     if value is None:
         return "–"
-    return f"{value:{digits}}" + ("" if error is None else f" ± {error:{digits}}")
+    return f"{value:{digits}}" + ("" if error is None else f" ± {error:{error_digits or digits}}")
 
 
 # ---- slopes ----------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def show_slopes(rows: Sequence[Row]) -> list[Table | str]:
         slopes.add_row(method, *fits, f"{one['exponent']:g}")
         regrets.add_column(method, justify="right")
     for rows_of_T in zip(*groups.values(), strict=True):
-        cells = (with_error(row["regret"], row["standard_error"], ".3g") for row in rows_of_T)
+        cells = (with_error(row["regret"], row["standard_error"], ".3g", ".1g") for row in rows_of_T)
         regrets.add_row(f"{rows_of_T[0]['horizon']:,}", *cells)
     first = rows[0]
     return [
