@@ -41,6 +41,7 @@ from runner import PLAIN_MEMORY, Contender, Ratio, parse_options, run, use_one_c
 from streams import BUDGET, CHUNK, Task, learns, noise_alone
 from taciturn import L2Ball, Logistic, Private, Problem, pftrl, pgiga, pigd
 from taciturn.averages import late_average
+from taciturn.compiled import passes
 from taciturn.estimators.stream import PrivacyWarning
 
 D = 54
@@ -110,13 +111,14 @@ def learns_and_averages(private: Private, task: Task) -> Callable[[], np.ndarray
 def steps_alone(private: Private, task: Task) -> Callable[[], object]:
     """The same learner without noise or releases: examples are clipped, and every step is taken."""
     learner = private.learner
+    clip, statistics = passes.clip_for(learner.problem), passes.statistics_of(learner)
 
     def work() -> object:
         exact = learner.start()
         every = np.arange(1, len(task) + 1)
         for start, (X, y) in zip(range(0, len(task), CHUNK), task.chunks(), strict=True):
-            V, labels = learner.problem.legal(X, y, compiled=True)
-            exact, _ = learner.hand_over_all(exact, start, V, labels, every[start : start + CHUNK])
+            V, labels = clip.dense(X, y)
+            exact, _ = statistics(exact, start, V, labels, every[start : start + CHUNK])
         return exact
 
     return work

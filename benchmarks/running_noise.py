@@ -29,6 +29,8 @@ from fits import Fit, by_jax_privacy, by_taciturn, column_norm, sum_sd
 from runner import Contender, Ratio, parse_options, run, use_one_core
 from streams import BUDGET
 from taciturn import BLT, private_sum
+from taciturn.compiled import passes
+from taciturn.core.loop import releases_in_block
 
 BUFFERS = 5
 PACKAGES = ("numpy", "numba", "cryptography", "jax-privacy", "jax", "jaxlib", "optax")
@@ -71,15 +73,15 @@ def taciturn(setting: Setting) -> Contender:
     """In the blocks of a stream; a row of norm at most 1/2 has sensitivity 1, if it is replaced."""
     private = private_sum(setting.d, 0.5, BUDGET, setting.steps, strategy=BLT(BUFFERS))
     calibrated = private.calibrated
-    most = private._most_releases
+    batch, most = passes.noise_of(calibrated), releases_in_block(private.learner)
     rows = np.zeros((most, setting.d))
 
     def work() -> np.ndarray:
         secret, public = calibrated.start()
         for k in range(1, setting.steps + 1, most):
             count = min(most, setting.steps + 1 - k)
-            noise = calibrated.noise_for(None, k, count)
-            secret, public, sums, _ = calibrated.hide_all(secret, public, rows[:count], k, noise)
+            noise = batch.draw(None, k, count)
+            secret, public, sums, _ = batch.add(secret, public, rows[:count], k, noise)
         return sums[-1]
 
     return Contender(work, setting.steps, lambda last: relative_sd(last, calibrated.noise_sd(setting.steps)))

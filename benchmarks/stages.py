@@ -25,6 +25,7 @@ from rich.table import Table
 from runner import Contender, Turns, environment, parse_options, save, take_turns, use_one_core
 from streams import BUDGET, CHUNK, Task, learns, noise_alone, noise_blocks
 from taciturn import L2Ball, Logistic, Private, Problem, Squared, every, geometric, pftrl, pgiga, pigd, pqftl
+from taciturn.compiled import passes
 from taciturn.noise.sampling import secret_bits
 
 STAGES = ("bits", "sampling", "examples", "learning")
@@ -72,17 +73,18 @@ def stages(private: Private, rows: Task) -> dict[str, Contender]:
 def given_noise(private: Private, rows: Task) -> Callable[[], object]:
     calibrated = private.calibrated
     most = max((count for _, count in noise_blocks(private, len(rows))), default=0)
-    drawn = calibrated.noise_for(None, 1, most)
+    verb = "noise_rows" if hasattr(calibrated, "noise_rows") else "noise"  # of prefix sums, or of each release alone
+    drawn = getattr(calibrated, verb)(None, 1, most)
 
     def work() -> object:
-        with mock.patch.object(calibrated, "noise_for", lambda seed, k, count: drawn[:count]):
+        with mock.patch.object(calibrated, verb, lambda seed, k, count: drawn[:count]):
             return learns(private, rows)()
 
     return work
 
 
 def bits(private: Private, rows: int) -> Callable[[], None]:
-    size = private.calibrated.noise_for(None, 1, 1).size
+    size = passes.noise_of(private.calibrated).draw(None, 1, 1).size
     words = [count * size + count * size // 32 for _, count in noise_blocks(private, rows)]
     place = np.empty(2**14 + 2, dtype=np.uint64)  # the sampler's block
 
@@ -97,11 +99,12 @@ def bits(private: Private, rows: int) -> Callable[[], None]:
 
 def examples(private: Private, rows: Task) -> Callable[[], None]:
     problem = private.problem
+    clip = passes.clip_for(problem)
     place = np.empty((CHUNK, problem.width))
 
     def work() -> None:
         for X, y in rows.chunks():
-            problem.legal(*problem.read(X, y), 0, True, place)
+            clip.dense(*problem.read(X, y), 0, place)
 
     return work
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from taciturn import Privacy, Private
+from taciturn.compiled import passes
+from taciturn.core.loop import releases_in_block
 
 CHUNK = 4_096
 DELTA = 1e-6
@@ -56,16 +58,17 @@ class Task:
 def noise_blocks(private: Private, rows: int) -> list[tuple[int, int]]:
     """First release and number of releases of each block of noise that a stream of so many rows draws."""
     count = len(private.timetable.following(0, rows))
-    most = min(private._most_releases, CHUNK)
+    most = min(releases_in_block(private.learner), CHUNK)
     return [(k, min(most, count + 1 - k)) for k in range(1, count + 1, most)]
 
 
 def noise_alone(private: Private, rows: int) -> Callable[[], None]:
     """Draw the noise of all releases, in blocks, as a stream does."""
+    noise = passes.noise_of(private.calibrated)
 
     def work() -> None:
         for k, count in noise_blocks(private, rows):
-            private.calibrated.noise_for(None, k, count)
+            noise.draw(None, k, count)
 
     return work
 

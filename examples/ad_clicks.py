@@ -51,7 +51,7 @@ console.print(table, "Accuracy and regret are measured on the exact stream: they
 for name, private in privates.items():
     console.print(f"[bold]What is promised, {name}.[/bold] {private.guarantee}\n", highlight=False)
 options.out.mkdir(parents=True, exist_ok=True)
-least = problem.values(best.point, *problem.bound(X, y))
+least = problem.values(best.point, *problem.clip(X, y))
 accuracies = {name: np.cumsum(record.correct) / rounds for name, record in records.items()}
 regrets = {name: np.cumsum(record.losses - least) / rounds for name, record in records.items()}
 learning_curves(accuracies, regrets, "Private click prediction, delta = 1e-06", options.out / "ad_clicks.png")

@@ -25,7 +25,7 @@ class MeanDifference:
     problem: Problem
 
     @property
-    def row_size(self):
+    def statistic_size(self):
         return self.problem.size
 
     @property
@@ -37,12 +37,12 @@ class MeanDifference:
         return Certificate("l2", "entry", f"{moved:.5g}", lambda t: np.full_like(t, moved), longest, why, lemma)
 
     def start(self):
-        return {"sum": np.zeros(self.row_size)}
+        return {"sum": np.zeros(self.statistic_size)}
 
     def absorb(self, exact, t, X, y, point):  # exact and secret
         return {"sum": exact["sum"] + (np.rint(X * y[:, None] / GRID) * GRID).sum(axis=0)}
 
-    def hand_over(self, exact, t):  # what came since the last release, and a fresh memory
+    def statistic(self, exact, t):  # what came since the last release, and a fresh memory
         return self.start(), exact["sum"]
 
     def decide(self, t, noisy, noise_sd):  # sees noisy sums only

@@ -115,7 +115,11 @@ def test_imports_point_left(module):
         ("taciturn.learners.igd", "from taciturn.compiled.codes import set_code", "compiled lies to the right"),
         ("taciturn.mechanisms.blt", "def f():\n    from .. import compiled", "compiled lies to the right"),
         ("taciturn.problem.problem", "from taciturn.compiled import clipping", "compiled lies to the right of problem"),
-        ("taciturn.compiled.passes", "from taciturn.algorithms.recipes import pigd", "algorithms is a sibling of compiled"),
+        (
+            "taciturn.compiled.passes",
+            "from taciturn.algorithms.recipes import pigd",
+            "algorithms is a sibling of compiled",
+        ),
         (
             "taciturn.core.loop",
             "def f():\n    from taciturn.learners.ftrl import FTRL",

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from taciturn import L2Ball, Logistic, Problem, Squared, geometric, pigd, pqftl
 from taciturn.averages import late_average
+from taciturn.core import loop
 from taciturn.datasets import ad_impressions
 from taciturn.datasets.split import split
 
@@ -66,16 +67,19 @@ def test_models_are_the_last_release_and_the_average_of_all(script, clicks, seed
 def test_noise_and_steps_alone_are_of_all_rows(script, clicks, seeded, monkeypatch):
     """Also where the last block is not full."""
     streams, logistic, blocks = script("streams"), script("logistic"), []
-    calibrated = SimpleNamespace(noise_for=lambda _, k, count: blocks.append((k, count)))
     timetable = SimpleNamespace(following=lambda after, last: range(after + 1, last + 1))
-    streams.noise_alone(SimpleNamespace(_most_releases=3, calibrated=calibrated, timetable=timetable), 8)()
+    with monkeypatch.context() as patched:
+        noise = SimpleNamespace(draw=lambda _, k, count: blocks.append((k, count)))
+        patched.setattr(streams.passes, "noise_of", lambda _: noise)
+        patched.setattr(streams, "releases_in_block", lambda _: 3)
+        streams.noise_alone(SimpleNamespace(learner=None, calibrated=None, timetable=timetable), 8)()
     assert blocks == [(1, 3), (4, 3), (7, 2)]
     chunks = streams.Task.chunks
     monkeypatch.setattr(logistic, "CHUNK", 7)
     monkeypatch.setattr(streams.Task, "chunks", lambda self, size=7: chunks(self, size))
     few, learner = clicks.first(100), seeded.learner
-    V, labels = learner.problem.legal(few.X, few.y, compiled=True)
-    exact, _ = learner.hand_over_all(learner.start(), 0, V, labels, np.arange(1, 101))
+    V, labels = learner.problem.clip_block(few.X, few.y)
+    exact, _ = loop.statistics(learner, learner.start(), 0, V, labels, np.arange(1, 101))
     assert np.allclose(logistic.steps_alone(SimpleNamespace(learner=learner), few)()["x"], exact["x"], rtol=1e-12)
 
 
@@ -187,7 +191,7 @@ def test_a_stream_that_is_given_noise_draws_none(script, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             alone()
     asked = []
-    monkeypatch.setattr(type(private.calibrated), "noise_for", lambda _, *block: asked.append(block))
+    monkeypatch.setattr(type(private.calibrated), "noise", lambda _, *block: asked.append(block))
     stages.given_noise(private, rows)
     assert asked == [(None, 1, 500)]
 

@@ -34,9 +34,9 @@ def test_its_points_are_the_printed_inverse_of_the_sums_released_with_them():
 
 def test_without_noise_it_is_the_leader_that_the_repaired_one_finds():
     stream = linear_regression(40, 3, seed=1)
-    V, y = PROBLEM.bound(stream.X, stream.y)
+    V, y = PROBLEM.clip(stream.X, stream.y)
     printed, repaired = PrintedQFTL(PROBLEM, allow_broken=True), QFTL(PROBLEM)
-    row = repaired.hand_over(repaired.absorb(repaired.start(), 0, V, y, PROBLEM.first_point), 40)[1]
+    row = repaired.statistic(repaired.absorb(repaired.start(), 0, V, y, PROBLEM.first_point), 40)[1]
     np.testing.assert_allclose(printed.decide(40, row, 0.0), repaired.decide(40, row, 0.0), atol=1e-9)
 
 

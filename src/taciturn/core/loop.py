@@ -89,7 +89,7 @@ def learn(
     problem, before, last = learner.problem, at.t, at.t + len(y)
     most_rows = max(1, _VALUES // problem.width)
     most_entries = max(_VALUES, 4 * problem.width)  # so many that a pass over a point once a block costs little
-    most_releases = max(1, _VALUES // (2 * learner.statistic_size))
+    most_releases = releases_in_block(learner)
     clip = fast_clip(problem, compiled)
     shown = Collected(timetable.following(at.k, last), at.k + 1)
     rows = compressed(X) if isinstance(X, SparseRows) and clip is not None and way.compressed else None
@@ -110,6 +110,11 @@ def learn(
                 clipped = clip.dense(X[start:end], y[start:end], start, memory)
         at = way(at, *clipped, rounds[rounds <= before + end], seed, shown)
     return at, shown.releases(seed is not None)
+
+
+def releases_in_block(learner: Learner) -> int:
+    """The most releases of one block: as many as keep its noisy statistics and points small."""
+    return max(1, _VALUES // (2 * learner.statistic_size))
 
 
 def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:

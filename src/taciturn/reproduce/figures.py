@@ -35,7 +35,7 @@ from taciturn._util.arrays import Array, Integers
 from taciturn._util.output import rounded_up
 from taciturn.averages import late_averages
 from taciturn.datasets import bike, flights, linear_regression
-from taciturn.errors import whole
+from taciturn.errors import integer
 from taciturn.plan import Plan, recommend
 from taciturn.regret import Record, prefix_minima, replay
 from taciturn.reproduce.methods import ALWAYS, EPSILONS, EXACT, PAPER_NOISE, PRINTED, PRIVATE
@@ -84,8 +84,8 @@ class Setting:
 
 def plan_a(quick: bool = False, seeds: int | None = None, horizon: int | None = None) -> list[Settings]:
     """All runs of figure (a), seed by seed."""
-    horizon = whole("horizon", (5_000 if quick else 100_000) if horizon is None else horizon)
-    seeds = whole("seeds", (2 if quick else 5) if seeds is None else seeds)
+    horizon = integer("horizon", (5_000 if quick else 100_000) if horizon is None else horizon)
+    seeds = integer("seeds", (2 if quick else 5) if seeds is None else seeds)
     return [
         asdict(Setting(method, epsilon, seed, horizon))
         for seed in range(1, seeds + 1)
@@ -96,8 +96,8 @@ def plan_a(quick: bool = False, seeds: int | None = None, horizon: int | None = 
 
 def plan_b(quick: bool = False, seeds: int | None = None, horizon: int | None = None) -> list[Settings]:
     """All runs of figure (b), seed by seed; `horizon` cuts every stream short."""
-    most = whole("horizon", 515_345 if horizon is None else horizon) if not quick or horizon else 10_000
-    seeds = whole("seeds", (1 if quick else 3) if seeds is None else seeds)
+    most = integer("horizon", 515_345 if horizon is None else horizon) if not quick or horizon else 10_000
+    seeds = integer("seeds", (1 if quick else 3) if seeds is None else seeds)
     return [
         asdict(Setting(method, epsilon, seed, min(rows, most), stream, dimension, alpha, radius))
         for seed in range(1, seeds + 1)

@@ -48,7 +48,7 @@ from taciturn import (
 )
 from taciturn.accounting.paper import parameters_claiming
 from taciturn.datasets import Stream, linear_regression
-from taciturn.errors import whole
+from taciturn.errors import integer
 from taciturn.regret import (
     best_in_hindsight,
     ftrl_regret_bound,
@@ -86,7 +86,7 @@ def _plan(methods: Sequence[str], seeds: int, horizons: Sequence[int], epsilon: 
         asdict(Setting(method, seed, horizon, epsilon))
         for horizon in sorted(horizons, reverse=True)
         for method in methods
-        for seed in range(1, whole("seeds", seeds) + 1)
+        for seed in range(1, integer("seeds", seeds) + 1)
     ]
 
 
@@ -166,7 +166,7 @@ def _least(problem: Problem, method: str, stream: Stream) -> float:
     if method != "EWOO":
         best = best_in_hindsight(problem, stream.X, stream.y)
         return best.average - best.gap
-    V, y = problem.bound(stream.X, stream.y)
+    V, y = problem.clip(stream.X, stream.y)
     return min(float(np.mean(problem.values(point, V, y))) for point in NET)
 
 

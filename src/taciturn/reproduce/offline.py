@@ -34,7 +34,7 @@ from taciturn import (
 )
 from taciturn.datasets import Stream, adult, covertype
 from taciturn.datasets.split import projected, split
-from taciturn.errors import whole
+from taciturn.errors import integer
 from taciturn.reproduce.plots import Curve, Panel, save_panels
 from taciturn.reproduce.rows import (
     ACCURACY,
@@ -114,7 +114,7 @@ class Setting:
 
 def plan(quick: bool = False, seeds: int | None = None, rows: int | None = None) -> list[Settings]:
     """All runs by seed, data and dimension, in an order in which a process can reuse the rows of its last run."""
-    seeds = whole("seeds", (1 if quick else 5) if seeds is None else seeds)
+    seeds = integer("seeds", (1 if quick else 5) if seeds is None else seeds)
     rows = 20_000 if quick and rows is None else rows
     return [
         asdict(Setting(data, method, epsilon, seed, dimension, rows))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from taciturn import L2Ball, Privacy, Problem, Squared
 from taciturn._util.output import rounded_up
 from taciturn.datasets import linear_regression
-from taciturn.errors import whole
+from taciturn.errors import integer
 from taciturn.regret import best_in_hindsight, replay
 from taciturn.reproduce.methods import EPSILONS, EXACT, PAPER_NOISE, PRINTED, PRIVATE
 from taciturn.reproduce.plots import Curve, Panel, save_panels
@@ -68,8 +68,8 @@ class Setting:
 
 def plan(quick: bool = False, seeds: int | None = None, horizon: int | None = None) -> list[Settings]:
     """All runs, seed by seed, so that an interrupted experiment has most of a table."""
-    horizon = whole("horizon", (5_000 if quick else 100_000) if horizon is None else horizon)
-    seeds = whole("seeds", (2 if quick else 5) if seeds is None else seeds)
+    horizon = integer("horizon", (5_000 if quick else 100_000) if horizon is None else horizon)
+    seeds = integer("seeds", (2 if quick else 5) if seeds is None else seeds)
     return [
         asdict(Setting(method, epsilon, seed, horizon, alpha, radius))
         for seed in range(1, seeds + 1)
