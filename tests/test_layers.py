@@ -141,7 +141,7 @@ def test_imports_point_left(module):
         ("taciturn.core.private", "importlib.import_module('taciturn.audit')", "audit lies to the right"),
         ("taciturn.audit.race", "from taciturn.reproduce.plots import audit_histograms", "right of audit"),
         ("taciturn.audit.race", "from taciturn.datasets.ads import clicks", "sibling of audit"),
-        ("taciturn._util.html", "from taciturn.errors import InvalidInput", "right of _util"),
+        ("taciturn._util.html", "from taciturn.errors import InvalidInput", "errors is a sibling of _util"),
         ("taciturn.runs.report", "from taciturn.reproduce.plots import save_panels", "right of runs"),
         ("taciturn.reproduce.runner", "from taciturn import cli", "cli lies to the right of reproduce"),
         ("taciturn.reproduce.runner", "from taciturn import helpers", "not from the front door"),
