@@ -35,6 +35,7 @@ ALLOWED = {
     "taciturn.datasets": ANYTHING,
     "taciturn.checks.streams": {"numpy.random", "default_rng"},  # what things are tried on
     "taciturn.core.state": {"secrets", "uuid"},  # a stream's id is random, and public
+    "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
 }
 
 
