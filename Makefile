@@ -8,9 +8,6 @@ SITE   := build/site
 BENCHMARKS := logistic regression noise running_noise running_sums accounting growth learn starting utility stages
 PINNED := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# A folder of data files beside the repository is used if there is one; an empty value is the same as none.
-export TACITURN_DATA ?= $(abspath $(wildcard ../shared/data))
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:

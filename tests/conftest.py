@@ -1,6 +1,5 @@
-"""What every test file may import: `from zoo import LOSSES`, `from docs_build import svg`; and where data files lie."""
+"""Paths that every test may import from (`from zoo import LOSSES`, `from docs_build import svg`), and data files."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -10,26 +9,19 @@ from hypothesis import settings
 HERE, ROOT = str(Path(__file__).parent), str(Path(__file__).parents[1])
 sys.path += [folder for folder in (HERE, ROOT) if folder not in sys.path]
 
-DATA = Path(__file__).parents[2] / "shared" / "data"  # a folder beside the repository, if there is one
-if DATA.is_dir() and not os.environ.get("TACITURN_DATA"):
-    os.environ["TACITURN_DATA"] = str(DATA)
-
 settings.register_profile("taciturn", deadline=None, derandomize=True, database=None)
 settings.load_profile("taciturn")
 
 
 @pytest.fixture(scope="session")
 def data_file():
-    """Where a data file lies, by any of its names, as a loader finds it; where there is none, the test is skipped."""
+    """A function from names of a data file to its path, searched as a loader does; without the file the test skips."""
 
     def locate(*names):
-        from taciturn.datasets.files import folders
+        from taciturn.datasets.files import held
 
-        for path in (folder / name for folder in folders() for name in names):
-            if path.is_file():
-                return path
-        return pytest.skip(
-            f"neither TACITURN_DATA nor the cache holds {' or '.join(names)}; docs/datasets.md says where it is"
+        return held(*names) or pytest.skip(
+            f"neither TACITURN_DATA nor the cache holds {' or '.join(names)}; docs/datasets.md says where to get it"
         )
 
     return locate

@@ -1,8 +1,5 @@
 """Covertype from a CSV file: as accurate as the default bound promises, and read as the library reads arrays."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,7 +8,6 @@ from taciturn.contract.model_file import model_of
 from taciturn.estimators.stream import Stream
 from taciturn.readers.rows import open_rows
 
-FILE = Path(os.environ.get("TACITURN_DATA") or "nowhere") / "covtype.npz"
 RANGES = {
     "elevation": [1859, 3858],
     "aspect": [0, 360],
@@ -33,10 +29,9 @@ CONTRACT = {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILE.exists(), reason="the data is not here: set TACITURN_DATA")
-def test_class_two_against_the_rest_from_a_file(tmp_path):
+def test_class_two_against_the_rest_from_a_file(data_file, tmp_path):
     """At (1, 1e-6), a tenth held out: 75.2 % with the default bound; five deviations of the test's share are .9 %."""
-    with np.load(FILE) as data:
+    with np.load(data_file("covtype.npz")) as data:
         table = np.column_stack([data["num"], data["wilderness"], data["soil"], data["y"]]).astype(np.int64)
     table = np.random.default_rng(0).permutation(table)
     held_out = len(table) // 10

@@ -1,4 +1,7 @@
-"""Where data files come from: a folder of yours, the cache, or a download into the cache."""
+"""Where data files come from: the folder `TACITURN_DATA`, the cache, or a download into the cache.
+
+The two folders are searched in this order, and no other folder is.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ VARIABLE = "TACITURN_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""
 
 PATIENCE = 30.0
-"""Seconds without an answer after which a download is given up."""
+"""Timeout of a download: seconds without an answer."""
 
 
 def folders() -> list[Path]:
-    """The folders that are searched, in this order."""
+    """The folders that are searched, in this order: `TACITURN_DATA`, if it is set, and the cache."""
     chosen = os.environ.get(VARIABLE)
     return [*([Path(chosen).expanduser()] if chosen else []), cache()]
 
 
 def find(name: str, url: str, *others: str) -> Path:
-    """The file `name`, or one of the `others` that hold the same data; downloaded from `url` where there is none.
+    """The file `name`, or one of the `others` that hold the same data; without one, `url` is downloaded.
 
     >>> import os, tempfile
     >>> from unittest.mock import patch
@@ -50,9 +53,9 @@ def find(name: str, url: str, *others: str) -> Path:
 
 
 def installed(package: str, version: str, within: str, *names: str) -> Path:
-    """One of the files `names`; where there is none, the file `within` a data package, if that is installed.
+    """One of the files `names`, or else the file `within` an installed data package.
 
-    Nothing of the package is run.
+    The package is located, not imported: none of its code runs.
     """
     if (path := held(*names)) is not None:
         return path
@@ -67,19 +70,19 @@ def installed(package: str, version: str, within: str, *names: str) -> Path:
 
 
 def held(*names: str) -> Path | None:
-    """The first of these files that a searched folder holds, if any does."""
+    """The first of these files that exists in a searched folder, or None."""
     paths = (folder / name for folder in folders() for name in names)
     return next((path for path in paths if path.is_file()), None)
 
 
 def places() -> str:
-    """Where files may be put, for people."""
+    """The searched folders, as text for an error message."""
     listed = " or ".join(str(folder) for folder in folders())
     return f"{listed}; the environment variable {VARIABLE} names a folder of your choice"
 
 
 def download(url: str, target: Path) -> Path:
-    """Fetch `url` into `target`, which appears whole or not at all."""
+    """Download `url` into `target` atomically: a partial file never has the name `target`."""
     sys.stderr.write(f"Downloading {url} into {target.parent}\n")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
@@ -97,7 +100,7 @@ def download(url: str, target: Path) -> Path:
 
 @contextmanager
 def watched(response: BinaryIO, size: int | None, name: str) -> Iterator[BinaryIO]:
-    """`response`, with a bar on stderr that follows it, if that is a terminal and `rich` is installed."""
+    """`response`, with a progress bar if stderr is a terminal and `rich` is installed."""
     if size and sys.stderr.isatty() and find_spec("rich"):
         from rich.console import Console
         from rich.progress import Progress
