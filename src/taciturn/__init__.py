@@ -1,7 +1,7 @@
 """taciturn: differentially private online learning.
 
-It learns from a live stream of sensitive examples and publishes a model as it goes; the whole published sequence is
-(epsilon, delta)-differentially private, and the software can show that it is.
+It learns from a live stream of sensitive examples and publishes a model as it goes. The published sequence of models,
+not only each model, is (epsilon, delta)-differentially private.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any
 
 from taciturn._util.loading import uncollected
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
+# The list of public names, and the module below `taciturn` that defines each. It is the only one: `__all__` is derived
+# from it, and tests compare the stub `__init__.pyi`, the reference and the documentation with it.
 _HOME = {
     "Absolute": "problem.losses",
     "Anytime": "mechanisms.anytime",
@@ -84,6 +86,7 @@ _HOME = {
     "private_sum": "algorithms.recipes",
 }
 
+# Public modules, used by their name: `taciturn.plan.recommend`.
 _MODULES = ("audit", "averages", "checks", "datasets", "plan", "regret")
 
 __all__ = list(_HOME)

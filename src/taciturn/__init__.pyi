@@ -1,3 +1,9 @@
+from taciturn import audit as audit
+from taciturn import averages as averages
+from taciturn import checks as checks
+from taciturn import datasets as datasets
+from taciturn import plan as plan
+from taciturn import regret as regret
 from taciturn.accounting.cost import Cost as Cost
 from taciturn.accounting.gdp import Privacy as Privacy
 from taciturn.accounting.guarantee import Guarantee as Guarantee
