@@ -1,5 +1,6 @@
 # Everything here needs only Python 3.11 or newer and make. The first run of a target creates .venv and
-# installs what that target needs; later runs reinstall only when pyproject.toml or constraints.txt change.
+# installs what that target needs; later runs reinstall only when pyproject.toml or constraints.txt change. Another
+# Python has an environment of its own: make test-all PYTHON=python3.13 VENV=.venv313.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -54,7 +55,7 @@ clean: ## remove what the targets leave behind, the virtual environment excepted
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "taciturn needs Python 3.11 or newer, and '$(PYTHON)' is not: name one, as in make PYTHON=python3.12."; exit 1; }
+		echo "taciturn needs Python 3.11 or newer, and '$(PYTHON)' is older or cannot be run: name one, as in make PYTHON=python3.12."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
