@@ -511,6 +511,7 @@ UNCERTIFIED = {
 
 MODULES = (
     "taciturn",
+    *(f"taciturn.{name}" for name in taciturn._MODULES),
     "taciturn.accounting.zcdp",
     "taciturn.accounting.cost",
     "taciturn.accounting.errata",
@@ -519,21 +520,15 @@ MODULES = (
     "taciturn.accounting.ledger",
     "taciturn.accounting.paper",
     "taciturn.accounting.objective",
-    "taciturn.audit",
-    "taciturn.averages",
-    "taciturn.checks",
     "taciturn.contract.columns",
     "taciturn.contract.contract",
     "taciturn.contract.target",
-    "taciturn.datasets",
     "taciturn.estimators.settings",
     "taciturn.estimators.river",
     "taciturn.estimators.scaling",
     "taciturn.estimators.sklearn",
     "taciturn.algorithms.objective_perturbation",
-    "taciturn.plan",
     "taciturn.problem.unlabelled_loss",
-    "taciturn.regret",
     "taciturn.regret.tails",
 )
 
