@@ -1,4 +1,4 @@
-"""Private click prediction: a model is published as impressions arrive, and all of them together are private.
+"""Private click prediction: models are published as impressions arrive; all of them together are private.
 
 Run it: python examples/click_prediction.py
 """
@@ -10,8 +10,8 @@ from taciturn.estimators.sklearn import PrivateLogisticRegression
 
 DAYS, IMPRESSIONS = 10, 5_000
 
-# What is public is stated before the first impression: how many there will be, how long their features are, and which
-# labels there are. Nothing of it is read off the data.
+# Public settings are stated before the first impression: their number, a bound on the norm of a row, and the labels.
+# None of them is computed from the data.
 model = PrivateLogisticRegression(
     epsilon=1.0,
     delta=1e-6,
@@ -23,7 +23,7 @@ model = PrivateLogisticRegression(
 
 stream = ad_impressions(DAYS * IMPRESSIONS, seed=1)
 tomorrow = ad_impressions(20_000, seed=2)
-# A private running sum is paid for once, with its first release: later models cost nothing more.
+# A private prefix sum is charged once, with its first release: later models cost nothing more.
 print("day  models  epsilon spent  accuracy on another day (not private: a measure of this example)")
 for day, rows in enumerate(np.split(np.arange(len(stream)), DAYS), start=1):
     model.partial_fit(stream.X[rows], stream.y[rows])

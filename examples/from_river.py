@@ -14,13 +14,13 @@ stream = [
     for row, label in zip(impressions.X.tolist(), impressions.y, strict=True)
 ]
 
-# Before: the scaler keeps running means of what it sees, and the model follows every example.
+# Before: the scaler computes running means of the data, and the model depends on every example.
 before = preprocessing.StandardScaler() | linear_model.LogisticRegression()
 
 # After, line by line:
-# - StandardScaler publishes statistics of the stream; PublicScaler takes ranges that everybody knows.
-# - features: the names are declared; a name that first shows up in somebody's example would give them away.
-# - epsilon, delta, feature_bound, horizon: the budget of all models together, and the public facts that it rests on.
+# - StandardScaler publishes statistics of the stream; PublicScaler uses public ranges.
+# - features: the names are stated; a name that occurs in one example only would reveal that example.
+# - epsilon, delta, feature_bound, horizon: the budget of all models together, and the public bounds that it needs.
 scaler = private.PublicScaler(ranges=dict.fromkeys(impressions.names, (-1.0, 1.0)))
 after = scaler | private.PrivateLogisticRegression(
     features=impressions.names,

@@ -18,16 +18,16 @@ chance = 1.0 / (1.0 + np.exp(-(income - 40_000) / 10_000 + (age - 50) / 15 - (ho
 y = (rng.random(len(chance)) < chance).astype(int)
 train, test = slice(0, 50_000), slice(50_000, None)
 
-# Before: the scaler learns means and deviations from the data, and the classifier follows every example.
+# Before: the scaler computes means and standard deviations of the data, and the classifier depends on every example.
 before = make_pipeline(StandardScaler(), SGDClassifier(loss="log_loss", random_state=0))
 before.fit(X[train], y[train])
 
 # After, line by line:
-# - StandardScaler publishes statistics of the data; PublicScaler takes ranges that everybody knows.
-# - epsilon and delta are the budget of everything the model will ever show.
-# - feature_bound: three columns in [-1, 1] are never longer than sqrt(3).
+# - StandardScaler publishes statistics of the data; PublicScaler uses public ranges.
+# - epsilon and delta are the budget of everything that the model publishes.
+# - feature_bound: the norm of three numbers in [-1, 1] is at most sqrt(3).
 # - classes: the set of labels is public, so it is stated.
-# - random_state is gone: noise from a seed protects nobody.
+# - there is no random_state: noise from a seed gives no privacy.
 after = make_pipeline(
     PublicScaler([(18, 90), (0, 80), (0, 200_000)]),
     PrivateLogisticRegression(epsilon=1.0, delta=1e-6, feature_bound=3**0.5, classes=[0, 1]),

@@ -1,6 +1,6 @@
-"""Private house prices: a regression on real data, whose model says what a neighbourhood is worth.
+"""Private house prices: a regression on real data, and the weights of its features.
 
-Run it: python examples/house_prices.py  (California housing, 20,640 districts; found, or downloaded the first time)
+Run it: python examples/house_prices.py  (California housing, 20,640 districts; downloaded the first time)
 """
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from taciturn.datasets import california_housing
 from taciturn.estimators.sklearn import PrivateLinearRegression
 
-# The loader scales columns by public ranges and states the bounds that follow: none is read off the districts.
-# Prices lie between 0 and its label_bound, so about the middle of that they need half the bound.
+# The loader scales columns by public ranges and states the resulting bounds; none is computed from the data.
+# Prices lie between 0 and label_bound, so centred prices have half the bound.
 data = california_housing()
 middle = data.label_bound / 2.0
 prices = data.y - middle

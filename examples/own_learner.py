@@ -11,15 +11,15 @@ from taciturn import BLT, Certificate, L2Ball, Linear, Privacy, Private, Problem
 from taciturn.checks import check_learner
 from taciturn.datasets import ad_impressions
 
-GRID = 2.0**-20  # entries are rounded to multiples of it, so that sums of them are exact
+GRID = 2.0**-20  # entries are rounded to multiples of it, so that their sums are exact
 
 
 @dataclass(frozen=True)
 class MeanDifference:
     """`Proj(Σ y·v / t)`: a classifier that needs no steps.
 
-    **Certificate.** An example adds y·v, rounded entry by entry to GRID: a vector of length R at most, moved by
-    `sqrt(d)·GRID/2` at most. Replacing it moves the sum by `2R + sqrt(d)·GRID`, leaving it out by half of that. ∎
+    **Certificate.** An example adds y·v, rounded entry by entry to GRID: a vector of norm at most R, moved by
+    at most `sqrt(d)·GRID/2`. Replacing it moves the sum by `2R + sqrt(d)·GRID`, zeroing it out by half of that. ∎
     """
 
     problem: Problem
@@ -42,7 +42,7 @@ class MeanDifference:
     def absorb(self, exact, t, X, y, point):  # exact and secret
         return {"sum": exact["sum"] + (np.rint(X * y[:, None] / GRID) * GRID).sum(axis=0)}
 
-    def statistic(self, exact, t):  # what came since the last release, and a fresh memory
+    def hand_over(self, exact, t):  # the sum since the last release, and a new state
         return self.start(), exact["sum"]
 
     def decide(self, t, noisy, noise_sd):  # sees noisy sums only
@@ -50,7 +50,7 @@ class MeanDifference:
 
 
 problem = Problem(Linear(), L2Ball(1.0), dimension=15, label_bound=1.0)
-print(check_learner(MeanDifference(problem)))  # searches for neighbours that the certificate does not cover, and more
+print(check_learner(MeanDifference(problem)))  # searches for neighbours that violate the certificate
 
 stream = ad_impressions(50_000)
 private = Private(MeanDifference(problem), BLT(), every(1_000), Privacy(1.0, 1e-6), horizon=50_000)
