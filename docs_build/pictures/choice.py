@@ -17,15 +17,15 @@ CASES: dict[str, Problem] = {
 
 
 def chosen(case: str) -> str:
-    """The method for a case, or that it is refused.
+    """The method for a case, or that it is rejected.
 
     >>> chosen("bounded, squared"), chosen("free, no ridge")
-    ('pqftl', 'refused')
+    ('pqftl', 'rejected')
     """
     try:
         return recommend(CASES[case], Privacy(1.0, 1e-6), horizon=1_000).method
     except Unprovable:
-        return "refused"
+        return "rejected"
 
 
 def choice() -> Picture:
@@ -50,7 +50,7 @@ def choice() -> Picture:
         _end(280, 260, ends["free, ridge, smooth"]),
         _end(378, 260, ends["free, ridge, kinked"]),
     ]
-    caption = "The rule of taciturn.plan. Each end was asked of recommend while this page was built."
+    caption = "The rule of taciturn.plan. The methods are computed by recommend when this page is built."
     words = "; ".join(f"{case}: {method}" for case, method in ends.items())
     return Picture(drawing(460.0, 306.0, f"A tree of decisions. {words}.", *parts), caption)
 
@@ -60,7 +60,7 @@ def _question(x: float, y: float, width: float, words: str) -> str:
 
 
 def _end(x: float, y: float, method: str) -> str:
-    colour = "b" if method == "refused" else "a"
+    colour = "b" if method == "rejected" else "a"
     words = text(x + 39.0, y + 25.0, method, font_weight="bold")
     return box(x, y, 78.0, 40.0, colour, stroke_width=3.0, rx=20) + words
 

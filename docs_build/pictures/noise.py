@@ -52,9 +52,9 @@ def sums() -> Picture:
     largest = {curve.name: max(curve.y) for curve in curves}
     naive = 2.0 * math.sqrt(SUMS) / BUDGET.mu
     caption = (
-        f"The noise of each of {SUMS} running sums of numbers up to 1, at (1, 1e-6). The tree's goes up and down with "
+        f"The noise of each of {SUMS} prefix sums of numbers up to 1, at (1, 1e-6). The tree's varies with "
         f"the number of 1-bits of t, and reaches {largest['binary tree']:.0f}; that of BLT grows slowly, to "
-        f"{largest['BLT']:.1f}, and the square root's lies under it. Noise on every sum by itself would be "
+        f"{largest['BLT']:.1f}, and the square root's is below it. Independent noise on every sum would be "
         f"{naive:.0f}. Computed by noise_sd; nothing was simulated."
     )
     alt = "Noise against t: the tree zigzags, BLT and the square root grow slowly and lie far below it."
@@ -85,8 +85,8 @@ def iterates() -> Picture:
     caption = (
         "The noise on an entry of each model that PIGD publishes (logistic loss, 15 features, ridge 0.03, radius 2), "
         f"at (1, 1e-6). One example moves later models less, so the noise falls. The last of {ITERATES:,} models has "
-        f"{often.y[-1]:.2f}, the last of {len(few.y)} has {few.y[-1]:.3f}: publishing less often is what helps most. "
-        "Above the dotted line the noise alone is longer than any model may be. Computed by noise_sd; nothing was "
+        f"{often.y[-1]:.2f}, the last of {len(few.y)} has {few.y[-1]:.3f}: publishing less often helps most. "
+        "Above the dotted line the norm of the noise exceeds the radius of the set. Computed by noise_sd; nothing was "
         "simulated."
     )
     alt = "Noise against t on logarithmic axes: three falling curves, that of a few releases far below the others."

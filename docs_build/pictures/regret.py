@@ -82,9 +82,9 @@ def regret() -> Picture:
     level = Curve("predicting 0", [EPSILONS[0], EPSILONS[-1]], [nothing, nothing], "e", "dotted")
     caption = (
         f"Average regret on the paper's synthetic regression, {EXAMPLES:,} examples of 10 features, delta = 1e-6: "
-        f"medians of {len(SEEDS)} seeded runs, made while this page was built. Only below the dotted line has anything "
-        f"been learnt, at these budgets: {useful}. Regret is measured on exact examples, and is not private."
+        f"medians of {len(SEEDS)} seeded runs, computed when this page was built. Below the dotted line a model is "
+        f"better than predicting 0: {useful}. Regret is measured on exact examples, and is not private."
     )
-    alt = "Average regret against epsilon on logarithmic axes: all methods fall; those on running sums lie lowest."
+    alt = "Average regret against epsilon on logarithmic axes: all methods fall; those on prefix sums are lowest."
     x, y = Axis("epsilon", EPSILONS[0], EPSILONS[-1], log=True), Axis("average regret", 1e-5, 1.0, log=True)
     return Picture(chart(x, y, [*curves, level], alt), caption)

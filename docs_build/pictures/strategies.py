@@ -32,9 +32,10 @@ def strategies() -> Picture:
     longest = [f"{np.linalg.norm(C, axis=0).max():.2f}" for _, C in pairs.values()]
     caption = (
         f"B·C = A for {ROWS} rows; the stronger the colour, the larger the entry. The tree's C has a row for each "
-        "node, and every entry is 0 or 1. The other two are square and fade: an example counts most in the row it came "
-        f"in. BLT's C is within {np.abs(root - blt).max():.3f} of the square root's here, from four rows of memory. "
-        f"The longest column of C, which the noise is proportional to, is {longest[0]}, {longest[1]} and {longest[2]}."
+        "node, and every entry is 0 or 1. The other two are square, and their entries decrease with the distance from "
+        f"the diagonal. BLT's C is within {np.abs(root - blt).max():.3f} of the square root's here, with four rows of "
+        "memory. The largest norm of a column of C, to which the noise is proportional, is "
+        f"{longest[0]}, {longest[1]} and {longest[2]}."
     )
     alt = "Heat maps of the matrices B, C and A, lower-triangular ones, for the binary tree, the square root and BLT."
     return Picture(drawing(460.0, y - 24.0, alt, *parts), caption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from docs_build.pictures import Picture
 from docs_build.svg import COLOURS, box, drawing, line, tag, text
 
-STEPS = (("Problem", "bounds it"), ("Learner", "exact row"), ("Mechanism", "adds noise"))
+STEPS = (("Problem", "clips it"), ("Learner", "statistic"), ("Mechanism", "adds noise"))
 
 
 def wiring() -> Picture:
@@ -26,10 +26,10 @@ def wiring() -> Picture:
     parts.append(_head(150.0, 102.0, "c", up=True))
     parts.append(text(296.0, 164.0, "only released models go back", "end", 12.0))
     caption = (
-        "Examples come in on the left, one at a time or in blocks; what crosses the wall has noise on it, and was paid "
-        "for. All that is to the right of it, taken together, is (epsilon, delta)-differentially private."
+        "Examples come in on the left, one at a time or in blocks. Only noisy statistics, which are charged to the "
+        "budget, pass to the public side; all of them together are (epsilon, delta)-differentially private."
     )
-    alt = "Problem, learner and mechanism on the trusted side; noisy rows cross a wall, and become published models."
+    alt = "Problem, learner and mechanism on the trusted side; noisy statistics pass to the public side as models."
     return Picture(drawing(460.0, 182.0, alt, *parts), caption)
 
 

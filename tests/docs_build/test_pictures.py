@@ -142,7 +142,7 @@ def test_few_releases_are_as_many_as_the_legend_says():
 
 def test_the_choice_is_the_plans():
     """Its ends, in the order of the cases, are those of the rule."""
-    ends = ["pqftl", "pftrl", "pgiga", "pigd", "refused"]
+    ends = ["pqftl", "pftrl", "pgiga", "pigd", "rejected"]
     assert [choice.chosen(case) for case in choice.CASES] == ends
     words = {e.text for e in ElementTree.fromstring(picture("choice").svg).iter(f"{SVG}text")}
     assert words >= set(ends)
