@@ -42,7 +42,7 @@ class MeanDifference:
     def absorb(self, exact, t, X, y, point):  # exact and secret
         return {"sum": exact["sum"] + (np.rint(X * y[:, None] / GRID) * GRID).sum(axis=0)}
 
-    def hand_over(self, exact, t):  # the sum since the last release, and a new state
+    def statistic(self, exact, t):  # the sum since the last release, and a new state
         return self.start(), exact["sum"]
 
     def decide(self, t, noisy, noise_sd):  # sees noisy sums only
