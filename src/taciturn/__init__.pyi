@@ -36,12 +36,12 @@ from taciturn.errors import TaciturnError as TaciturnError
 from taciturn.errors import Unprovable as Unprovable
 from taciturn.learners.averaged import averaged as averaged
 from taciturn.learners.ewoo import EWOO as EWOO
-from taciturn.learners.experts import experts as experts
-from taciturn.learners.fading_igd import FadingIGD as FadingIGD
+from taciturn.learners.ewoo import experts as experts
 from taciturn.learners.ftl import FTL as FTL
 from taciturn.learners.ftrl import FTRL as FTRL
 from taciturn.learners.giga import GIGA as GIGA
 from taciturn.learners.igd import IGD as IGD
+from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.qftl import QFTL as QFTL
 from taciturn.mechanisms.anytime import Anytime as Anytime
 from taciturn.mechanisms.blt import BLT as BLT

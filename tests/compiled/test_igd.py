@@ -22,8 +22,8 @@ from taciturn import (
     Squared,
 )
 from taciturn.compiled.passes import steps_of
+from taciturn.learners.implicit_step import root
 from taciturn.learners.iterate import UNIT
-from taciturn.learners.multiclass_step import root
 
 pytestmark = pytest.mark.privacy
 

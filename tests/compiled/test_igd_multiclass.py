@@ -14,8 +14,8 @@ from compiled.plain import plain_kernels
 from taciturn import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
 from taciturn.compiled.codes import SOFTMAX, set_code
 from taciturn.compiled.passes import steps_of
+from taciturn.learners.implicit_step import prox_by_slopes
 from taciturn.learners.iterate import UNIT
-from taciturn.learners.multiclass_step import prox_by_slopes
 
 pytestmark = pytest.mark.privacy
 

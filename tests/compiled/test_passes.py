@@ -35,7 +35,7 @@ from taciturn import (
 from taciturn.compiled import codes, passes
 from taciturn.core import loop
 from taciturn.core.loop import Definition, pass_for
-from taciturn.learners import multiclass_step
+from taciturn.learners import implicit_step
 from taciturn.mechanisms import exponential, gaussian, noisy_sums
 from taciturn.mechanisms.blt import BLTCoder
 from taciturn.mechanisms.epochs import EpochCoder
@@ -380,5 +380,5 @@ def test_rows_are_projected_by_a_subclass_s_own_verb():
 
 def test_a_constant_of_both_twins_is_the_same():
     """Compiled code has its own copy, so that a change of it is seen by the cache of compiled code."""
-    assert codes.TINY == multiclass_step.TINY
+    assert codes.TINY == implicit_step.TINY
     assert codes.TIE == multiclass.TIE

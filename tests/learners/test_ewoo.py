@@ -37,8 +37,7 @@ from taciturn import (
 )
 from taciturn.core.schedule import Timetable
 from taciturn.learners import ewoo as weights
-from taciturn.learners.ewoo import EWOO
-from taciturn.learners.experts import experts
+from taciturn.learners.ewoo import EWOO, experts
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.noise.sampling import GUMBEL_STEP
 from taciturn.problem.nets import grid

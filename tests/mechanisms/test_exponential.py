@@ -33,7 +33,7 @@ from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.zcdp import rho_of
 from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Timetable
-from taciturn.learners.experts import experts
+from taciturn.learners.ewoo import experts
 from taciturn.mechanisms.exponential import ROUNDING, Exponential, bounded_range
 from taciturn.noise.sampling import GUMBEL_ERROR, GUMBEL_STEP
 

@@ -21,7 +21,7 @@ from taciturn.audit.pairs import Adversary, Example, Pair
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
 from taciturn.errors import InvalidInput, one_of
-from taciturn.learners.experts import experts
+from taciturn.learners.ewoo import experts
 from taciturn.learners.ftl import FTL
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.tree import BinaryTree

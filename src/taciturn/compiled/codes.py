@@ -38,7 +38,7 @@ TIE = 2.0**-40
 """As in `taciturn.problem.multiclass`; here, since compiled code in the cache is bound to this folder's text."""
 
 TINY = 1e-280
-"""As in `taciturn.learners.multiclass_step`; here, since compiled code in the cache is bound to this folder's text."""
+"""As in `taciturn.learners.implicit_step`; here, since compiled code in the cache is bound to this folder's text."""
 
 Leader = tuple[Code, Code, float, float, float]
 """A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""

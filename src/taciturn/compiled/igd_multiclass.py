@@ -1,7 +1,7 @@
 """Steps of learners that hand over iterates, on losses of several scores, example by example.
 
 Slow twins: `absorb` of `taciturn.learners.igd.IGD`, of its subclass FadingIGD and of `taciturn.learners.giga.GIGA`, and
-`taciturn.learners.multiclass_step.prox_by_slopes`.
+`taciturn.learners.implicit_step.prox_by_slopes`.
 """
 
 from __future__ import annotations

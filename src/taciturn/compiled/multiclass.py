@@ -1,6 +1,6 @@
 """Slopes of losses of several scores: at a point, and where an implicit step ends.
 
-Slow twins: `slopes` of the classes in `taciturn.problem.multiclass`, and `taciturn.learners.multiclass_step`, whose
+Slow twins: `slopes` of the classes in `taciturn.problem.multiclass`, and `taciturn.learners.implicit_step`, whose
 docstring has the equations. There two scalar equations are nested; here Newton's method takes all unknowns at once, and
 the nested equations are solved by halving brackets only if that should fail.
 

@@ -33,11 +33,10 @@ from taciturn.errors import InvalidInput
 from taciturn.learners.averaged import Averaged
 from taciturn.learners.ewoo import EWOO
 from taciturn.learners.exact_sums import in_units, lattice_of, rounded, unit_of
-from taciturn.learners.fading_igd import FadingIGD
 from taciturn.learners.ftl import FTL
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.giga import GIGA
-from taciturn.learners.igd import IGD
+from taciturn.learners.igd import IGD, FadingIGD
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, noisy_sums

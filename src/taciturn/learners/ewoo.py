@@ -10,17 +10,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.core.protocols import Certificate
-from taciturn.errors import Unprovable, expect
+from taciturn.errors import Unprovable, expect, integer
 from taciturn.problem.losses import Absolute, Hinge, Huber, Linear, Logistic, Quantile, Squared
 from taciturn.problem.nets import candidates, distance_bound
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss, check_slopes
+from taciturn.problem.sets import Simplex
+from taciturn.problem.unlabelled_loss import Advice
 
 _ACCURATE = (Squared, Logistic, Hinge, Quantile, Absolute, Huber, Linear)  # convex in the label; constants no larger
 MOST = 2**28
@@ -242,3 +244,35 @@ def _largest_at_zero(problem: Problem) -> float:
     zero, axes = np.zeros(problem.size), problem.norm_bound * np.eye(problem.width)
     examples = [np.zeros(problem.width), *axes, *-axes]
     return max(abs(float(loss.value(zero, v, y))) for v in examples for y in labels)
+
+
+def experts(
+    count: int,
+    loss_bound: float = 1.0,
+    *,
+    neighbours: Literal["replace", "zero-out"] = "replace",
+    on_bad: Literal["raise", "zero"] = "raise",
+) -> EWOO:
+    """Private experts: an example is the list of what each of `count` experts loses, between 0 and `loss_bound`.
+
+    The certificate is `2·loss_bound` under replace and `loss_bound` under zero-out,
+    however many experts there are. A released point is 1 at the expert to follow.
+
+    Parameters
+    ----------
+    count : int
+        How many experts, 2 or more.
+    loss_bound : float
+        Largest loss of an expert; larger ones are cut, and so are negative ones.
+    neighbours, on_bad
+        As in `taciturn.Problem`.
+
+    Examples
+    --------
+    >>> experts(10).certificate, experts(1000, neighbours="zero-out").certificate
+    (range/tail, 2, range/tail, 1)
+    """
+    count, loss = integer("count", count, least=2), Advice(loss_bound)
+    longest = loss.loss_bound * math.sqrt(count) * ROUNDED_UP
+    problem = Problem(loss, Simplex(), count, longest, neighbours=neighbours, on_bad=on_bad)
+    return EWOO(problem, np.eye(count))

@@ -14,8 +14,32 @@ at most `e·sqrt((eta/c)·curvature)`. At a kink, where there is no curvature to
 `sqrt((eta/c)·2b·e)`: a square root of rounding, where a kink meets the boundary of the set. That is why IGD rounds
 kinks off before it comes here.
 
-**Losses of several scores** of the package, where the set is a ball, a box or the whole space:
-`taciturn.learners.multiclass_step`.
+**Losses of K scores** `u = W v` of the package step by K slopes: `argmin_{W in C} ½‖W - A‖² + pull·loss(W v, y)`.
+The minimiser is `W(s) = Proj_C(A - pull·s vᵀ)` for the one vector s of slopes with `s = slope(W(s) v, y)`: K numbers
+take the place of the K·d entries of W. Three sets are simple enough:
+
+* **Whole space.** `W(s) v = a - tau·s`, `a = A v`, `tau = pull·‖v‖²`. OneHot: `s = (a - target)/(1 + tau)`. Softmax:
+  `s = p - e_y`, and with `b = a + tau·e_y` and m the logarithm of Σ exp(u_k),
+
+      ln p_k + tau·p_k = b_k - m,        Σ_k p_k = 1.                                                          (1)
+
+  Given m, p_k is `omega(b_k - m + ln tau)/tau`, omega Wright's function, the inverse of `w + ln w`. It falls as m
+  rises, so m is the root of one equation; it lies between `ln Σ exp(b_k) - tau` and `ln Σ exp(b_k)`.
+* **Ball.** Where it is felt, `Proj` divides by some `c > 1`, so that W is the minimiser on the whole space for the
+  anchor A/c and the pull pull/c. That is `argmin (c/2)‖W‖² - A·W + pull·loss(W v)`, which gets shorter as c rises: c
+  is the root of one equation again.
+* **Box.** Rows do not feel each other: the score of row k, `g_k(s) = v·clip(A_k - pull·s·v)`, falls as s rises.
+  OneHot: `s = g_k(s) - target_k`, row by row. Softmax: `p = exp(g_k(p - [k = y]) - m)` has one solution p_k, which
+  falls as m rises; m is the root of `Σ p_k = 1`.
+
+**What rounding can do there.** Let the computed slopes s' be the loss's slopes at scores that are off by a vector of
+length e at most, `s' = slope(g(s') + error)`, g the exact scores of W(s'). Projections are firmly non-expansive, and
+slopes of a convex function with curvature at most h are co-coercive, so
+
+    ‖W(s') - W(s)‖² ≤ -pull·(s' - s)·(g(s') - g(s)) ≤ pull·(‖s' - s‖·e - ‖s' - s‖²/h) ≤ pull·h·e²/4.
+
+So the step errs by at most `½·e·sqrt(pull·h)`. The numbers in (1) are at most `R·B` and tau, apart from a common one;
+what is computed with relative errors, the slopes themselves, is among the errors of `IterateLearner.rounding`.
 
 **Other losses** must be smooth. Projected gradient steps on a function that is 1-strongly convex and M-smooth
 contract by `q = (M - 1)/(M + 1)`, so a step of length `r` ends within `r·q/(1 - q)` of the minimiser: iterate until
@@ -25,14 +49,22 @@ that is small enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+from scipy.special import logsumexp, wrightomega
 
 from taciturn._util.arrays import Array
-from taciturn.learners.multiclass_step import prox_by_slopes, root, steps_by_slopes
+from taciturn.problem.multiclass import OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss
+from taciturn.problem.sets import Box, L2Ball, WholeSpace
 from taciturn.problem.vector_loss import VectorLoss
+
+TINY = 1e-280
+"""With `pull·‖v‖²` below this a step on scores moves W by less than `sqrt(2·pull)·1e-140`: 1e-109, as ridges go."""
+
+_LAST_BITS = 4.0 * 2.0**-52
 
 
 def implicit_step(problem: Problem, x: Array, v: Array, y: float, eta: float, tolerance: float) -> Array:
@@ -91,3 +123,101 @@ def _smooth_prox(
         if moved * q <= tolerance * (1.0 - q):
             break
     return current
+
+
+def steps_by_slopes(problem: Problem) -> bool:
+    """Whether the step can be taken this way: a loss and a set of the package, and no other that inherits from them.
+
+    >>> steps_by_slopes(Problem(Softmax(3), L2Ball(1.0), dimension=2))
+    True
+    """
+    return type(problem.loss) in (Softmax, OneHot) and type(problem.domain) in (WholeSpace, L2Ball, Box)
+
+
+def prox_by_slopes(problem: Problem, anchor: Array, v: Array, y: float, pull: float) -> Array:
+    """The step itself, from the rows of A one after the other.
+
+    >>> problem = Problem(Softmax(2), L2Ball(0.1), dimension=1)
+    >>> prox_by_slopes(problem, np.zeros(2), np.ones(1), 0.0, pull=1.0).round(3)
+    array([ 0.071, -0.071])
+    """
+    loss, domain = problem.loss, problem.domain
+    assert isinstance(loss, ScoresLoss)
+    tau = pull * float(v @ v)
+    if tau < TINY:
+        return domain.project(anchor)
+    A = anchor.reshape(loss.classes, -1)
+    free = (A - pull * np.outer(_slopes(loss, A @ v, y, tau), v)).ravel()
+    if bool((domain.project(free) == free).all()):
+        return free
+    felt = _slopes_in_ball if isinstance(domain, L2Ball) else _slopes_in_box
+    return domain.project((A - pull * np.outer(felt(problem, loss, A, v, y, pull), v)).ravel())
+
+
+def _slopes(loss: ScoresLoss, a: Array, y: float, tau: float) -> Array:
+    """The solution of `s = slope(a - tau·s, y)`."""
+    targets = loss.targets(np.array([y]))[0]
+    if isinstance(loss, OneHot):
+        return np.asarray((a - targets) / (1.0 + tau))
+    b = a + tau * targets
+    b = b - np.max(b)
+
+    def chances(m: float) -> Array:
+        return np.asarray(wrightomega(b - m + np.log(tau)) / tau)
+
+    most = float(logsumexp(b))
+    return np.asarray(_chances(chances, most - tau, most) - targets)
+
+
+def _chances(given: Callable[[float], Array], least: float, most: float) -> Array:
+    """The p_k for the m with which they come to 1."""
+    p = given(root(lambda m: 1.0 - float(np.sum(given(m))), least, most))
+    return p / np.sum(p)
+
+
+def _slopes_in_ball(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: float, pull: float) -> Array:
+    """Those under which the step, divided by c, ends at the border."""
+    a, tau, radius = A @ v, pull * float(v @ v), problem.radius
+
+    def slopes(c: float) -> Array:
+        return _slopes(loss, a / c, y, tau / c)
+
+    def room(c: float) -> float:
+        return c * radius / float(np.linalg.norm(A - pull * np.outer(slopes(c), v))) - 1.0
+
+    farthest = float(np.linalg.norm(A)) + pull * problem.lipschitz
+    return slopes(root(room, 1.0, max(1.0, farthest / radius) * (1.0 + 2.0**-40)))
+
+
+def _slopes_in_box(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: float, pull: float) -> Array:
+    """Row by row: of OneHot at once, of Softmax for every m."""
+    targets, project = loss.targets(np.array([y]))[0], problem.domain.project
+
+    def score(k: int, s: float) -> float:
+        return float(v @ project(A[k] - (pull * s) * v))
+
+    def slope(k: int) -> float:
+        most = problem.lipschitz / problem.norm_bound
+        return root(lambda s: s - score(k, s) + targets[k], -most, most)
+
+    def chance(k: int, m: float) -> float:
+        return root(lambda p: p - float(np.exp(min(score(k, p - targets[k]) - m, 700.0))), 0.0, 1.0)
+
+    rows = range(loss.classes)
+    if isinstance(loss, OneHot):
+        return np.array([slope(k) for k in rows])
+    least, most = (float(logsumexp([score(k, end - targets[k]) for k in rows])) for end in (1.0, 0.0))
+    return np.asarray(_chances(lambda m: np.array([chance(k, m) for k in rows]), least, most) - targets)
+
+
+def root(rising: Callable[[float], float], low: float, high: float, close: float = 2.0**-70) -> float:
+    """Where `rising` passes zero, to the last bits; an end where it does not, since no data may make this fail.
+
+    >>> root(lambda s: s - 0.25, -1.0, 1.0), root(lambda s: s + 2.0, -1.0, 1.0)
+    (0.25, -1.0)
+    """
+    from scipy.optimize import brentq  # here: it loads slowly, and few streams need it
+
+    if not rising(low) < 0.0 < rising(high):
+        return low if rising(low) >= 0.0 else high
+    return float(brentq(rising, low, high, xtol=close, rtol=_LAST_BITS, maxiter=10_000, disp=False))

@@ -14,8 +14,8 @@ import numpy as np
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.private import Private
 from taciturn.errors import Unprovable, integer, not_negative
-from taciturn.learners.fading_igd import FadingIGD
 from taciturn.learners.giga import GIGA, Step
+from taciturn.learners.igd import FadingIGD
 from taciturn.learners.iterate import IterateLearner
 from taciturn.problem.problem import Problem
 from taciturn.regret.tails import length_moments, probability
