@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     Mutant(
         "lattice too coarse",
-        "mechanisms/noise_levels.py",
+        "mechanisms/gaussian.py",
         "return Level(moved, sd, step)",
         "return Level(moved, sd, 2.0 * step)",
     ),

@@ -36,9 +36,9 @@ from taciturn.compiled import codes, passes
 from taciturn.core import loop
 from taciturn.core.loop import Definition, pass_for
 from taciturn.learners import implicit_step
-from taciturn.mechanisms import exponential, gaussian, noisy_sums
+from taciturn.mechanisms import exponential, gaussian, prefix_sum
+from taciturn.mechanisms.anytime import EpochCoder
 from taciturn.mechanisms.blt import BLTCoder
-from taciturn.mechanisms.epochs import EpochCoder
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 from taciturn.problem import losses, multiclass
@@ -60,8 +60,8 @@ MECHANISMS = {
     gaussian.EndlessGaussian: [("igd, hinge, ball", "gaussian", "every, endless")],
     exponential.FiniteRace: [("experts", "exponential", "every")],
     exponential.EndlessRace: [("experts", "exponential", "every, endless")],
-    noisy_sums.Finite: [("qftl, ball", "blt", "every"), ("ftrl, hinge, ball", "tree", "every")],
-    noisy_sums.Endless: [
+    prefix_sum.Finite: [("qftl, ball", "blt", "every"), ("ftrl, hinge, ball", "tree", "every")],
+    prefix_sum.Endless: [
         ("qftl, ball", "anytime", "every, endless"),
         ("ftrl, hinge, ball", "anytime", "every, endless"),
     ],

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn.compiled import blt, lattice, passes, tree
+from taciturn.mechanisms.anytime import EpochCoder
 from taciturn.mechanisms.blt import BLTCoder, fitted
-from taciturn.mechanisms.epochs import EpochCoder
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 

@@ -20,8 +20,7 @@ from mechanisms.strategies import dense
 from taciturn import BLT, InvalidInput
 from taciturn.compiled.passes import blt_errors
 from taciturn.mechanisms import blt
-from taciturn.mechanisms.blt import BLTCoder, _fit, fitted
-from taciturn.mechanisms.blt_formulas import mean_squares
+from taciturn.mechanisms.blt import BLTCoder, _fit, fitted, mean_squares
 
 TABLE = {2**10: 3.27, 2**14: 4.16, 2**17: 4.85, 2**20: 5.56}
 

@@ -34,7 +34,7 @@ from taciturn import (
 from taciturn.accounting import paper
 from taciturn.accounting.cost import FREE
 from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms import noisy_sums as hidden
+from taciturn.mechanisms import prefix_sum
 from taciturn.mechanisms.tree import TreeCoder
 
 pytestmark = pytest.mark.privacy
@@ -265,7 +265,7 @@ def test_a_level_too_few_is_caught(case, monkeypatch):
 @pytest.mark.parametrize("name", MULTIPLYING)
 def test_rounding_one_row_only_is_caught(name, monkeypatch):
     """`sqrt(dim)·g` in place of `sqrt(n·dim)·g`: by a millionth usually, by a lot where the lattice is coarse."""
-    monkeypatch.setattr(hidden.Finite, "_rounding", lambda self, rows: float(self.size))
+    monkeypatch.setattr(prefix_sum.Finite, "_rounding", lambda self, rows: float(self.size))
     for privacy, more in ((BUDGET, 1.0), (TINY, 1.05)):
         private = CASES["sum"](STRATEGIES[name], privacy, 20)
         if name not in EPOCHS:  # whose columns are not as long as they may be

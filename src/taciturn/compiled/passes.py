@@ -39,10 +39,9 @@ from taciturn.learners.giga import GIGA
 from taciturn.learners.igd import IGD, FadingIGD
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms import exponential, gaussian, noisy_sums
-from taciturn.mechanisms.blt import BLTCoder
-from taciturn.mechanisms.blt_formulas import coefficients, prefix_squares
-from taciturn.mechanisms.epochs import EpochCoder, begins, ends, named, part
+from taciturn.mechanisms import exponential, gaussian, prefix_sum
+from taciturn.mechanisms.anytime import EpochCoder, begins, ends, named, part
+from taciturn.mechanisms.blt import BLTCoder, coefficients, prefix_squares
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
@@ -602,12 +601,12 @@ class GumbelNoise:
 
 @dataclass(frozen=True, eq=False)
 class PrefixSumNoise:
-    """Noise on encoded statistics, and prefix sums decoded from them. Slow twin: `noisy_sums.NoisySums`."""
+    """Noise on encoded statistics, and prefix sums decoded from them. Slow twin: `prefix_sum.NoisySums`."""
 
-    calibrated: noisy_sums.NoisySums
+    calibrated: prefix_sum.NoisySums
 
     @staticmethod
-    def of(calibrated: noisy_sums.NoisySums) -> PrefixSumNoise | None:
+    def of(calibrated: prefix_sum.NoisySums) -> PrefixSumNoise | None:
         """If the strategy has batch verbs."""
         return PrefixSumNoise(calibrated) if type(calibrated.coder) in STRATEGIES else None
 
@@ -642,13 +641,13 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
     gaussian.EndlessGaussian: GaussianNoise,
     exponential.FiniteRace: GumbelNoise,
     exponential.EndlessRace: GumbelNoise,
-    noisy_sums.Finite: PrefixSumNoise.of,
-    noisy_sums.Endless: PrefixSumNoise.of,
+    prefix_sum.Finite: PrefixSumNoise.of,
+    prefix_sum.Endless: PrefixSumNoise.of,
 }
 """The fast path to the noise of each calibrated mechanism, by its exact type."""
 
 
-def noise_sds(calibrated: noisy_sums.NoisySums, k: int, count: int) -> Array:
+def noise_sds(calibrated: prefix_sum.NoisySums, k: int, count: int) -> Array:
     """Standard deviations of as many noisy sums from the k-th on; a sum's own does not depend on the cut."""
     coder = calibrated.coder
     if type(coder) is BLTCoder:
@@ -967,7 +966,7 @@ class FTRLPass:
     """Private FTRL inside a strategy's loop: gradients at released points, so release after release."""
 
     learner: FTRL
-    calibrated: noisy_sums.NoisySums
+    calibrated: prefix_sum.NoisySums
     leader: Leader
     through: Callable[[Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]]
     forgets: ClassVar[bool] = True
@@ -976,7 +975,7 @@ class FTRLPass:
     @staticmethod
     def of(learner: FTRL, calibrated: Calibrated) -> FTRLPass | None:
         """For exact types, if loss and set have compiled forms."""
-        if type(learner) is not FTRL or not isinstance(calibrated, noisy_sums.NoisySums):
+        if type(learner) is not FTRL or not isinstance(calibrated, prefix_sum.NoisySums):
             return None
         if type(learner.problem) is not Problem:
             return None

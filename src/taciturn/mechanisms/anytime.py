@@ -1,14 +1,31 @@
-"""Running sums of a stream of unknown length, with memory that does not grow: see `taciturn.mechanisms.epochs`."""
+"""Running sums of a stream of unknown length, with memory that does not grow.
+
+Rows come in epochs of 1, 2, 4, … rows. Within epoch j a strategy for 2^j rows is started anew; when an epoch ends, its
+total is one row of a second strategy, over at most 24 totals. The k-th sum is the second's sum of the totals of past
+epochs plus the first's within this one. One example moves one row of each, so with shares `s` and `1 - s` of mu²,
+
+    C = [sqrt(1 - s)·C_j/‖C_j e_1‖ for every epoch; sqrt(s)·C'/‖C' e_1‖]
+
+has columns of length at most 1. Rows k = 2^j, …, 2^(j+1) - 1 make epoch j.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from taciturn._util.arrays import Arrays
+import numpy as np
+from numpy.typing import ArrayLike
+
+from taciturn._util.arrays import Array, Arrays
+from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, between_0_and_1, integer
-from taciturn.mechanisms.blt import BLT
-from taciturn.mechanisms.epochs import EPOCHS, EpochCoder
+from taciturn.mechanisms.blt import BLT, BLTCoder, fitted
 from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.strategy import Dense
+
+EPOCHS = 24
+"""As many as a stream without a horizon may have."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +69,156 @@ class Anytime(PrefixSum):
                 f"Anytime holds {2**EPOCHS - 1:,} releases, got {n:,}. Use BLT(), or publish less often."
             )
         return n
+
+
+@dataclass(frozen=True)
+class EpochCoder(Dense):
+    """Doubling epochs, `most` rows in all."""
+
+    buffers: int
+    share: float
+    most: int
+    restored: tuple[tuple[str, BLTCoder], ...] = ()
+
+    def numbers(self, k: int) -> Arrays:
+        """The decays and weights of the totals' strategy, of the last epoch's, and of all epochs up to that of row k.
+
+        Those of later epochs are fitted as they come: any will do, as each is divided by its own longest column.
+        """
+        epochs = {*range(k.bit_length()), self._last}
+        return _decays("totals", self.totals) | {
+            name: array for j in sorted(epochs) for name, array in _decays(f"epoch{j}", self.epoch(j)).items()
+        }
+
+    @classmethod
+    def with_numbers(cls, buffers: int, share: float, most: int, numbers: Arrays) -> EpochCoder:
+        """The same strategy, of the decays and weights that a stream began with."""
+        rows = {"totals": EPOCHS} | {f"epoch{j}": 2**j for j in range(EPOCHS)}
+        if not {"totals", f"epoch{most.bit_length() - 1}"} <= numbers.keys() <= rows.keys():
+            raise damaged("decays of the strategies for epochs are missing")
+        made = ((name, BLTCoder.restored(rows[name], buffers, array)) for name, array in sorted(numbers.items()))
+        return cls(buffers, share, most, tuple(made))
+
+    @property
+    def integer(self) -> bool:
+        return False
+
+    @property
+    def sensitivity(self) -> float:
+        return 1.0 + 2.0**-48
+
+    @property
+    def row_norm(self) -> float:
+        """A row of totals holds every row so far; entries of C are at most 1."""
+        return float(self.most)
+
+    @property
+    def rounding_error(self) -> float:
+        """That of the longest epoch's rows, or of its total's, which are as large as all rows together."""
+        inside = self.inner(self._last) * self.epoch(self._last).rounding_error
+        return max(inside, self.outer * self.totals.rounding_error * self.most) + 2.0**-52 * self.most
+
+    @property
+    def _last(self) -> int:
+        return self.most.bit_length() - 1
+
+    def rows(self, k: int) -> int:
+        return 2 if ends(k) else 1
+
+    def before(self, k: int) -> int:
+        return k - 1 + k.bit_length() - 1
+
+    def release_of(self, row: int) -> int:
+        k = max(1, row - row.bit_length())
+        while self.before(k + 1) < row:
+            k += 1
+        return k
+
+    def error(self, k: ArrayLike) -> Array:
+        flat = np.asarray(k, dtype=np.int64).ravel()
+        epoch = np.floor(np.log2(flat)).astype(np.int64)
+        out = np.empty(len(flat))
+        for j in np.unique(epoch):
+            here = epoch == j
+            inner = self.epoch(int(j)).error(flat[here] - 2 ** int(j) + 1) / self.inner(int(j))
+            outer = self.totals.error(int(j)) / self.outer if j > 0 else 0.0
+            out[here] = np.hypot(inner, outer)
+        return out.reshape(np.shape(k))
+
+    def start(self, size: int) -> tuple[Arrays, Arrays]:
+        (inner, outer), (inner_public, outer_public) = self.epoch(0).start(size), self.totals.start(size)
+        secret = named("epoch", inner) | named("past", inner_public) | {"total": np.zeros(size)}
+        return secret, named("epoch", outer) | named("past", outer_public) | {"past": np.zeros(size)}
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        """The epoch's row and, at its end, that of its total."""
+        j = k.bit_length() - 1
+        within = self.epoch(j).start(len(row))[0] if begins(k) else part("epoch", secret)
+        within, rows = self.epoch(j).encode(within, row, k - 2**j + 1)
+        total = (0.0 if begins(k) else secret["total"]) + row
+        past, rows = part("past", secret), rows * self.inner(j)
+        if ends(k):
+            past, last = self.totals.encode(past, total, j + 1)
+            rows = np.concatenate([rows, last * self.outer])
+        return named("epoch", within) | named("past", past) | {"total": total}, rows
+
+    def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
+        """The sum of past totals, and that within the epoch."""
+        j = k.bit_length() - 1
+        within = self.epoch(j).start(noisy.shape[1])[1] if begins(k) else part("epoch", public)
+        within, inside = self.epoch(j).decode(within, noisy[:1] / self.inner(j), k - 2**j + 1)
+        past, before = part("past", public), public["past"]
+        after = before
+        if ends(k):
+            past, after = self.totals.decode(past, noisy[1:] / self.outer, j + 1)
+        return named("epoch", within) | named("past", past) | {"past": after}, before + inside
+
+    def epoch(self, j: int) -> BLTCoder:
+        return self._coder(f"epoch{j}", 2**j)
+
+    @property
+    def totals(self) -> BLTCoder:
+        return self._coder("totals", EPOCHS)
+
+    def _coder(self, name: str, n: int) -> BLTCoder:
+        """The one that was restored, or one that is fitted here."""
+        for known, coder in self.restored:
+            if known == name:
+                return coder
+        return _fitted_coder(n, self.buffers)
+
+    def inner(self, j: int) -> float:
+        """What epoch j's rows are multiplied by."""
+        return math.sqrt(1.0 - self.share) / self.epoch(j).sensitivity
+
+    @property
+    def outer(self) -> float:
+        return math.sqrt(self.share) / self.totals.sensitivity
+
+
+def _decays(name: str, coder: BLTCoder) -> Arrays:
+    return {name: coder.numbers(1)["decays"]}
+
+
+def _fitted_coder(n: int, buffers: int) -> BLTCoder:
+    return BLTCoder(n, *fitted(n, buffers, "max"))
+
+
+def begins(k: int) -> bool:
+    """Whether row k is the first of an epoch."""
+    return k & (k - 1) == 0
+
+
+def ends(k: int) -> bool:
+    """Whether row k is the last of an epoch."""
+    return k & (k + 1) == 0
+
+
+def named(part: str, arrays: Arrays) -> Arrays:
+    """Arrays under the name of a part of the memory."""
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def part(name: str, arrays: Arrays) -> Arrays:
+    """The arrays of a part of the memory, under their own names."""
+    return {each[len(name) + 1 :]: array for each, array in arrays.items() if each.startswith(f"{name}.")}
