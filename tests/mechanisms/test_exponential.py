@@ -569,7 +569,7 @@ def test_what_is_not_a_bound_is_refused(horizon, bound):
 def test_a_bound_that_ends_before_the_horizon_is_refused():
     """The message names the first round without one."""
     ends = certificate_of(lambda t: np.where(t <= 7, 1.0, math.inf))
-    with pytest.raises(Unprovable, match="row of round 8,"):
+    with pytest.raises(Unprovable, match="statistic of round 8,"):
         Exponential().calibrate(ends, Timetable(every(1), 20), 3, BUDGET, "exact")
 
 

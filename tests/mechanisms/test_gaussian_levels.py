@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from taciturn import IGD, L2Ball, Logistic, Privacy, Problem, at, every, geometric, pigd, pocp
-from taciturn.mechanisms.lattice import ideal_mu, on_lattice, settle, shifts
+from taciturn.mechanisms.lattice import calibrate_step, ideal_mu, on_lattice, shifts
 from taciturn.noise.sampling import sampling_cost
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
@@ -28,7 +28,7 @@ def all_at_once(private, power):
 
     farthest = 1.001 * np.max(shifts(S, spread(S, mu)))
     mu = ideal_mu(private.privacy, sampling_cost(len(S) * 3, farthest))
-    sd, step = settle(lambda moved: spread(moved, mu), S, 3, private.learner.certificate.magnitude)
+    sd, step = calibrate_step(lambda moved: spread(moved, mu), S, 3, private.learner.certificate.magnitude)
     return sd, step, np.cumsum((on_lattice(S, step, 3) / sd) ** 2)
 
 

@@ -1,1 +1,1 @@
-"""Ways of hiding rows: each knows certificates, noise and lattices, and nothing of learners."""
+"""Mechanisms: they add noise to statistics of certified sensitivity, and know nothing of learners."""

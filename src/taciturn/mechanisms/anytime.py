@@ -1,6 +1,6 @@
-"""Running sums of a stream of unknown length, with memory that does not grow.
+"""Prefix sums of a stream of unknown length, by doubling epochs: memory does not grow.
 
-Rows come in epochs of 1, 2, 4, … rows. Within epoch j a strategy for 2^j rows is started anew; when an epoch ends, its
+Rows come in epochs of 1, 2, 4, … rows. Within epoch j a new strategy for 2^j rows starts; when an epoch ends, its
 total is one row of a second strategy, over at most 24 totals. The k-th sum is the second's sum of the totals of past
 epochs plus the first's within this one. One example moves one row of each, so with shares `s` and `1 - s` of mu²,
 
@@ -25,19 +25,19 @@ from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.strategy import Dense
 
 EPOCHS = 24
-"""As many as a stream without a horizon may have."""
+"""Most epochs of a stream without a horizon."""
 
 
 @dataclass(frozen=True)
 class Anytime(PrefixSum):
-    """Running sums without a horizon, by doubling epochs of BLT strategies.
+    """Prefix sums without a horizon, by doubling epochs of BLT strategies.
 
     Parameters
     ----------
     buffers : int
-        Rows of memory for each of the two strategies, on either side.
+        Buffers of each of the two strategies, for encoding and for decoding.
     share : float
-        Of the budget, for the totals of past epochs.
+        Share of the budget (of mu²) for the totals of past epochs.
 
     Examples
     --------
@@ -54,15 +54,15 @@ class Anytime(PrefixSum):
         object.__setattr__(self, "share", between_0_and_1("share", self.share))
 
     def coder(self, n: int | None) -> EpochCoder:
-        """The same for every n, up to 2²⁴ - 1 rows: as many as 24 epochs hold."""
+        """The same strategy for every n, up to the 2²⁴ - 1 rows of 24 epochs."""
         return EpochCoder(self.buffers, self.share, self._most(n))
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> EpochCoder:
-        """The same, of the decays and weights that a stream began with."""
+        """The strategy of a resumed stream, with the decays and weights that it began with."""
         return EpochCoder.with_numbers(self.buffers, self.share, self._most(n), numbers)
 
     def _most(self, n: int | None) -> int:
-        """How many rows there can be."""
+        """The number of rows to plan for, validated."""
         n = 2**23 if n is None else integer("the number of releases", n)
         if n >= 2**EPOCHS:
             raise InvalidInput(
@@ -73,7 +73,7 @@ class Anytime(PrefixSum):
 
 @dataclass(frozen=True)
 class EpochCoder(Dense):
-    """Doubling epochs, `most` rows in all."""
+    """The strategy of doubling epochs, for `most` rows."""
 
     buffers: int
     share: float
@@ -83,7 +83,7 @@ class EpochCoder(Dense):
     def numbers(self, k: int) -> Arrays:
         """The decays and weights of the totals' strategy, of the last epoch's, and of all epochs up to that of row k.
 
-        Those of later epochs are fitted as they come: any will do, as each is divided by its own longest column.
+        Those of later epochs are fitted when they start: any will do, as each is divided by its own sensitivity.
         """
         epochs = {*range(k.bit_length()), self._last}
         return _decays("totals", self.totals) | {
@@ -92,7 +92,7 @@ class EpochCoder(Dense):
 
     @classmethod
     def with_numbers(cls, buffers: int, share: float, most: int, numbers: Arrays) -> EpochCoder:
-        """The same strategy, of the decays and weights that a stream began with."""
+        """The strategy of a resumed stream, with the decays and weights that it began with."""
         rows = {"totals": EPOCHS} | {f"epoch{j}": 2**j for j in range(EPOCHS)}
         if not {"totals", f"epoch{most.bit_length() - 1}"} <= numbers.keys() <= rows.keys():
             raise damaged("decays of the strategies for epochs are missing")
@@ -114,7 +114,7 @@ class EpochCoder(Dense):
 
     @property
     def rounding_error(self) -> float:
-        """That of the longest epoch's rows, or of its total's, which are as large as all rows together."""
+        """That of the longest epoch's rows, or of its total's, which are as large as the sum of all rows."""
         inside = self.inner(self._last) * self.epoch(self._last).rounding_error
         return max(inside, self.outer * self.totals.rounding_error * self.most) + 2.0**-52 * self.most
 
@@ -146,9 +146,11 @@ class EpochCoder(Dense):
         return out.reshape(np.shape(k))
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
-        (inner, outer), (inner_public, outer_public) = self.epoch(0).start(size), self.totals.start(size)
-        secret = named("epoch", inner) | named("past", inner_public) | {"total": np.zeros(size)}
-        return secret, named("epoch", outer) | named("past", outer_public) | {"past": np.zeros(size)}
+        epoch_secret, epoch_public = self.epoch(0).start(size)
+        past_secret, past_public = self.totals.start(size)
+        secret = named("epoch", epoch_secret) | named("past", past_secret) | {"total": np.zeros(size)}
+        public = named("epoch", epoch_public) | named("past", past_public) | {"past": np.zeros(size)}
+        return secret, public
 
     def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
         """The epoch's row and, at its end, that of its total."""
@@ -156,7 +158,8 @@ class EpochCoder(Dense):
         within = self.epoch(j).start(len(row))[0] if begins(k) else part("epoch", secret)
         within, rows = self.epoch(j).encode(within, row, k - 2**j + 1)
         total = (0.0 if begins(k) else secret["total"]) + row
-        past, rows = part("past", secret), rows * self.inner(j)
+        past = part("past", secret)
+        rows = rows * self.inner(j)
         if ends(k):
             past, last = self.totals.encode(past, total, j + 1)
             rows = np.concatenate([rows, last * self.outer])
@@ -167,8 +170,8 @@ class EpochCoder(Dense):
         j = k.bit_length() - 1
         within = self.epoch(j).start(noisy.shape[1])[1] if begins(k) else part("epoch", public)
         within, inside = self.epoch(j).decode(within, noisy[:1] / self.inner(j), k - 2**j + 1)
-        past, before = part("past", public), public["past"]
-        after = before
+        past = part("past", public)
+        before = after = public["past"]
         if ends(k):
             past, after = self.totals.decode(past, noisy[1:] / self.outer, j + 1)
         return named("epoch", within) | named("past", past) | {"past": after}, before + inside
@@ -181,14 +184,14 @@ class EpochCoder(Dense):
         return self._coder("totals", EPOCHS)
 
     def _coder(self, name: str, n: int) -> BLTCoder:
-        """The one that was restored, or one that is fitted here."""
+        """The restored coder of this name, or one that is fitted on this machine."""
         for known, coder in self.restored:
             if known == name:
                 return coder
         return _fitted_coder(n, self.buffers)
 
     def inner(self, j: int) -> float:
-        """What epoch j's rows are multiplied by."""
+        """The factor of epoch j's encoded rows."""
         return math.sqrt(1.0 - self.share) / self.epoch(j).sensitivity
 
     @property

@@ -1,4 +1,4 @@
-"""Running sums with a few rows of memory: buffered linear Toeplitz (BLT) strategies.
+"""Prefix sums by buffered linear Toeplitz (BLT) strategies, which need a few rows of memory.
 
 C is lower-triangular Toeplitz with the generating function
 
@@ -7,7 +7,7 @@ C is lower-triangular Toeplitz with the generating function
 so `c_0 = 1` and `c_k = Σ_i om_i·th_i^(k-1)`, `om_i = Π_j (th_i - th'_j)/Π_{j≠i} (th_i - th_j)`: encoding needs one
 buffer for each i. The inverse has the same form with the two sets exchanged and weights `om'_i < 0`, so decoding needs
 as many. `B = A·C⁻¹` has coefficients `b_k = b + Σ_i be_i·th'_i^k`, `b = 1/C(1)`, `be_i = -om'_i/(1 - th'_i)`, all
-positive. Lengths of columns and errors are sums of geometric series, in closed form:
+positive. Column norms and errors are sums of geometric series, in closed form:
 
     ‖C e_1‖² = 1 + Σ_ij om_i·om_j·G(th_i·th_j, n - 1),   error_k² = Σ_{l<k} b_l²,   G(r, n) = (1 - rⁿ)/(1 - r).
 
@@ -45,14 +45,14 @@ _APART = 1e-15  # least distance of two decays
 
 @dataclass(frozen=True)
 class BLT(PrefixSum):
-    """Running sums by a buffered linear Toeplitz strategy, fitted to the number of releases: the default.
+    """Prefix sums by a buffered linear Toeplitz strategy, fitted to the number of releases: the default.
 
     Parameters
     ----------
     buffers : int
-        Rows of memory on either side, 1 to 10; more are never worse.
+        Number of buffers for encoding and for decoding, 1 to 10; more are never worse.
     aim : {"max", "mean"}
-        Which error to make least: the last sum's, or the mean square over all.
+        Which error to minimise: the last sum's, or the mean square over all.
 
     Examples
     --------
@@ -71,11 +71,11 @@ class BLT(PrefixSum):
             raise InvalidInput(f"buffers must be at most 10, got {self.buffers}: more gain nothing.")
 
     def coder(self, n: int | None) -> BLTCoder:
-        """For n rows."""
+        """The strategy for n rows."""
         return BLTCoder(self.needs(n), *fitted(self.needs(n), self.buffers, self.aim))
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> BLTCoder:
-        """For n rows, of the decays and weights that a stream began with."""
+        """The strategy of a resumed stream, with the decays and weights that it began with."""
         return BLTCoder.restored(self.needs(n), self.buffers, numbers.get("decays"))
 
 
@@ -84,7 +84,7 @@ class BLTCoder(OneRowEach):
     """The strategy of these two sets of decays, for n rows.
 
     Weights follow from decays up to rounding, which differs between machines. A stream needs one C for all its rows, so
-    one that goes on elsewhere keeps its weights too.
+    a state stores the weights, too, for a resumption on another machine.
     """
 
     n: int
@@ -104,18 +104,18 @@ class BLTCoder(OneRowEach):
 
     @classmethod
     def restored(cls, n: int, buffers: int, numbers: Any) -> BLTCoder:
-        """The strategy of such rows; the closed forms hold for all that are accepted.
+        """The strategy of such numbers, validated; the closed forms hold for all that are accepted.
 
-        Those of C are for positive weights, whatever they are. That decoding inverts it is for use, not for privacy.
+        Those of C hold for any positive weights. That decoding inverts C matters for accuracy, not for privacy.
         """
-        found = np.asarray(numbers)
-        if found.dtype != np.float64 or found.ndim != 2 or len(found) != 4 or not 0 < found.shape[1] <= buffers:
+        given = np.asarray(numbers)
+        if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
             raise damaged("decays should be four rows of floats")
-        th, ph, om, inverse = (tuple(map(float, row)) for row in found)
-        if not (np.isfinite(found).all() and _in_order((th, ph)) and min(om) > 0.0):
+        th, ph, om, inverse = (tuple(map(float, row)) for row in given)
+        if not (np.isfinite(given).all() and _in_order((th, ph)) and min(om) > 0.0):
             raise damaged("decays should fall from below 1, and their weights be positive")
         fresh = cls(n, th, ph).arrays
-        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, found, strict=True)):
+        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, given, strict=True)):
             raise damaged("weights should be those of their decays")
         return cls(n, th, ph, (om, inverse))
 
@@ -140,8 +140,8 @@ class BLTCoder(OneRowEach):
         To that comes the sum of m + 1 terms, with m + 2 units of each.
         """
         th, _, om, _ = self.arrays
-        kept = series(th, float(self.n))
-        return 2.0**-53 * float(np.sum(om * (4.0 * kept**2 + (len(om) + 4.0) * kept)) + len(om) + 4.0)
+        K = series(th, float(self.n))
+        return 2.0**-53 * float(np.sum(om * (4.0 * K**2 + (len(om) + 4.0) * K)) + len(om) + 4.0)
 
     def error(self, k: ArrayLike) -> Array:
         th, ph = self.arrays[:2]
@@ -158,19 +158,20 @@ class BLTCoder(OneRowEach):
         return {"buffers": th[:, None] * buffers + row}, (row + om @ buffers)[None, :]
 
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
-        """The inverse in the same way, and its running sum."""
+        """The inverse in the same way, and its prefix sum."""
         _, ph, _, om = self.arrays
-        buffers, row = public["buffers"], noisy[0]
+        buffers = public["buffers"]
+        row = noisy[0]
         total = public["sum"] + row + om @ buffers
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
 
 
 @lru_cache(maxsize=256)
 def fitted(n: int, buffers: int, aim: Aim = "max") -> Decays:
-    """Decays of C and of its inverse with the least error found, kept for later processes on this machine.
+    """Decays of C and of its inverse with the least error that a fit finds, cached on this machine.
 
-    The fit's last digits depend on the processor: another machine may find other decays, of an error as small. Lengths
-    and errors are computed from the decays themselves, wherever they come from.
+    The fit's last digits depend on the processor: another machine may fit other decays, of an equal error.
+    Sensitivities and errors are computed from the decays themselves, wherever they come from.
 
     >>> decays, inverse = fitted(1024, 2)
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
@@ -182,7 +183,7 @@ def fitted(n: int, buffers: int, aim: Aim = "max") -> Decays:
 
 
 def _in_order(decays: Rows) -> bool:
-    """Whether these are two sets as above, as far apart as those of a fit."""
+    """Whether these are two sets of decays as above, as far apart as those of a fit."""
     if len(decays) != 2 or len(decays[0]) != len(decays[1]):
         return False
     falling = [1.0, *(each for pair in zip(*decays, strict=True) for each in pair)]
@@ -200,11 +201,11 @@ def _fit(n: int, buffers: int, aim: Aim) -> Decays:
 
     options = {"maxiter": 2000, "ftol": 1e-13}
     slope = partial(_with_slope, n=n, aim=aim)
-    found = [
+    fits = [
         minimize(slope, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
         for start in _starts(n, buffers)
     ]
-    best = min(found, key=lambda result: float(result.fun))
+    best = min(fits, key=lambda result: float(result.fun))
     if buffers > 1:
         fewer = fitted(n, buffers - 1, aim)
         if float(_objective(np.array(fewer[0]), np.array(fewer[1]), n, aim)) <= best.fun:
@@ -232,7 +233,7 @@ def _decays(z: Array) -> tuple[Array, Array]:
 
 
 def _with_slope(z: Array, n: int, aim: Aim) -> tuple[float, Array]:
-    """The objective and its slope by central differences, all in one call."""
+    """The objective and its gradient by central differences, in one call."""
     moved = 1e-5 * np.eye(len(z))
     values = _objective(*_decays(np.concatenate([z[None, :], z + moved, z - moved])), n, aim)
     count = len(z)
@@ -243,10 +244,10 @@ def _objective(th: Array, ph: Array, n: int, aim: Aim) -> Array:
     """The logarithm of the squared error at mu = 1; large where decays coincide."""
     apart = np.diff(np.stack([th, ph], axis=-1).reshape(*th.shape[:-1], -1), axis=-1)
     with np.errstate(all="ignore"):
-        column = 1.0 + squares(weights(th, ph), th, n - 1.0)
+        squared_sensitivity = 1.0 + squares(weights(th, ph), th, n - 1.0)
         error = prefix_squares(th, ph, np.asarray(float(n))) if aim == "max" else mean_squares(th, ph, n)
-        found = np.log(column * error)
-    return np.where((apart < -_APART).all(axis=-1) & np.isfinite(found), found, 1e3)
+        value = np.log(squared_sensitivity * error)
+    return np.where((apart < -_APART).all(axis=-1) & np.isfinite(value), value, 1e3)
 
 
 def weights(th: Array, ph: Array) -> Array:
@@ -263,10 +264,11 @@ def series(r: Array, n: ArrayLike) -> Array:
 
 
 def _below_one(logs: Array) -> Array:
-    """`exp(logs) - 1` of negative logarithms, to 2⁻⁴³ of it: `expm1`, a slow function, where that takes it."""
-    found, near = np.exp(logs) - 1.0, logs > -(2.0**-10)
-    found[near] = np.expm1(logs[near])
-    return np.asarray(found)
+    """`exp(logs) - 1` of negative logarithms, to a relative 2⁻⁴³; by the slow `expm1` only where that needs it."""
+    value = np.exp(logs) - 1.0
+    near = logs > -(2.0**-10)
+    value[near] = np.expm1(logs[near])
+    return np.asarray(value)
 
 
 def _pairs(x: Array) -> Array:
@@ -288,7 +290,8 @@ def prefix_squares(th: Array, ph: Array, k: Array) -> Array:
     b, be = coefficients(th, ph)
     with np.errstate(divide="ignore"):
         gone = _below_one(k[..., None] * np.log(ph))  # e_i = th'_i^k - 1; of products of two: e_i + e_j + e_i·e_j
-    single, weights = be / (ph - 1.0), _pairs(be) / (_pairs(ph) - 1.0)
+    single = be / (ph - 1.0)
+    weights = _pairs(be) / (_pairs(ph) - 1.0)
     rows = np.einsum("...i,...ij->...j", gone, weights)  # not BLAS, which rounds by how many there are
     rows = rows * (gone + 2.0) + 2.0 * b[..., None] * single * gone
     return np.asarray(b * b * k + np.einsum("...i->...", rows))

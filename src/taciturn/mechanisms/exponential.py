@@ -1,8 +1,8 @@
 """The exponential mechanism: of N candidates with losses L_i, publish i with probability ∝ exp(-lam·L_i), and no more.
 
-It is run as a race. Losses become whole scores, `s_i = round(lam·(L_i - min L)/g)`, `g = 2⁻³²`; each candidate gets
+It is run as a race. Losses become integer scores, `s_i = round(lam·(L_i - min L)/g)`, `g = 2⁻³²`; each candidate gets
 Gumbel noise in the same units, `-s_i + N_i`, and the largest wins, the first of them in a tie. The noisy scores are
-secret: unlike a Gaussian row on its lattice, they would give away more than what is charged.
+secret: unlike a Gaussian statistic on its lattice, they would reveal more than what is charged.
 
 **Cost.** If one example moves the losses by d, with `max d - min d ≤ c` (a certificate of kind range/tail), the
 log-ratio of the two laws of the winner lies in an interval of length
@@ -32,7 +32,7 @@ variance on an interval of length eta. So `K(a) - (eta²/8)·a·(a - 1)` is conc
 for a > 1; divided by a - 1 that is the Rényi divergence of order a: at most `a·eta²/8`. ∎ ("Bounded range" is the name
 of Dong, Durfee, Rogers, *Optimal Differential Privacy Composition for Exponential Mechanisms*, 2020.)
 
-What (3) leaves out, noise of probability 2⁻⁴⁰⁹⁵ a draw, is charged as a delta of 2⁻¹⁰²² to the whole stream: enough for
+What (3) leaves out, noise of probability 2⁻⁴⁰⁹⁵ a draw, is charged as a delta of 2⁻¹⁰²² to the stream: enough for
 2¹⁰⁰ draws, times `1 + exp(epsilon)` as it enters both worlds, up to epsilon = 2,000.
 
 Candidates more than 4,096 units of noise behind are treated as if they were at 4,096: their chance is exp(-4096).
@@ -70,7 +70,7 @@ _SANE = 2.0**500  # certificates between 1/this and this
 
 @dataclass(frozen=True)
 class Exponential:
-    """Publish which candidate is best, by a race with Gumbel noise, and nothing else: one cost per release.
+    """The exponential mechanism, by a race with Gumbel noise: it publishes the best candidate and nothing else.
 
     Every release costs the same. With a horizon the K releases are accounted for by zCDP, `K·eta²/8`, or by pure
     differential privacy, `K·eta`, whichever leaves more; without one by zCDP, with `taciturn.Gaussian`'s shares.
@@ -88,7 +88,7 @@ class Exponential:
 
     @property
     def accepts(self) -> str:
-        """Rows of losses, of which one example moves every later one."""
+        """Losses of candidates, of which one example moves every later statistic."""
         return "range/tail"
 
     def calibrate(
@@ -100,7 +100,9 @@ class Exponential:
                 "the paper has one sentence on the exponential mechanism and no constants. Use calibration='exact'."
             )
         if privacy.epsilon > _LARGEST_EPSILON:
-            raise InvalidInput(f"epsilon = {privacy.epsilon:g} protects nobody. Take one of at most 2,000.")
+            raise InvalidInput(
+                f"epsilon must be at most 2,000, got {privacy.epsilon:g}, which protects nothing. Take a smaller one."
+            )
         if timetable.horizon is None:
             return EndlessRace(certificate, timetable, size, privacy)
         return FiniteRace(_finite(certificate.at(timetable.rounds), timetable.rounds), size, privacy)
@@ -114,13 +116,14 @@ class Exponential:
         calibration: Calibration,
         numbers: Arrays,
     ) -> Calibrated:
-        """The budget of a release, or of all, that a stream began with: rates follow from it and the certificate.
+        """The calibration of a stream that began with this budget: rates follow from it and the certificate.
 
         A release costs no more than that on any machine, as every machine's certificate is a bound.
         """
         if timetable.horizon is None:
             return EndlessRace(certificate, timetable, size, privacy, float(stored(numbers, "rho")))
-        eta, pure = float(stored(numbers, "eta")), numbers.get("pure")
+        eta = float(stored(numbers, "eta"))
+        pure = numbers.get("pure")
         if pure is None or pure.dtype != np.bool_ or pure.ndim:
             raise damaged("pure should be true or false")
         certified = _finite(certificate.at(timetable.rounds), timetable.rounds)
@@ -128,29 +131,29 @@ class Exponential:
 
 
 class Race(NoiseByRelease):
-    """Scores, Gumbel noise, and the number of the winner; the rate of release k comes from the subclass."""
+    """A calibrated exponential mechanism: scores, Gumbel noise, and the winner; the subclass gives the rates."""
 
     def rate(self, k: int) -> float:
         """`lam` of release k; 0 where nothing is certified."""
         return float(self.rates_of(int(k), 1)[0])
 
     def rates_of(self, k: int, count: int) -> Array:
-        """Those of as many releases from k on."""
+        """Rates of `count` releases, from the k-th on."""
         raise NotImplementedError
 
     def noise_sd(self, k: int) -> float:
-        """The deviation of release k's noise in units of loss, `pi/(sqrt(6)·lam)`."""
+        """Standard deviation of release k's noise in units of loss, `pi/(sqrt(6)·lam)`."""
         rate = self.rate(k)
         return GUMBEL_SD / rate if rate > 0.0 else math.inf
 
-    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """Scores, the best of them 0; whatever a learner hands over, finite or not, becomes legal ones."""
-        return secret, self.scores(row[None], np.array([self.rate(k)]))[0]
+    def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
+        """Scores, the best of them 0, of any statistic, finite or not."""
+        return secret, self.scores(statistic[None], np.array([self.rate(k)]))[0]
 
-    def scores(self, rows: Array, rates: Array) -> Integers:
-        """Such scores for many releases at once, a row each."""
+    def scores(self, statistics: Array, rates: Array) -> Integers:
+        """Scores for a batch of releases, a row each."""
         with np.errstate(invalid="ignore", over="ignore"):
-            behind = np.nan_to_num(rows - np.min(rows, axis=1, keepdims=True))
+            behind = np.nan_to_num(statistics - np.min(statistics, axis=1, keepdims=True))
         rates = rates[:, None]
         scores = np.rint(np.minimum(behind, _FARTHEST / rates) * (rates / GUMBEL_STEP))
         return np.asarray(-scores.astype(np.int64))
@@ -168,10 +171,10 @@ class FiniteRace(Race):
     """A known number of releases of equal cost."""
 
     def __init__(
-        self, certified: Array, size: int, claimed: Privacy, settled: tuple[float, bool] | None = None
+        self, certified: Array, size: int, claimed: Privacy, restored: tuple[float, bool] | None = None
     ) -> None:
         super().__init__(size, len(certified), claimed)
-        self.eta, self.pure = settled or _largest_range(claimed, len(certified))
+        self.eta, self.pure = restored or _largest_range(claimed, len(certified))
         if self.eta < 2.0 * ROUNDING:
             raise InvalidInput(
                 f"{claimed} is too little for {len(certified):,} releases: rounding alone would use it up. "
@@ -197,16 +200,17 @@ class FiniteRace(Race):
 
 
 class EndlessRace(Race):
-    """A stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1."""
+    """A stream without a horizon: shares `w_k` of the budget whose sum never reaches 1."""
 
     def __init__(
         self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, rho: float = 0.0
     ) -> None:
         super().__init__(size, math.inf, claimed)
-        self.certificate, self.timetable = certificate, timetable
+        self.certificate = certificate
+        self.timetable = timetable
         self.rho = rho or rho_of(claimed.epsilon, claimed.delta - SMALLEST) * _SAFE
         first = np.array([timetable.due(1) or 1])
-        _finite(certificate.at(first), first)  # refuses at once what cannot be hidden
+        _finite(certificate.at(first), first)  # rejects at once what no noise can protect
 
     def numbers(self, k: int) -> Arrays:
         """The rho that all shares are of."""
@@ -217,7 +221,7 @@ class EndlessRace(Race):
         return {"rho": fixed(np.array(self.rho))}
 
     def eta(self, k: Any) -> Any:
-        """What release k may cost: `sqrt(8·rho·w_k)`; of several releases, an array."""
+        """What release k may cost: `sqrt(8·rho·w_k)`; for an array of releases, an array."""
         return np.sqrt(8.0 * self.rho * share(k)) * _SAFE
 
     def rates_of(self, k: int, count: int) -> Array:
@@ -231,9 +235,9 @@ class EndlessRace(Race):
         return FREE if k == 0 else Cost(rho=self.rho * shares(k), extra_delta=SMALLEST)
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
-        """As always, until a round that the certificate does not cover, or a share that rounding would use up."""
-        if (refused := self.rates_of(k, count) == 0.0).any():
-            release = k + int(np.argmax(refused))
+        """As in `NoiseByRelease`, up to a round that the certificate does not cover, or whose share is too small."""
+        if (uncovered := self.rates_of(k, count) == 0.0).any():
+            release = k + int(np.argmax(uncovered))
             raise BudgetExhausted(
                 f"release {release}, in round {self.timetable.due(release)}, lies beyond what the certificate and "
                 "the budget cover. Start a new stream, with a budget of its own."
@@ -264,11 +268,11 @@ def _largest_range(privacy: Privacy, count: int) -> tuple[float, bool]:
 
 
 def _finite(certified: Array, rounds: Integers) -> Array:
-    """The bounds of a certificate, if they are bounds; no smaller than the least that can be divided by."""
+    """The bounds of a certificate, validated, and no smaller than the least that can be divided by."""
     usable = (certified >= 0.0) & (certified <= _SANE)
     if not usable.all():
         raise Unprovable(
-            f"nothing bounds what one example does to the row of round {rounds[np.argmin(usable)]:,}, so no noise is "
-            "enough. Plan for fewer rounds, or bound the domain or the loss's slope."
+            f"nothing bounds what one example does to the statistic of round {rounds[np.argmin(usable)]:,}, so no "
+            "noise is enough. Plan for fewer rounds, or bound the domain or the loss's slope."
         )
     return np.maximum(certified, 1.0 / _SANE)

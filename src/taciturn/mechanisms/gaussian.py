@@ -1,15 +1,15 @@
 """Independent Gaussian noise on every release: the mechanism of POCP (Algorithm 1 of the paper).
 
-Release k hides a row that one example moves by at most `S_k` under noise of deviation `sigma_k`; the sequence is
-mu-GDP with `mu² = Σ S_k²/sigma_k²` (`taciturn.accounting.gdp`). How the budget is spread is the *shape*:
+Release k adds noise of standard deviation `sigma_k` to a statistic of sensitivity `S_k`; the sequence is mu-GDP
+with `mu² = Σ S_k²/sigma_k²` (`taciturn.accounting.gdp`). How the budget is spread is the *shape*:
 
     sigma_k = S_k^p·sqrt(Σ_j S_j^(2-2p))/mu
 
-with p = 1 (the paper's: every release costs the same), p = 2/3 (least sum of deviations, hence least regret
-by the Lipschitz argument of the paper's Theorem 2) or p = 1/2 (least sum of variances). Without a
-horizon, `sigma_k² = S_k²/(mu²·w_k)` with `w_k = 1/l(k) - 1/l(k+1)`, `l(k) = 1 + ln k`, whose sum over all k is 1.
+with p = 1 (the paper's: every release costs the same), p = 2/3 (least sum of standard deviations, hence least regret by
+the Lipschitz argument of the paper's Theorem 2) or p = 1/2 (least sum of variances). Without a horizon,
+`sigma_k² = S_k²/(mu²·w_k)` with `w_k = 1/l(k) - 1/l(k+1)`, `l(k) = 1 + ln k`, whose sum over all k is 1.
 
-Rows are hidden on a lattice (`taciturn.mechanisms.lattice`), whose cost, and the sampler's, is part of every
+Statistics are rounded to a lattice (`taciturn.mechanisms.lattice`), whose cost, and the sampler's, is part of every
 calibration.
 """
 
@@ -34,12 +34,12 @@ from taciturn.mechanisms.lattice import (
     NO_LATTICE,
     TRIES,
     OnLattice,
+    calibrate_step,
     check_steps,
     checked,
     ideal_mu,
     lattice_step,
     on_lattice,
-    settle,
     shifts,
 )
 from taciturn.mechanisms.release_noise import BLOCK, rounds_from, share, shares
@@ -48,10 +48,10 @@ from taciturn.noise.sampling import LARGEST_SCALE, sampling_cost
 Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
-_FOR_SAMPLING = 1e-3  # share of epsilon that an endless stream keeps for its sampler
+_FOR_SAMPLING = 1e-3  # share of epsilon that a stream without a horizon reserves for its sampler
 _SLIGHTLY_MORE = 1.001  # than before a lattice is chosen
-_AT_ONCE = 2**12  # releases whose levels are worked out together
-_KEPT = 2**8  # such blocks: a million releases
+_AT_ONCE = 2**12  # releases whose noise levels are computed in one block
+_CACHED_BLOCKS = 2**8  # blocks of noise levels in memory: a million releases
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ class Gaussian:
 
     @property
     def accepts(self) -> str:
-        """Rows of which one example moves every later one."""
+        """Statistics of which one example moves every later one."""
         return "l2/tail"
 
     def calibrate(
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
     ) -> Calibrated:
-        """Deviations for which everything published keeps `privacy`, or the paper's `beta/t`, and lattice steps."""
+        """Noise for which everything published keeps `privacy`, or the paper's `beta/t`, and lattice steps."""
         if calibration != "exact":
             return _as_in_the_paper(certificate, timetable, size, privacy, calibration)
         if timetable.horizon is None:
@@ -98,7 +98,7 @@ class Gaussian:
         without_lattice = planned((planned().scale_for(timetable, privacy.mu * safe),))
         farthest = max(float(np.max(shifts(*without_lattice.at(rounds)[:2]))) for rounds in timetable.blocks())
         mu = ideal_mu(privacy, sampling_cost(timetable.count * size, _SLIGHTLY_MORE * farthest))
-        return FiniteGaussian(planned().settled(timetable, mu * safe), timetable, privacy)
+        return FiniteGaussian(planned().calibrated(timetable, mu * safe), timetable, privacy)
 
     def restore(
         self,
@@ -109,7 +109,7 @@ class Gaussian:
         calibration: Calibration,
         numbers: Arrays,
     ) -> Calibrated:
-        """The scale and lattice steps that a stream began with; deviations follow from them and the certificate."""
+        """The calibration of a stream that began with these scales and lattice steps."""
         if timetable.horizon is None:
             return EndlessGaussian(certificate, timetable, size, privacy, float(stored(numbers, "mu")))
         steps = stored(numbers, "first", (-1,)).astype(np.int64), stored(numbers, "step", (-1,))
@@ -120,24 +120,27 @@ class Gaussian:
 
 
 class FiniteGaussian(OnLattice):
-    """Noise for a known number of releases, whose levels are worked out a block at a time and kept for a while.
+    """Noise for a known number of releases, whose levels are computed a block at a time and cached.
 
-    **Going on elsewhere.** `steps` are those of a stream that began on another machine: release numbers from which on
-    a step is used, and the steps. If the two machines also have one scale, then the cost of either bounds that of a
-    stream whose releases come partly from each. *Proof.* Let A and B certify S_A and S_B for a release, true bounds
-    both, and move it on its lattice by M_A and M_B, which rise with them. Noise is `c·M^p`, `p ≤ 1`, so that of the one
-    with the larger M is larger. If M_B ≤ M_A, B's noise costs `(M_B/(c·M_B^p))² ≤ (M_A/(c·M_A^p))²`; else at most
-    `(M_A/(c·M_B^p))²`, which is less. (p = 0 for the paper's noise.) Noise as computed is off by a few units in the
-    last place, for which `cost` leaves room. ∎
+    **Resuming on another machine.** `steps` are those of the machine on which the stream began: release numbers from
+    which on a step is used, and the steps. If the two machines also have one scale, then the cost of either bounds that
+    of a stream whose releases come partly from each. *Proof.* Let A and B certify S_A and S_B for a release, true
+    bounds both, and move it on its lattice by M_A and M_B, which rise with them. Noise is `c·M^p`, `p ≤ 1`, so that of
+    the one with the larger M is larger. If M_B ≤ M_A, B's noise costs `(M_B/(c·M_B^p))² ≤ (M_A/(c·M_A^p))²`; else at
+    most `(M_A/(c·M_B^p))²`, which is less. (p = 0 for the paper's noise.) Noise as computed is off by a few units in
+    the last place, for which `cost` leaves room. ∎
     """
 
     def __init__(
         self, levels: Levels, timetable: Timetable, claimed: Privacy, steps: tuple[Integers, Array] | None = None
     ) -> None:
         super().__init__(levels.size, timetable.count, levels.certificate.magnitude, claimed)
-        self._levels, self._timetable, self._steps = levels, timetable, _in_runs(steps, timetable.count)
-        self._of_block = lru_cache(maxsize=_KEPT)(self._work_out)
-        self._before, self._farthest = [0.0], 0.0
+        self._levels = levels
+        self._timetable = timetable
+        self._steps = _in_runs(steps, timetable.count)
+        self._of_block = lru_cache(maxsize=_CACHED_BLOCKS)(self._compute_block)
+        self._before = [0.0]
+        self._farthest = 0.0
         runs: list[tuple[Integers, Array]] = []
         for block in range(-(-timetable.count // _AT_ONCE)):
             sd, step, spent = self._of_block(block)
@@ -176,8 +179,8 @@ class FiniteGaussian(OnLattice):
         spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
         return total([Cost(spent), sampling_cost(k * self.size, self._farthest)])
 
-    def _work_out(self, block: int) -> tuple[Array, Array, Array]:
-        """Deviations, lattice steps, and costs added up, of a block of releases."""
+    def _compute_block(self, block: int) -> tuple[Array, Array, Array]:
+        """Standard deviations, lattice steps and cumulative costs of a block of releases."""
         rounds = self._timetable.following(block * _AT_ONCE, self._timetable.horizon or 0, _AT_ONCE)
         steps = None
         if self._steps is not None:
@@ -188,7 +191,7 @@ class FiniteGaussian(OnLattice):
 
 
 def _in_runs(steps: tuple[Integers, Array] | None, count: int) -> tuple[Integers, Array] | None:
-    """Steps by the release from which on each is used, if they are that."""
+    """Lattice steps by the release from which on each is used, validated."""
     if steps is not None:
         first, step = steps
         rises = len(first) == len(step) > 0 and first[0] == 1 and (np.diff(first) > 0).all() and first[-1] <= count
@@ -198,18 +201,20 @@ def _in_runs(steps: tuple[Integers, Array] | None, count: int) -> tuple[Integers
 
 
 class EndlessGaussian(OnLattice):
-    """Noise for a stream that may go on for ever: shares `w_k` of the budget whose sum never reaches 1.
+    """Noise for a stream without a horizon: shares `w_k` of the budget whose sum never reaches 1.
 
-    Deviations are planned `_SAFE` inside what is charged. So a stream that began with a mu from another machine, which
-    rounds differently, may keep it where this one's is less by a tenth of that at most: `cost` is by this machine's.
-    Lattice steps add to deviations what they add to sensitivities, so the cost does not depend on them.
+    Standard deviations are planned `_SAFE` inside what is charged. So a stream that began with a mu from another
+    machine, which rounds differently, may go on with it where this machine's is less by a tenth of that at most: `cost`
+    is by this machine's. Lattice steps add to standard deviations what they add to sensitivities, so the cost does not
+    depend on them.
     """
 
     def __init__(
         self, certificate: Certificate, timetable: Timetable, size: int, claimed: Privacy, mu: float = 0.0
     ) -> None:
         super().__init__(size, math.inf, certificate.magnitude, claimed)
-        self.certificate, self.timetable = certificate, timetable
+        self.certificate = certificate
+        self.timetable = timetable
         self._most_draws = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         planned = [claimed.mu * math.sqrt(share(k)) for k in range(1, BLOCK + 1)]
         early = (sampling_cost(size, shift) for shift in planned)
@@ -218,7 +223,7 @@ class EndlessGaussian(OnLattice):
         if mu > self._charged * (1.0 + (1.0 - _SAFE) / 10.0):
             raise damaged(TOO_DEAR)
         self.mu = mu or self._charged
-        self.levels(1)  # refuses at once what cannot be hidden
+        self.levels(1)  # rejects at once what no noise can protect
 
     def numbers(self, k: int) -> Arrays:
         """The mu that all shares are of."""
@@ -231,12 +236,13 @@ class EndlessGaussian(OnLattice):
     def levels(self, k: int) -> tuple[float, float]:
         per_unit = self._per_unit(k)
         sensitivity = checked(self.certificate.at([self.timetable.due(k) or 1]), self.certificate.magnitude)
-        sd, step = settle(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
+        sd, step = calibrate_step(lambda moved: moved * per_unit, sensitivity, self.size, self.certificate.magnitude)
         return float(sd[0]), float(step[0])
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
-        """All at once; one by one where a first lattice step does not fit, as `settle` then tries others."""
-        magnitude, per_unit = self.certificate.magnitude, self._per_unit(np.arange(k, k + count))
+        """In arrays; one by one where the first lattice step does not fit, as `calibrate_step` then tries others."""
+        magnitude = self.certificate.magnitude
+        per_unit = self._per_unit(np.arange(k, k + count))
         sensitivity = checked(self.certificate.at(rounds_from(self.timetable, k, count)), magnitude)
         step = lattice_step(sensitivity, sensitivity * per_unit, self.size, magnitude)
         sd = on_lattice(sensitivity, step, self.size) * per_unit
@@ -252,7 +258,7 @@ class EndlessGaussian(OnLattice):
         return FREE if k == 0 else total([Cost((self._charged * (1.0 - 1e-13)) ** 2 * shares(k)), self._sampling])
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
-        """As always, until the sampler's share of the budget is used up, some billions of values on."""
+        """As in `NoiseByRelease`, until the sampler's share of the budget is spent, after some billions of values."""
         if (k + count - 1) * self.size > self._most_draws:
             raise BudgetExhausted(
                 f"release {k} would pass the {self._most_draws:,} values that its sampler's share of epsilon pays for. "
@@ -269,7 +275,7 @@ def _as_in_the_paper(
     calibration: Calibration,
     steps: tuple[Integers, Array] | None = None,
 ) -> Calibrated:
-    """The deviations that the paper states, whatever they deliver.
+    """The noise that the paper states, whatever it delivers.
 
     For a learner the paper does not name, POCP's `lam` is the least one that is true up to the horizon.
     """
@@ -285,7 +291,7 @@ def _as_in_the_paper(
 
 
 class Level(NamedTuple):
-    """Of releases: by how much an example moves them, on their lattice; deviations; lattice steps."""
+    """Noise levels of releases: sensitivities on their lattice, standard deviations, lattice steps."""
 
     moved: Array
     sd: Array
@@ -293,30 +299,30 @@ class Level(NamedTuple):
 
 
 class Levels(Protocol):
-    """What is known of the releases at any rounds."""
+    """Noise levels of the releases at any rounds, so that a plan for a long stream takes no memory."""
 
     @property
     def certificate(self) -> Certificate:
-        """How far one example moves rows."""
+        """How far one example moves the statistics."""
 
     @property
     def size(self) -> int:
-        """Entries of a row."""
+        """Entries of a statistic."""
 
     @property
     def numbers(self) -> Arrays:
-        """What was settled, beside lattice steps."""
+        """What a state stores beside lattice steps."""
 
     def at(self, rounds: Integers, step: Array | None = None) -> Level:
-        """Of the releases at these rounds; with lattice steps that were chosen elsewhere, if they are given."""
+        """Noise levels at these rounds; with the lattice steps `step` of a resumed stream, if they are given."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Deviations `c·S^power`, and lattice steps that fit them.
+    """Standard deviations `c·S^power`, and lattice steps that fit them.
 
-    Only the scale c depends on all releases. A step is chosen for a deviation, adds to the sensitivity, and so to the
-    deviation: `scales` are c without a lattice, then with the lattice for that, and so on.
+    Only the scale c depends on all releases. A step is chosen for a standard deviation, adds to the sensitivity, and so
+    to the standard deviation: `scales` are c without a lattice, then with the lattice for that, and so on.
     """
 
     certificate: Certificate
@@ -326,7 +332,7 @@ class Planned:
 
     @property
     def numbers(self) -> Arrays:
-        """The scale: the last of them, the others only served to find steps."""
+        """The last scale; the others only served to find lattice steps."""
         return {"scale": fixed(np.array(self.scales[-1]))}
 
     def at(self, rounds: Integers, step: Array | None = None) -> Level:
@@ -334,7 +340,9 @@ class Planned:
         if step is not None:
             moved = on_lattice(sensitivity, step, self.size)
             return Level(moved, self._sd(moved, self.scales[-1]), step)
-        moved, sd, step = sensitivity, np.zeros_like(sensitivity), np.zeros_like(sensitivity)
+        moved = sensitivity
+        sd = np.zeros_like(sensitivity)
+        step = np.zeros_like(sensitivity)
         for i, scale in enumerate(self.scales):
             if i > 0:
                 step = lattice_step(sensitivity, sd, self.size, self.certificate.magnitude)
@@ -351,12 +359,12 @@ class Planned:
         return math.sqrt(math.fsum(math.fsum(some) for some in costs)) / mu
 
     def _next(self, rounds: Integers) -> Array:
-        """Sensitivities, of rows that can be moved, on the lattice that comes next."""
+        """The positive sensitivities, on the lattice that comes next."""
         moved = replace(self, scales=(*self.scales, 1.0)).at(rounds).moved
         return moved[moved > 0.0]
 
-    def settled(self, timetable: Timetable, mu: float) -> Planned:
-        """Deviations and lattice steps that fit each other, whose costs add up to mu²."""
+    def calibrated(self, timetable: Timetable, mu: float) -> Planned:
+        """A plan whose noise and lattice steps fit each other, and whose costs add up to mu²."""
         plan = replace(self, scales=(self.scale_for(timetable, mu),))
         for _ in range(TRIES):
             plan = replace(plan, scales=(*plan.scales, plan.scale_for(timetable, mu)))
@@ -367,7 +375,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Printed:
-    """The paper's deviations, on a lattice."""
+    """The paper's noise, on a lattice."""
 
     certificate: Certificate
     size: int
@@ -375,7 +383,7 @@ class Printed:
 
     @property
     def numbers(self) -> Arrays:
-        """None: deviations are the paper's."""
+        """None: the noise is the paper's."""
         return {}
 
     def at(self, rounds: Integers, step: Array | None = None) -> Level:

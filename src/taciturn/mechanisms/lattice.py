@@ -1,7 +1,8 @@
-"""Rounding rows to a lattice of integers, and what that costs.
+"""Rounding statistics to a lattice of integers, and what that costs.
 
-A row is rounded to multiples of a power of two `g` and integer noise is added. Rounding moves each of the two
-neighbouring rows by at most `g/2` an entry, so the sensitivity S grows by `sqrt(size)·g`; that is what is charged.
+A statistic is rounded to multiples of a power of two `g` and integer noise is added. Rounding moves each of the two
+neighbouring statistics by at most `g/2` an entry, so the sensitivity S grows by `sqrt(size)·g`; that is what is
+charged.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from taciturn.mechanisms.release_noise import NoiseByRelease
 from taciturn.noise.sampling import LARGEST_SCALE, SMALLEST_SCALE, Bits, lattice_normal
 
 TRIES = 8
-"""Lattices that are tried, each for the noise of the one before."""
+"""Most attempts at a lattice step, each for the noise that the one before needs."""
 
-NO_LATTICE = "the budget is too small for this many releases: no lattice is coarse enough for the noise."
+NO_LATTICE = (
+    "the budget is too small for this many releases: no lattice is coarse enough for the noise. "
+    "Publish less often, or take a larger epsilon."
+)
 _FINE = 2.0**-20  # rounding may add this share to the sensitivity
 
 
@@ -34,25 +38,25 @@ class OnLattice(NoiseByRelease):
         self.magnitude = magnitude
 
     def levels(self, k: int) -> tuple[float, float]:
-        """The deviation and the lattice step of release k."""
+        """Standard deviation of the noise and lattice step of release k."""
         raise NotImplementedError
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
-        """Deviations and lattice steps of as many releases from k on."""
+        """Standard deviations and lattice steps of `count` releases, from the k-th on."""
         sd, step = np.array([self.levels(j) for j in range(k, k + count)]).T
         return sd, step.copy()
 
     def noise_sd(self, k: int) -> float:
-        """The deviation of release k."""
+        """Standard deviation of the noise of release k."""
         return self.levels(k)[0]
 
-    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """The nearest lattice point, of a row kept within its certified magnitude whatever a learner does."""
-        row = np.clip(np.nan_to_num(row), -self.magnitude, self.magnitude)
-        return secret, np.floor(row / self.levels(k)[1] + 0.5).astype(np.int64)
+    def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
+        """The lattice point nearest to the statistic, clipped to its certified magnitude."""
+        clipped = np.clip(np.nan_to_num(statistic), -self.magnitude, self.magnitude)
+        return secret, np.floor(clipped / self.levels(k)[1] + 0.5).astype(np.int64)
 
     def draw(self, releases: range, bits: Bits) -> Integers:
-        """Integers of each release's deviation."""
+        """Integer noise with the standard deviation of each release."""
         sd, step = self.levels_of(releases.start, len(releases))
         return lattice_normal((sd / step)[:, None], (len(releases), self.size), bits)
 
@@ -63,12 +67,17 @@ class OnLattice(NoiseByRelease):
 
 
 def shifts(moved: Array, sd: Array) -> Array:
-    """By how many deviations an example moves each release."""
+    """Sensitivity of each release over the standard deviation of its noise."""
     return moved / np.where(moved > 0.0, sd, 1.0)
 
 
-def settle(spread: Callable[[Array], Array], sensitivity: Array, size: float, magnitude: float) -> tuple[Array, Array]:
-    """Deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise."""
+def calibrate_step(
+    spread: Callable[[Array], Array], sensitivity: Array, size: float, magnitude: float
+) -> tuple[Array, Array]:
+    """Standard deviations and lattice steps that fit each other: a step adds to the sensitivity, and so to the noise.
+
+    `spread` gives the standard deviations that sensitivities need.
+    """
     sd = spread(sensitivity)
     for _ in range(TRIES):
         step = lattice_step(sensitivity, sd, size, magnitude)
@@ -79,12 +88,12 @@ def settle(spread: Callable[[Array], Array], sensitivity: Array, size: float, ma
 
 
 def on_lattice(sensitivity: Array, step: Array, size: float) -> Array:
-    """Sensitivity of the rounded row; a row that no example moves is not moved by rounding either."""
+    """Sensitivity of the rounded statistic; rounding adds nothing where no example moves the statistic."""
     return np.where(sensitivity > 0.0, sensitivity + math.sqrt(size) * step, 0.0)
 
 
 def checked(sensitivity: Array, magnitude: float) -> Array:
-    """The bounds of a certificate, if they are bounds."""
+    """The bounds of a certificate, validated: finite and not negative."""
     if not (np.isfinite(sensitivity).all() and (sensitivity >= 0.0).all() and math.isfinite(magnitude)):
         raise Unprovable(
             "the certificate is not a finite bound, so no noise is enough. Bound the domain, or the loss's slope."
@@ -95,28 +104,28 @@ def checked(sensitivity: Array, magnitude: float) -> Array:
 def lattice_step(sensitivity: Array, sd: Array, size: float, magnitude: float) -> Array:
     """A power of two that costs little, keeps `sd/step` in the sampler's range and every integer below 2⁵¹."""
     if (sd[sensitivity > 0.0] <= 0.0).any():
-        raise InvalidInput("the noise must be positive wherever an example can move the row.")
-    wanted = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
+        raise InvalidInput("the noise must be positive wherever an example can move the statistic.")
+    fine = np.where(sensitivity > 0.0, sensitivity * _FINE / math.sqrt(size), magnitude * _FINE)
     silent = sd == 0.0
     least = np.where(silent, 0.0, np.maximum(4.0 * sd / LARGEST_SCALE, magnitude * 2.0**-49))
     most = np.where(silent, math.inf, 0.5 * sd / SMALLEST_SCALE)
-    step = 2.0 ** np.floor(np.log2(np.clip(wanted, least, most)))
+    step = 2.0 ** np.floor(np.log2(np.clip(fine, least, most)))
     if (step * 2.0**51 < magnitude).any() or (step == 0.0).any():
         raise InvalidInput(
-            f"rows may be as large as {magnitude:.3g}, which is more than 2^51 lattice steps of {step.min():.3g}. "
+            f"entries may be as large as {magnitude:.3g}, which is more than 2^51 lattice steps of {step.min():.3g}. "
             "Bound the domain more tightly."
         )
     return np.asarray(step, dtype=np.float64)
 
 
 def check_steps(step: Array, sd: Array, magnitude: float) -> Array:
-    """Lattice steps that were chosen elsewhere, if they are powers of two that fit the noise and the rows."""
-    noisy, whole = sd > 0.0, np.frexp(step)[0] == 0.5
-    scales = (sd / step)[noisy]
-    if not (whole.all() and (scales >= SMALLEST_SCALE).all() and (scales <= LARGEST_SCALE).all()):
+    """Lattice steps out of a state, validated: powers of two that fit the noise and the statistics."""
+    powers_of_two = np.frexp(step)[0] == 0.5
+    scales = (sd / step)[sd > 0.0]
+    if not (powers_of_two.all() and (scales >= SMALLEST_SCALE).all() and (scales <= LARGEST_SCALE).all()):
         raise damaged("a lattice step should be a power of two that fits its noise")
     if (step * 2.0**51 < magnitude).any():
-        raise damaged("a lattice step is too small for the rows")
+        raise damaged("a lattice step is too small for the statistics")
     return step
 
 
@@ -127,7 +136,7 @@ def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
     if epsilon <= 0.0 or delta <= SMALLEST:
         remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
         raise InvalidInput(
-            f"{privacy} is out of the sampler's reach: it alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
+            f"{privacy} is too little for the sampler, which alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
             f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
         )
     return mu_of(epsilon, delta)

@@ -1,13 +1,14 @@
-"""Private running sums: strategies made mechanisms, for learners of which one example moves one row.
+"""Private prefix sums by matrix factorisation, for learners of which one example moves one statistic.
 
-What is hidden is `C·x + noise`, all of it at once: if one example moves one row by at most `Delta`, it moves `C·x` by
-at most `Delta·max_j ‖C e_j‖`, and noise of deviation sigma on every entry makes the whole stream mu-GDP with
+The rows of x are the statistics, and what is published is `C·x + noise`, C the strategy's encoder. If one example moves
+one row by at most `Delta`, it moves `C·x` by at most `Delta·max_j ‖C e_j‖`, and noise of standard deviation sigma on
+every entry makes the stream mu-GDP with
 
     mu = (Delta·max_j ‖C e_j‖ + lattice)/sigma,
 
-however many sums are shown. `lattice` is what rounding to multiples of g adds. Where encoding only adds rows up (a
-tree), each row is rounded once, at the door: `sqrt(size)·g·max_j ‖C e_j‖`. Where it multiplies, encoded rows are
-rounded, and one example may flip the rounding of every later one: `sqrt(rows·size)·(g + 2e)`, e the floating-point
+however many sums are released. `lattice` is what rounding to multiples of g adds. Where encoding only adds rows up (a
+tree), each row is rounded once, before it is encoded: `sqrt(size)·g·max_j ‖C e_j‖`. Where it multiplies, encoded rows
+are rounded, and one example may flip the rounding of every later one: `sqrt(rows·size)·(g + 2e)`, e the floating-point
 error of an encoded entry, which may differ between the two worlds.
 """
 
@@ -28,7 +29,7 @@ from taciturn.accounting.paper import Reading
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, restores, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, integer
-from taciturn.mechanisms.lattice import check_steps, checked, ideal_mu, lattice_step, on_lattice, settle
+from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.mechanisms.release_noise import NoiseByRelease
 from taciturn.mechanisms.strategy import Coder
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
@@ -37,18 +38,18 @@ LONGEST = 2**23
 """Rounds of a stream without a horizon; float64 buffers certify no more."""
 
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
-_FINE = 2.0**-38  # lattice step of such a stream, in deviations
+_FINE = 2.0**-38  # lattice step of such a stream, in standard deviations
 _COARSE = 2.0**-51  # its step, in sums of all examples so far: integers stay below 2⁵²
-_FOR_SAMPLING = 1e-3  # share of epsilon that it keeps for its sampler
+_FOR_SAMPLING = 1e-3  # share of epsilon that it reserves for its sampler
 
 
 @dataclass(frozen=True)
 class PrefixSum:
-    """Running sums by a strategy; the subclass makes its coder for n releases."""
+    """A prefix-sum mechanism by a strategy; the subclass makes its coder for n releases."""
 
     @property
     def accepts(self) -> str:
-        """Rows of which one example moves one."""
+        """Statistics of which one example moves one."""
         return "l2/entry"
 
     def coder(self, n: int | None) -> Coder:
@@ -56,7 +57,7 @@ class PrefixSum:
         raise NotImplementedError
 
     def needs(self, n: int | None) -> int:
-        """n, or a refusal."""
+        """n, validated: a strategy that needs a horizon rejects None."""
         if n is None:
             raise InvalidInput(
                 f"{type(self).__name__} is planned for a number of releases. State a horizon, or use Anytime()."
@@ -64,17 +65,17 @@ class PrefixSum:
         return integer("the number of releases", n)
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> Coder:
-        """The strategy that a stream began with: of a coder that does not say its numbers, if it is the same here."""
+        """The strategy that a stream began with; a coder without `numbers` must come out the same on this machine."""
         coder = self.coder(n)
         if not same(coder_numbers(coder, 1, self.needs(n)), numbers):
             raise StateConflict(
                 f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
-                "with. Go on with the stream on a machine like the one it began on."
+                "with. Resume the stream on a machine like the one it began on."
             )
         return coder
 
     def errors(self, n: int) -> Array:
-        """Deviation of an entry of each of n running sums, at mu = 1 and for examples that move a row by 1.
+        """Standard deviation of an entry of each of n prefix sums, at mu = 1 and for a sensitivity of 1.
 
         >>> from taciturn import BinaryTree
         >>> BinaryTree(refined=False).errors(4).round(3)
@@ -87,11 +88,11 @@ class PrefixSum:
     def calibrate(
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
     ) -> Calibrated:
-        """Noise for which the whole stream keeps `privacy`, or the paper's, and lattice steps."""
+        """Noise for which the stream keeps `privacy`, or the paper's, and lattice steps."""
         if timetable.horizon is None:
             if calibration != "exact":
                 raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
-            self.coder(None)  # refuses a strategy that needs a horizon
+            self.coder(None)  # rejects a strategy that needs a horizon
             releases, longest = planned(timetable)
             if releases == 0:
                 raise InvalidInput(f"a stream without a horizon ends at round {LONGEST:,}. Publish before it.")
@@ -116,7 +117,7 @@ class PrefixSum:
         calibration: Calibration,
         numbers: Arrays,
     ) -> Calibrated:
-        """The strategy, deviation and lattice step that a stream began with: its rows were encoded in these units."""
+        """The calibration of a stream that began with this strategy, noise and lattice step."""
         parts = {name.removeprefix("coder."): array for name, array in numbers.items() if name.startswith("coder.")}
         restored = (
             self.restored_coder
@@ -127,7 +128,8 @@ class PrefixSum:
         if timetable.horizon is None:
             releases, longest = planned(timetable)
             return Endless(restored(releases, parts), certificate, timetable, size, privacy, releases, longest, sd)
-        claimed, step = privacy, float(stored(numbers, "step"))
+        claimed = privacy
+        step = float(stored(numbers, "step"))
         if calibration != "exact":
             claimed = self._as_printed(certificate, timetable, privacy, calibration)[1]
         return Finite(restored(timetable.count, parts), certificate, timetable, size, claimed, sd, step)
@@ -150,14 +152,15 @@ class PrefixSum:
 
 
 class NoisySums(NoiseByRelease):
-    """Encoded rows on a lattice under noise of one deviation, and the sums decoded from them.
+    """A calibrated prefix-sum mechanism: encoded rows on a lattice, noise of one standard deviation, and decoded sums.
 
     In `NoiseByRelease`, which draws the noise, every encoded row counts as a release.
     """
 
     def __init__(self, coder: Coder, size: int, rows: float, claimed: Privacy, releases: int) -> None:
         super().__init__(size, rows, claimed)
-        self.coder, self._releases = coder, releases
+        self.coder = coder
+        self._releases = releases
         self.sd = 0.0
         self._numbers: dict[int, Arrays] = {}
 
@@ -166,43 +169,44 @@ class NoisySums(NoiseByRelease):
         raise NotImplementedError
 
     def numbers(self, k: int) -> Arrays:
-        """Deviation and lattice step, and those of the strategy: all rows are encoded and noised by the same."""
+        """Standard deviation and lattice step, and the strategy's numbers: they serve all rows of a stream."""
         doubled = k.bit_length()  # no strategy's numbers change more often
         if doubled not in self._numbers:
             coder = coder_numbers(self.coder, k, self._releases)
-            own = {name: fixed(np.array(number)) for name, number in self._settled.items()}
+            own = {name: fixed(np.array(number)) for name, number in self._own_numbers.items()}
             self._numbers[doubled] = own | {f"coder.{name}": array for name, array in coder.items()}
         return self._numbers[doubled]
 
     @property
-    def _settled(self) -> dict[str, float]:
-        """What was settled beside the strategy."""
+    def _own_numbers(self) -> dict[str, float]:
+        """The calibrated numbers beside the strategy's."""
         return {"sd": self.sd}
 
     def noise_sd(self, k: int) -> float:
-        """The deviation of an entry of the k-th sum."""
+        """Standard deviation of the noise of an entry of the k-th sum."""
         return self.sd * float(self.coder.error(k))
 
     def start(self) -> tuple[Arrays, Arrays]:
         """The coder's memories."""
         return self.coder.start(self.size)
 
-    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """Encoded, then rounded; or, where encoding only adds, rounded at the door."""
-        row, step = self.clip(row, k), self.step(k)
+    def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
+        """Clipped, encoded, then rounded; where encoding only adds, rounded before it is encoded."""
+        row = self.clip(statistic, k)
+        step = self.step(k)
         if self.coder.integer:
             secret, rows = self.coder.encode(secret, np.floor(row / step + 0.5).astype(np.int64), k)
             return secret, np.asarray(rows, dtype=np.int64)
         secret, rows = self.coder.encode(secret, row, k)
         return secret, np.floor(rows / step + 0.5).astype(np.int64)
 
-    def clip(self, row: Array, k: int) -> Array:
+    def clip(self, statistic: Array, k: int) -> Array:
         """A statistic clipped to its certified magnitude, whatever a learner returns."""
         largest = float(self.largest_of(k, 1)[0])
-        return np.clip(np.nan_to_num(row), -largest, largest)
+        return np.clip(np.nan_to_num(statistic), -largest, largest)
 
     def draw(self, releases: range, bits: Bits) -> Integers:
-        """Integers of each encoded row's deviation."""
+        """Integer noise for encoded rows."""
         return lattice_normal(self.sd / self.step_of_row(releases), (len(releases), self.size), bits)
 
     def step_of_row(self, rows: range) -> Array:
@@ -210,13 +214,14 @@ class NoisySums(NoiseByRelease):
         raise NotImplementedError
 
     def noise_rows(self, seed: int | None, k: int, count: int) -> Integers:
-        """For all rows that these releases encode, one below the other."""
+        """Noise for all rows that these releases encode, in one array."""
         first = self.coder.before(k)
         return super().noise(seed, first + 1, self.coder.before(k + count) - first)
 
     def noise(self, seed: int | None, k: int, count: int) -> Sequence[Integers]:  # type: ignore[override]
         """One array for each release, of as many rows as it encodes."""
-        drawn, ends = self.noise_rows(seed, k, count), [self.coder.before(j) for j in range(k, k + count + 1)]
+        drawn = self.noise_rows(seed, k, count)
+        ends = [self.coder.before(j) for j in range(k, k + count + 1)]
         return [drawn[start - ends[0] : end - ends[0]] for start, end in pairwise(ends)]
 
     def steps(self, k: int, count: int) -> Array:
@@ -224,11 +229,11 @@ class NoisySums(NoiseByRelease):
         return self.step_of_row(range(self.coder.before(k) + 1, self.coder.before(k + count) + 1))[:, 0]
 
     def largest_of(self, k: int, count: int) -> Array:
-        """What entries of the rows of these releases are kept within."""
+        """Largest entries of the statistics of these releases; larger ones are clipped."""
         raise NotImplementedError
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
-        """The k-th sum, and its noise's deviation."""
+        """The k-th sum, and the standard deviation of its noise."""
         public, total = self.coder.decode(public, np.asarray(noisy * self.step(k), dtype=np.float64), k)
         return public, total, self.noise_sd(k)
 
@@ -236,7 +241,8 @@ class NoisySums(NoiseByRelease):
 class Finite(NoisySums):
     """A known number of releases, one lattice step.
 
-    With a deviation, and perhaps a lattice step, that was settled elsewhere, `cost` is what these deliver.
+    With a given standard deviation, and perhaps a lattice step (the paper's, or a resumed stream's), `cost` is what
+    these deliver.
     """
 
     def __init__(
@@ -251,27 +257,34 @@ class Finite(NoisySums):
     ) -> None:
         rows = coder.before(timetable.count + 1)
         super().__init__(coder, size, rows, claimed, timetable.count)
-        moved, wait, last = 0.0, 0, 0
+        moved = 0.0
+        wait = last = 0
         for rounds in timetable.blocks():
             moved = max(moved, float(np.max(checked(certificate.at(rounds), certificate.magnitude))))
-            wait, last = max(wait, int(np.max(np.diff(rounds, prepend=last)))), int(rounds[-1])
+            wait = max(wait, int(np.max(np.diff(rounds, prepend=last))))
+            last = int(rounds[-1])
         self.largest = certificate.magnitude * wait
         errors = 2.0 * math.sqrt(rows * size) * coder.rounding_error * self.largest
         ideal = np.array([moved * coder.sensitivity * (1.0 + 2.0**-40) + errors])
-        per_step, reach = self._rounding(rows), self.largest * (1.0 if coder.integer else coder.row_norm)
+        per_step = self._rounding(rows)
+        magnitude = self.largest * (1.0 if coder.integer else coder.row_norm)
         if sd > 0.0:
             noise = np.array([sd])
-            steps = check_steps(np.array([step]), noise, reach) if step else lattice_step(ideal, noise, per_step, reach)
+            if step:
+                steps = check_steps(np.array([step]), noise, magnitude)
+            else:
+                steps = lattice_step(ideal, noise, per_step, magnitude)
         else:
             mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / coder.sensitivity)) * _SAFE
-            found, steps = settle(lambda x: x / mu, ideal, per_step, reach)
-            sd = float(found[0])
-        self.sd, self._step = sd, float(steps[0])
+            noise, steps = calibrate_step(lambda x: x / mu, ideal, per_step, magnitude)
+            sd = float(noise[0])
+        self.sd = sd
+        self._step = float(steps[0])
         self._mu = float(on_lattice(ideal, steps, per_step)[0]) / sd * (1.0 + 2.0**-45)
         self._check_range()
 
     @property
-    def _settled(self) -> dict[str, float]:
+    def _own_numbers(self) -> dict[str, float]:
         return {"sd": self.sd, "step": self._step}
 
     def _rounding(self, rows: int) -> float:
@@ -279,7 +292,7 @@ class Finite(NoisySums):
         return self.size * (self.coder.sensitivity**2 if self.coder.integer else float(rows))
 
     def _check_range(self) -> None:
-        """Whole nodes, noise included, must stay below 2⁶² steps."""
+        """Integer sums, noise included, must stay below 2⁶² steps."""
         if self.coder.integer and (self.largest * self.coder.row_norm + 12.0 * self.sd) / self._step >= 2.0**62:
             raise InvalidInput("sums of this many rows leave the range of 64-bit integers. Plan for fewer rounds.")
 
@@ -293,10 +306,10 @@ class Finite(NoisySums):
         return np.full(count, self.largest)
 
     def cost(self, k: int | None) -> Cost:
-        """The whole stream's from the first release on, however few sums are shown.
+        """The cost of the stream, charged with the first release, however few sums are released.
 
-        Entries of C are at most 1, so one encoded row is moved by at most `mu/column` deviations, and a little by
-        rounding: that far must the sampler reach.
+        Entries of C are at most 1, so one encoded row moves by at most `mu/sensitivity` standard deviations,
+        and a little by rounding: that far must the sampler reach.
         """
         if k == 0:
             return FREE
@@ -307,8 +320,9 @@ class Finite(NoisySums):
 class Endless(NoisySums):
     """A stream without a horizon, up to `LONGEST` rounds: steps grow with the sums, and are paid for in advance.
 
-    Steps follow from the deviation and from what a row can hold: a power of two that is no larger than what is paid
-    for. So with a deviation that was settled elsewhere, `cost` is true of any steps, this machine's or that one's.
+    Steps follow from the standard deviation and from what a row can hold: a power of two that is no larger than what is
+    paid for. So with the standard deviation of a resumed stream, `cost` holds for any steps, this machine's or those of
+    the machine on which it began.
     """
 
     def __init__(
@@ -323,20 +337,21 @@ class Endless(NoisySums):
         sd: float = 0.0,
     ) -> None:
         super().__init__(coder, size, math.inf, claimed, releases)
-        self.timetable, self.magnitude = timetable, certificate.magnitude
+        self.timetable = timetable
+        self.magnitude = certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         self._most_draws = min(affordable, coder.before(releases + 1) * size)
         self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.sensitivity)
         rows = coder.before(releases + 1)
         coarsest = self.magnitude * LONGEST * _COARSE
-        blurred = 2.0 * coder.rounding_error * self.magnitude * longest + coarsest
-        ideal = moved * coder.sensitivity * (1.0 + 2.0**-40) + math.sqrt(rows * size) * blurred
+        rounding = 2.0 * coder.rounding_error * self.magnitude * longest + coarsest
+        ideal = moved * coder.sensitivity * (1.0 + 2.0**-40) + math.sqrt(rows * size) * rounding
         finest = math.sqrt(rows * size) * _FINE
         self.sd = sd or ideal / (ideal_mu(claimed, self._sampling) * _SAFE - finest)
         self._mu = (ideal / self.sd + finest) * (1.0 + 2.0**-45)
         if not self.sd > 0.0 or coarsest * SMALLEST_SCALE > self.sd:
-            raise InvalidInput("this budget leaves no lattice for a stream without end. State a horizon.")
+            raise InvalidInput("this budget leaves no lattice step for a stream without a horizon. State a horizon.")
 
     def step(self, k: int) -> float:
         """A power of two, at most the finest or what the sum of all examples so far needs."""
@@ -361,7 +376,7 @@ class Endless(NoisySums):
         return np.asarray(2.0 ** np.floor(np.log2(np.maximum(self.sd * _FINE, seen * self.magnitude * _COARSE))))
 
     def noise_rows(self, seed: int | None, k: int, count: int) -> Integers:
-        """As always, until the rounds or the draws that were paid for are used up."""
+        """As in `NoisySums`, until the rounds or the draws that were paid for are spent."""
         last = self.timetable.due(k + count - 1) or 0
         if last > LONGEST or self.coder.before(k + count) * self.size > self._most_draws:
             raise BudgetExhausted(
@@ -371,12 +386,12 @@ class Endless(NoisySums):
         return super().noise_rows(seed, k, count)
 
     def cost(self, k: int | None) -> Cost:
-        """The whole stream's from the first release on."""
+        """The cost of the stream, charged with the first release."""
         return FREE if k == 0 else total([Cost(self._mu**2), self._sampling])
 
 
 def planned(timetable: Timetable) -> tuple[int, int]:
-    """How many releases a stream without end makes in `LONGEST` rounds, and the most examples between two."""
+    """How many releases a stream without a horizon makes in `LONGEST` rounds, and the most examples between two."""
     if isinstance(timetable.schedule, Every):
         return LONGEST // timetable.schedule.rounds, timetable.schedule.rounds
     rounds = [0]
@@ -386,10 +401,10 @@ def planned(timetable: Timetable) -> tuple[int, int]:
 
 
 def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:
-    """The numbers that a coder has for rows up to k; of one that does not say them, what tells it from others."""
+    """The numbers of a coder for rows up to k; for a coder without `numbers`, values by which strategies differ."""
     if hasattr(coder, "numbers"):
         return dict(coder.numbers(k))
-    told = {"sensitivity": coder.sensitivity, "row_norm": coder.row_norm, "rounding_error": coder.rounding_error}
-    return {name: np.array(value) for name, value in told.items()} | {
+    described = {"sensitivity": coder.sensitivity, "row_norm": coder.row_norm, "rounding_error": coder.rounding_error}
+    return {name: np.array(value) for name, value in described.items()} | {
         "error": np.asarray(coder.error(np.arange(1, min(most, 64) + 1)))
     }

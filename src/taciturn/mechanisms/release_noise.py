@@ -1,4 +1,4 @@
-"""What mechanisms with independent noise share: noise by number of release, and an endless stream's shares.
+"""Integer noise by release number, and the shares of the budget in a stream without a horizon.
 
 Without a horizon, release k gets the share `w_k = 1/l(k) - 1/l(k+1)` of the budget, `l(k) = 1 + ln k`; the sum over all
 k is 1. Two neighbouring terms are less than a factor of two apart, so that their floating-point difference is exact and
@@ -17,24 +17,26 @@ from taciturn.core.schedule import Timetable
 from taciturn.noise.sampling import Bits, secret_bits, seeded_bits
 
 BLOCK = 256
-"""Releases whose seeded noise is drawn together."""
+"""Releases whose seeded noise is drawn in one block."""
 
 _NEVER = 2**62  # a round that never comes
 
 
 class NoiseByRelease:
-    """Rows of `size` integers for up to `count` releases, secret or repeatable; the subclass draws them."""
+    """Integer noise of `size` entries for each of `count` releases, secret or repeatable; the subclass draws it."""
 
     def __init__(self, size: int, count: float, claimed: Privacy) -> None:
-        self.size, self.count, self.claimed = size, count, claimed
-        self._kept: tuple[int | None, int, Integers] = None, 0, np.empty((0, size), dtype=np.int64)
+        self.size = size
+        self.count = count
+        self.claimed = claimed
+        self._cached: tuple[int | None, int, Integers] = (None, 0, np.empty((0, size), dtype=np.int64))
 
     def draw(self, releases: range, bits: Bits) -> Integers:
         """One row of noise for each of these releases."""
         raise NotImplementedError
 
     def start(self) -> tuple[Arrays, Arrays]:
-        """Independent noise needs no memory on either side."""
+        """Independent noise needs no memory."""
         return {}, {}
 
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
@@ -47,16 +49,16 @@ class NoiseByRelease:
         return rows[skipped : skipped + count]
 
     def _seeded_block(self, seed: int, block: int) -> Integers:
-        """The noise of one block of a simulation, kept until another is asked for."""
-        if self._kept[:2] != (seed, block):
+        """The noise of one block of a simulation; the last block is cached."""
+        if self._cached[:2] != (seed, block):
             first = block * BLOCK + 1
             releases = range(first, int(min(first + BLOCK, self.count + 1)))
-            self._kept = seed, block, self.draw(releases, seeded_bits(seed, block))
-        return self._kept[2]
+            self._cached = (seed, block, self.draw(releases, seeded_bits(seed, block)))
+        return self._cached[2]
 
 
 def rounds_from(timetable: Timetable, k: int, count: int) -> Integers:
-    """The rounds of as many releases from k on, of a stream without a horizon; after its last release, round 1.
+    """The rounds of `count` releases from k on, of a stream without a horizon; round 1 after its last release.
 
     >>> from taciturn import at
     >>> rounds_from(Timetable(at([5, 8]), None), 2, 3)
@@ -67,19 +69,19 @@ def rounds_from(timetable: Timetable, k: int, count: int) -> Integers:
 
 
 def share(k: Any) -> Any:
-    """The share `w_k` of release k in an endless stream's budget; of several releases, an array of them.
+    """The share `w_k` of release k in the budget of a stream without a horizon; for an array of releases, an array.
 
     >>> bool(round(sum(share(k) for k in range(1, 1001)), 6) == round(shares(1000), 6))
     True
     """
     k = np.asarray(k, dtype=np.float64)  # the logarithm of a short integer would be a half
-    return 1.0 / _slow(k) - 1.0 / _slow(k + 1.0)
+    return 1.0 / _l(k) - 1.0 / _l(k + 1.0)
 
 
 def shares(k: int | None) -> float:
-    """The share of the first k releases together; None for all there can ever be."""
-    return 1.0 if k is None else float(1.0 - 1.0 / _slow(float(k) + 1.0))
+    """The sum of the shares of the first k releases; None for all there can ever be."""
+    return 1.0 if k is None else float(1.0 - 1.0 / _l(float(k) + 1.0))
 
 
-def _slow(k: Any) -> Any:
+def _l(k: Any) -> Any:
     return 1.0 + np.log(k)

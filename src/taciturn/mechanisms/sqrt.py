@@ -1,10 +1,10 @@
-"""Running sums by the square root of the matrix of ones: the reference for all others.
+"""Prefix sums by the square root of the matrix of ones: the reference for the other strategies.
 
 `B = C`, the lower-triangular Toeplitz matrix of `f_0 = 1, f_k = f_{k-1}·(2k - 1)/(2k)`, the coefficients of
-`(1 - x)^(-1/2)`; its square is `1/(1 - x)`, the running sum. Largest error `Σ_{k<n} f_k²`, asymptotically
+`(1 - x)^(-1/2)`; its square is `1/(1 - x)`, the prefix sum. Largest error `Σ_{k<n} f_k²`, asymptotically
 `(ln n + 3.350)/pi`: near the least that any strategy can have (Fichtenberger, Henzinger, Upadhyay, *Constant matters:
-Fine-grained Error Bound on Differentially Private Continual Observation*, 2023). It remembers every row on both sides,
-and a sum costs as much as there are rows.
+Fine-grained Error Bound on Differentially Private Continual Observation*, 2023). Encoder and
+decoder store every row, and the time of a sum grows with the number of rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from taciturn.mechanisms.strategy import OneRowEach
 
 @dataclass(frozen=True)
 class SquareRoot(PrefixSum):
-    """Running sums by the square root of the matrix of ones; memory grows with the number of releases.
+    """Prefix sums by the square root of the matrix of ones; memory grows with the number of releases.
 
     >>> from taciturn import SquareRoot
     >>> round(float(SquareRoot().errors(1024).max()), 2)
@@ -30,11 +30,11 @@ class SquareRoot(PrefixSum):
     """
 
     def coder(self, n: int | None) -> RootCoder:
-        """For n rows."""
+        """The strategy for n rows."""
         return RootCoder(self.needs(n))
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> RootCoder:
-        """The same: nothing in it is fitted."""
+        """The same strategy: nothing in it is fitted."""
         return self.coder(n)
 
 

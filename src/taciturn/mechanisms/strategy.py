@@ -1,9 +1,9 @@
-"""Running sums by strategies: what one must provide.
+"""Strategies for prefix sums: the protocol of their streaming form.
 
 A strategy for n rows is a pair of matrices with `B·C = A`, A the lower-triangular matrix of ones. The secret side turns
 rows x into `C·x`, noise is added to that, and the public side turns it into `B·(C·x + noise) = A·x + B·noise`: all
-running sums, at once private if `C·x + noise` is. C is lower-triangular, so it can be done as rows come, and stays
-private if later rows depend on earlier sums.
+prefix sums, which are private if `C·x + noise` is. C is lower-triangular, so rows can be encoded as they come, and the
+sums stay private if later rows depend on earlier sums.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Coder(Protocol):
 
     @property
     def sensitivity(self) -> float:
-        """The longest column of C: how far one example moves all that is encoded, per unit of its row."""
+        """The largest column norm of C: how far one example moves all encoded rows, per unit of its row."""
 
     @property
     def row_norm(self) -> float:
@@ -43,16 +43,16 @@ class Coder(Protocol):
         """Bound on the floating-point error of an entry of an encoded row, per unit of the largest row."""
 
     def rows(self, k: int) -> int:
-        """How many encoded rows row k adds."""
+        """The number of encoded rows that row k adds."""
 
     def before(self, k: int) -> int:
-        """How many encoded rows came before row k."""
+        """The number of encoded rows before row k."""
 
     def release_of(self, row: int) -> int:
-        """Which row added the encoded row of this number, counted from 1."""
+        """The row that adds encoded row number `row`; both count from 1."""
 
     def error(self, k: ArrayLike) -> Array:
-        """The deviation of an entry of the k-th sum under noise of deviation 1: k is a number, or an array of them."""
+        """Standard deviation of an entry of the k-th sum under standard normal noise; k is a number or an array."""
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
         """The secret and the public memory before any row."""
@@ -61,7 +61,7 @@ class Coder(Protocol):
         """The encoded rows that row k adds, as an array of `rows(k)` rows."""
 
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
-        """The k-th running sum, from those rows and the public memory."""
+        """The k-th prefix sum, from those rows and the public memory."""
 
 
 def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
@@ -81,7 +81,8 @@ def matrices(coder: Coder, n: int) -> tuple[Array, Array]:
         secret, rows = coder.encode(secret, np.eye(n)[k - 1], k)
         encoded.append(rows)
     _, public = coder.start(total)
-    decoded, units = [], np.eye(total)
+    decoded = []
+    units = np.eye(total)
     for k in range(1, n + 1):
         public, prefix = coder.decode(public, units[coder.before(k) : coder.before(k + 1)], k)
         decoded.append(prefix)

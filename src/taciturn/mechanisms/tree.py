@@ -1,9 +1,10 @@
-"""Running sums from a binary tree of partial sums (Algorithm 5 of the paper, its leaves and levels put right).
+"""Prefix sums from a binary tree of partial sums (Algorithm 5 of the paper, its leaves and levels corrected).
 
 Row k is leaf k; a node of height h sums 2^h consecutive rows and is encoded when the last of them arrives, so row k
 completes one node for each height up to the number of factors 2 in k. The k-th sum is that of one node for each 1-bit
-of k. One row sits in one node of each height up to `log2 n`, so the longest column of C is `sqrt(floor(log2 n) + 1)`.
-(The paper puts row k in leaf k of 0, 1, …, so that its sum misses a row, and counts log T nodes.)
+of k. One row sits in one node of each height up to `log2 n`, so the largest column norm of C is
+`sqrt(floor(log2 n) + 1)`. (The paper puts row k in leaf k of 0, 1, …, so that its sum misses a row, and counts log T
+nodes.)
 
 **Honaker's refinement** (*Efficient Use of Differentially Private Binary Trees*, 2015, estimation from below) is
 decoding only: a node is also the sum of its two children, so the two estimates are averaged, weighted by their
@@ -26,7 +27,7 @@ from taciturn.mechanisms.strategy import Dense
 
 @dataclass(frozen=True)
 class BinaryTree(PrefixSum):
-    """Running sums by a binary tree (Algorithm 5), with Honaker's refinement or without.
+    """Prefix sums by a binary tree (Algorithm 5), with Honaker's refinement or without.
 
     Parameters
     ----------
@@ -43,11 +44,11 @@ class BinaryTree(PrefixSum):
     refined: bool = True
 
     def coder(self, n: int | None) -> TreeCoder:
-        """For n rows."""
+        """The strategy for n rows."""
         return TreeCoder(self.needs(n), self.refined)
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> TreeCoder:
-        """The same: nothing in it is fitted."""
+        """The same strategy: nothing in it is fitted."""
         return self.coder(n)
 
     @property
@@ -58,7 +59,7 @@ class BinaryTree(PrefixSum):
 
 @dataclass(frozen=True)
 class TreeCoder(Dense):
-    """A tree over n rows; memory of one row for each level on either side."""
+    """A tree over n rows; encoder and decoder store one row for each level."""
 
     n: int
     refined: bool
@@ -132,11 +133,11 @@ class TreeCoder(Dense):
 
     @property
     def weights(self) -> Array:
-        """Of the children's sum in each refined node, by height."""
+        """Weight of the children's sum in each refined node, by height."""
         return np.array([self._weight(h) if self.refined and h else 0.0 for h in range(self.levels)])
 
     def _weight(self, h: int) -> float:
-        """Of the children's sum in the refined node: its inverse variance over that of both together."""
+        """Weight of the children's sum in the refined node: its inverse variance over the sum of both."""
         return self._variance(h) / (2.0 * self._variance(h - 1))
 
 
