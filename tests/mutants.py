@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         "same noise twice: one key for two calls",
         "noise/sampling.py",
-        'def secret_bits() -> Bits:\n    """A source of 64-bit words that nobody can predict."""\n'
+        'def secret_bits() -> Bits:\n    """A source of unpredictable 64-bit words."""\n'
         "    return _counter_mode(os.urandom(32))",
         "def secret_bits(key: bytes = os.urandom(32)) -> Bits:\n    return _counter_mode(key)",
     ),

@@ -51,7 +51,7 @@ def tolerances(one, defined):
         return np.zeros(count), one.calibrated.levels_of(1, count)[1]
     coder, calibrated = one.calibrated.coder, one.calibrated
     B = np.abs(matrices(coder, count)[0])
-    encoded = np.max(np.abs(defined.noisy)) * coder.reach + 12.0 * calibrated.sd
+    encoded = np.max(np.abs(defined.noisy)) * coder.row_norm + 12.0 * calibrated.sd
     steps = calibrated.step_of_row(range(1, coder.before(count + 1) + 1))[:, 0]
     return 64.0 * count * 2.0**-53 * encoded * np.sum(B, axis=1), B @ steps
 

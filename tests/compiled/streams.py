@@ -118,7 +118,7 @@ def _tail() -> dict[str, Any]:
 
 
 def _leaders() -> dict[str, Any]:
-    """Leaders of whole losses."""
+    """Follow the leader."""
     made: dict[str, Any] = {}
     for loss, phi in (LOSSES | SCORES).items():
         for domain, form in SETS.items():
@@ -143,7 +143,7 @@ def _entry() -> dict[str, Any]:
 
 
 def _range() -> dict[str, Any]:
-    """Learners that hand over the losses of candidates."""
+    """Learners whose statistic is the losses of candidates."""
     made: dict[str, Any] = {"experts": experts(DIMENSION)}
     for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
         net = np.random.default_rng(3).uniform(-0.4, 0.4, (17, problem(phi, SETS["space"]).size))

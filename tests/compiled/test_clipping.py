@@ -53,7 +53,7 @@ def problem(kind: str = "real", dimension: int = 4, bound: float = 1.0, label: f
 
 def clipper(made: Problem, compiled: bool):
     """Clipping by compiled code, or by the definition."""
-    return clip_for(made).dense if compiled else made.legal
+    return clip_for(made).dense if compiled else made.clip_block
 
 
 def at_once(made: Problem, X, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def assert_same(made: Problem, X, y) -> np.ndarray:
     to the bound.
     """
     V, labels, bad = at_once(made, X, y)
-    defined, expected, wrong = made._legal(X, y)
+    defined, expected, wrong = made._clip(X, y)
     np.testing.assert_array_equal(bad, wrong)
     np.testing.assert_array_equal(labels, expected)
     assert labels.dtype == V.dtype == np.float64
@@ -113,7 +113,7 @@ def test_single_precision_is_measured_in_double(X, bound):
     made, y = problem(dimension=5, bound=bound), np.zeros(3)
     V = assert_same(made, X, y)
     np.testing.assert_array_equal(V, clip_for(made).dense(X.astype(np.float64), y)[0])
-    np.testing.assert_array_equal(made._legal(X, y)[0], made._legal(X.astype(np.float64), y)[0])
+    np.testing.assert_array_equal(made._clip(X, y)[0], made._clip(X.astype(np.float64), y)[0])
     assert all(exact_square(row) <= Fraction(bound) ** 2 for row in V)
 
 
@@ -220,7 +220,7 @@ def assert_same_compressed(made: Problem, X, y) -> np.ndarray:
     rows = compressed(SparseRows(untidy(X)))
     V, labels = clip_for(made).sparse(rows, y)
     with np.errstate(invalid="ignore"):
-        defined, expected, wrong = made._legal(X, y)
+        defined, expected, wrong = made._clip(X, y)
     np.testing.assert_array_equal(labels, expected)
     assert not np.diff(V.starts)[wrong].any()
     for i in range(len(y)):

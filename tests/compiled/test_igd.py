@@ -47,7 +47,7 @@ def examples(problem, rng, count):
 
 def moved(learner, x, i, v, y):
     """One compiled step."""
-    code, room = steps_of(learner), taciturn.compiled._dot.with_room(x)
+    code, room = steps_of(learner), taciturn.compiled._dot.padded(x)
     problem = code.kind, code.loss, code.domain, code.steepest
     taciturn.compiled.igd.step(*problem, room, i, v[None, :], 0, float(y), code.centre)
     return room[: len(x)]
@@ -101,7 +101,7 @@ def test_a_set_is_felt_where_the_loss_is_flat():
 
 def test_a_flat_loss_that_is_passed_over_is_found(monkeypatch):
     """Beyond the set it is flat, and within it is not."""
-    plain_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and ahead != 0.0:")
+    plain_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and move != 0.0:")
     with pytest.raises(AssertionError):
         assert_felt_where_it_is_flat()
 

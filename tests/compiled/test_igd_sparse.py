@@ -126,13 +126,13 @@ def walked(rng, size=30, radius=1.0):
     length = taciturn.compiled.igd_sparse._measured(domain, z)
     for _ in range(300):
         columns = rng.choice(size, rng.integers(1, 6), replace=False)
-        ahead = 10.0 ** rng.uniform(-9.0, 1.5) * rng.choice([-1.0, 1.0])
+        move = 10.0 ** rng.uniform(-9.0, 1.5) * rng.choice([-1.0, 1.0])
         length = taciturn.compiled.igd_sparse._shrunk(domain, z, length, rng.choice([1.0, 0.9, 0.5]))
-        length = taciturn.compiled.igd_sparse._moved(domain, z, length, ahead, columns, rng.normal(size=len(columns)))
+        length = taciturn.compiled.igd_sparse._moved(domain, z, length, move, columns, rng.normal(size=len(columns)))
         yield z, length
 
 
-def blurred_by(z, length):
+def error_over_bound(z, length):
     """The error of the squared length, as a share of its bound."""
     off = abs(Fraction(float(length[1])) - sum(Fraction(float(entry)) ** 2 for entry in z))
     return float(off / Fraction(float(length[2])) * 2**53) if length[2] > 0.0 else math.inf if off else 0.0
@@ -140,9 +140,9 @@ def blurred_by(z, length):
 
 def test_the_length_is_as_sharp_as_it_says():
     """In exact arithmetic, after every move; and sharp enough for the next step."""
-    for z, (scale, squared, blur) in walked(np.random.default_rng(2)):
-        assert blurred_by(z, (scale, squared, blur)) <= 1.0
-        assert blur <= 2.0 * (len(z) + 8) * (1.0 / scale) ** 2 * (1.0 + 1e-9)
+    for z, (scale, squared, error) in walked(np.random.default_rng(2)):
+        assert error_over_bound(z, (scale, squared, error)) <= 1.0
+        assert error <= 2.0 * (len(z) + 8) * (1.0 / scale) ** 2 * (1.0 + 1e-9)
         assert scale * math.sqrt(squared) <= 1.0 + 1e-12
 
 
@@ -157,7 +157,7 @@ def test_the_length_is_as_sharp_as_it_says():
 def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
     """The planted faults of the test above."""
     plain_kernels(monkeypatch, "igd_sparse", old, new)
-    assert max(blurred_by(*one) for one in walked(np.random.default_rng(2))) > 1.0
+    assert max(error_over_bound(*one) for one in walked(np.random.default_rng(2))) > 1.0
 
 
 @pytest.mark.parametrize("radius", [0.02, 0.3, 100.0])

@@ -43,8 +43,8 @@ def test_halves_go_up(step):
     row = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.25, -0.25, 0.75, -0.75]) * step
     (found,) = lattice.to_lattice(row[None], np.array([step]))
     assert found.tolist() == [1, 2, 3, 0, -1, -2, 0, 0, 1, -1]
-    (hidden,) = lattice.hidden(row[None], np.array([step]), math.inf, np.zeros((1, 10), dtype=np.int64))
-    np.testing.assert_array_equal(hidden, found * step)
+    (noised,) = lattice.add_noise_batch(row[None], np.array([step]), math.inf, np.zeros((1, 10), dtype=np.int64))
+    np.testing.assert_array_equal(noised, found * step)
 
 
 @pytest.mark.parametrize("power", [30, 50, 51])
@@ -61,7 +61,7 @@ def test_huge_rows(power):
 def test_rows_are_kept_within_what_was_certified(rows, largest):
     """Each by its own bound; NaN becomes 0, as in the definition."""
     bounds = np.array([largest, largest / 3.0, 0.0])
-    found = lattice.kept(rows, bounds)
+    found = lattice.clipped(rows, bounds)
     np.testing.assert_array_equal(found, np.clip(np.nan_to_num(rows), -bounds[:, None], bounds[:, None]))
 
 
@@ -75,9 +75,9 @@ def test_hidden_rows_are_encoded_noised_and_decoded(rows, noise, reach):
     """By the verbs that define it, bit for bit: whatever the row is."""
     steps = np.array([2.0**-20, 2.0**-9])
     largest = 2.0 ** (reach - 20)
-    found = lattice.hidden(rows, steps, largest, noise)
-    kept = lattice.kept(rows, np.full(2, largest))
-    np.testing.assert_array_equal(found, lattice.from_lattice(lattice.to_lattice(kept, steps) + noise, steps))
+    found = lattice.add_noise_batch(rows, steps, largest, noise)
+    clipped = lattice.clipped(rows, np.full(2, largest))
+    np.testing.assert_array_equal(found, lattice.from_lattice(lattice.to_lattice(clipped, steps) + noise, steps))
     assert (np.abs(found / steps[:, None] - noise) <= largest / steps[:, None] + 1).all()
 
 
@@ -87,17 +87,17 @@ WILD = np.array([[math.nan, math.inf, -math.inf], [1e300, -1e300, 0.1], [-0.0, 5
 @pytest.mark.privacy
 @pytest.mark.parametrize("horizon", [3, None])
 def test_a_mechanism_s_integers_are_the_definition_s(horizon):
-    """Rows that no honest learner hands over, through a calibrated mechanism both ways: the same bits."""
+    """Statistics that no honest learner returns, through a calibrated mechanism both ways: the same bits."""
     one = Private(IGD(Problem(Logistic(), L2Ball(1.0), 3, ridge=0.1)), Gaussian(), every(1), Privacy(1, 1e-6), horizon)
     calibrated = one.calibrated
     batch = noise_of(calibrated)
     noise = batch.draw(7, 1, 3)
-    hidden = batch.add({}, {}, WILD, 1, noise)
+    noised = batch.add({}, {}, WILD, 1, noise)
     for k, (row, more) in enumerate(zip(WILD, noise, strict=True), start=1):
         _, integers = calibrated.encode({}, row, k)
         _, noisy, sd = calibrated.decode({}, integers + more, k)
-        np.testing.assert_array_equal(hidden.noisy[k - 1], noisy)
-        assert hidden.noise_sd[k - 1] == sd
+        np.testing.assert_array_equal(noised.noisy[k - 1], noisy)
+        assert noised.noise_sd[k - 1] == sd
 
 
 @pytest.mark.privacy
@@ -107,8 +107,8 @@ def test_wild_rows_are_kept_by_strategies():
     calibrated = one.calibrated
     secret, public = calibrated.start()
     batch = noise_of(calibrated)
-    hidden = batch.add(secret, public, WILD, 1, batch.draw(7, 1, 3))
+    noised = batch.add(secret, public, WILD, 1, batch.draw(7, 1, 3))
     for k, row in enumerate(WILD, start=1):
         secret, _ = calibrated.encode(secret, row, k)
-    np.testing.assert_allclose(hidden.secret["buffers"], secret["buffers"], rtol=1e-15)
-    assert np.isfinite(hidden.noisy).all()
+    np.testing.assert_allclose(noised.secret["buffers"], secret["buffers"], rtol=1e-15)
+    assert np.isfinite(noised.noisy).all()

@@ -146,7 +146,7 @@ def test_a_huge_block_hands_over_what_its_parts_do():
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_after_many_examples_both_passes_hand_over_the_same_bits(name):
+def test_after_many_examples_both_passes_compute_the_same_bits(name):
     """Sums of more than 2⁵³ units, which float64 would round once more were they not added up as integers."""
     learner, rng = PROBLEMS[name], np.random.default_rng(9)
     V, y = learner.problem.clip(*extremes(learner, rng, 8))

@@ -59,7 +59,7 @@ def at_once(coder, rows, cuts=()):
 @given(rows=arrays(np.float64, (40, WIDTH), elements=st.floats(-1e6, 1e6)), cuts=CUTS)
 def test_many_rows_are_rows_one_by_one(name, rows, cuts):
     """Up to rounding, and exactly the same however they are cut; memories too."""
-    coder, rows = CODERS[name], np.rint(rows * 1e3) if CODERS[name].whole else rows
+    coder, rows = CODERS[name], np.rint(rows * 1e3) if CODERS[name].integer else rows
     whole, parts = at_once(coder, rows), at_once(coder, rows, cuts)
     for found, again, expected in zip(whole, parts, one_by_one(coder, rows), strict=True):
         if isinstance(found, dict):
@@ -89,15 +89,15 @@ def test_many_rows_are_a_product_of_matrices(name):
 def in_parts(coder, rows, noise, steps, largest):
     """Noisy sums and memories by loops for each part: kept within bounds, encoded, rounded under noise, decoded."""
     batch, (secret, public) = passes.BLT(coder), coder.start(rows.shape[1])
-    secret, encoded = batch.encode(secret, lattice.kept(rows, largest), 1)
-    public, sums = batch.decode(public, lattice.hidden(encoded, steps, np.inf, noise), 1, len(rows))
+    secret, encoded = batch.encode(secret, lattice.clipped(rows, largest), 1)
+    public, sums = batch.decode(public, lattice.add_noise_batch(encoded, steps, np.inf, noise), 1, len(rows))
     return secret, public, sums
 
 
 @pytest.mark.parametrize("buffers", range(1, 10))
 @settings(max_examples=25)
 @given(rows=arrays(np.float64, (40, WIDTH), elements=st.floats()), cuts=CUTS, seed=st.integers(0, 99))
-def test_one_loop_hides_what_its_parts_hide(buffers, rows, cuts, seed):
+def test_one_loop_adds_the_noise_of_its_parts(buffers, rows, cuts, seed):
     """Bit for bit, however it is cut: rows of any floats, and bounds and steps of each row's own; nothing given moves.
 
     The rows are long enough for loops that take several entries at a time.
@@ -162,7 +162,7 @@ def test_any_row_may_be_the_first(k):
 @pytest.mark.privacy
 @pytest.mark.parametrize("buffers", range(1, 10))
 def test_encoding_errs_by_less_than_is_charged(buffers):
-    """The error of an encoded entry beside exact arithmetic, in units of the largest row, is below `blur`."""
+    """The error of an encoded entry beside exact arithmetic, in units of the largest row, is below `rounding_error`."""
     n = 200
     coder = BLTCoder(n, *fitted(n, buffers))
     decays, _, weights, _ = coder.arrays

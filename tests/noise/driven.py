@@ -29,16 +29,16 @@ Tables = tuple[np.ndarray, np.ndarray]
 @contextmanager
 def rectangles(whole: np.ndarray, real: np.ndarray) -> Iterator[None]:
     """Draw from other rectangles."""
-    fresh = ziggurat.first_looks.__wrapped__
-    with patch.multiple(ziggurat, tables=lambda: (whole, real), first_looks=fresh):
+    fresh = ziggurat.fast_path_table.__wrapped__
+    with patch.multiple(ziggurat, tables=lambda: (whole, real), fast_path_table=fresh):
         yield
 
 
-def compiled(other: Tables | None = None, *, looking: bool = True) -> Try:
-    """What the compiled sampler makes of the words of one try, with or without a first look: an integer, or nothing."""
+def compiled(other: Tables | None = None, *, fast: bool = True) -> Try:
+    """What the compiled sampler makes of the words of one try, with the fast path or not: an integer, or nothing."""
     whole, real = other or tables()
     with rectangles(whole, real):
-        looks = ziggurat.first_looks()
+        table = ziggurat.fast_path_table()
     first, out = np.zeros(1, dtype=np.int64), np.empty(1, dtype=np.int64)
 
     @cache
@@ -47,7 +47,7 @@ def compiled(other: Tables | None = None, *, looking: bool = True) -> Try:
 
     def made(scale: float, words: np.ndarray) -> int:
         scales = np.array([scale])
-        left = ziggurat.look(out, 0, scales, 1, words[:1], looks) if looking else first
+        left = ziggurat.draw_fast(out, 0, scales, 1, words[:1], table) if fast else first
         done, _ = ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
         assert done == len(left), "there were not enough words"
         return int(out[0])
@@ -79,12 +79,12 @@ def planted(changes: dict[str, tuple[str, str]], **constants: object) -> SimpleN
     return SimpleNamespace(**changed)
 
 
-def planted_look(changes: dict[str, tuple[str, str]]) -> Callable[..., np.ndarray]:
-    """The first look, compiled anew, of which some functions have a text in them replaced."""
+def planted_fast_path(changes: dict[str, tuple[str, str]]) -> Callable[..., np.ndarray]:
+    """The fast path, compiled anew, of which some functions have a text in them replaced."""
     changed = dict(vars(eights))
-    _replace(eights, changed, dict.fromkeys(("look", "_look_at_eight", "_recalled"), ("", "")) | changes)
-    changed["_eight"] = intrinsic(changed["_look_at_eight"])
-    return changed["look"]
+    _replace(eights, changed, dict.fromkeys(("draw_fast", "_draw_eight", "_recalled"), ("", "")) | changes)
+    changed["_eight"] = intrinsic(changed["_draw_eight"])
+    return changed["draw_fast"]
 
 
 def _replace(module: ModuleType, changed: dict[str, object], changes: dict[str, tuple[str, str]]) -> None:

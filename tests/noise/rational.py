@@ -74,7 +74,7 @@ def tailed(words: np.ndarray) -> np.ndarray:
 
 
 def settled(word: int, scale: float) -> bool:
-    """Whether a first word is enough, by the rule of the first look, which is one of doubles."""
+    """Whether a first word is enough, by the rule of the fast path, which is one of doubles."""
     u, w = float(signed(word)), float(column(1)[word & 1023]) * 2.0**-113 * scale
     return abs(u) < column(0)[word & 1023] >> 11 and abs(u * w - round(u * w)) + 6.0 * w < 0.5
 
@@ -89,7 +89,7 @@ def by_definition(scales: Sequence[float], words: np.ndarray, group: int) -> lis
             first = [next(source) for _ in some]
             found = [_at_once(word, scale) for word, scale in zip(first, some, strict=True)]
             drawn += [
-                _at_length(first[i], source, some[i], *ends) if found[i] is None else found[i] for i in range(len(some))
+                _slow_path(first[i], source, some[i], *ends) if found[i] is None else found[i] for i in range(len(some))
             ]
     return drawn
 
@@ -101,7 +101,7 @@ def _at_once(word: int, scale: float) -> int | None:
     return sign(word) * rounded(Fraction(leading(word) * column(1)[word & 1023], 2**53 * PLACES), scale)
 
 
-def _at_length(word: int, source: Iterator[int], scale: float, low: list[mp.mpf], high: list[mp.mpf]) -> int:
+def _slow_path(word: int, source: Iterator[int], scale: float, low: list[mp.mpf], high: list[mp.mpf]) -> int:
     """What a first word and those that follow make, in as many tries as it takes."""
     while True:
         strip, u = word & 1023, Fraction(leading(word), 2**53)

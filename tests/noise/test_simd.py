@@ -1,4 +1,4 @@
-"""The first look settles only what the long way would find, and groups read every word once and in order."""
+"""The fast path settles only what the slow path would draw, and groups read every word once and in order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from noise.draws import Given, repeats
-from noise.driven import compiled, planted, planted_look
+from noise.driven import compiled, planted, planted_fast_path
 from noise.rational import EDGE, MIRROR, PLACES, SCALES, by_definition, column, leading, rounded, sign, tailed
 from taciturn.noise import ziggurat
 from taciturn.noise.sampling import seeded_bits
-from taciturn.noise.ziggurat import GROUP, draw, finish, first_looks, look
+from taciturn.noise.ziggurat import GROUP, draw, draw_fast, fast_path_table, finish
 from taciturn.noise.ziggurat_tables import LAYERS, tables
 
 pytestmark = pytest.mark.privacy
@@ -49,32 +49,32 @@ def placed(scale: float, seed: int) -> np.ndarray:
     return rng.permutation(np.array(words, dtype=np.uint64))
 
 
-def misjudged(see: Callable[..., np.ndarray], scale: float, words: np.ndarray, looks=None) -> tuple[list[int], int]:
-    """Words that are settled as another integer than the long way finds, or not for the first look; and how many are.
+def misjudged(see: Callable[..., np.ndarray], scale: float, words: np.ndarray, table=None) -> tuple[list[int], int]:
+    """Words that are settled as another integer than the slow path draws, or not for the fast path; and how many are.
 
     The long way is asked with the least and the most that can follow, at the greatest height, and so is rational
     arithmetic; the wedge and the tail have to decide wherever some U that begins like this is not below `inner`.
     """
     drawn = np.empty(words.size, dtype=np.int64)
-    left = see(drawn, 0, np.array([scale]), words.size, words, first_looks() if looks is None else looks)
-    long_way, wrong = compiled(looking=False), []
+    left = see(drawn, 0, np.array([scale]), words.size, words, fast_path_table() if table is None else table)
+    slow_path, wrong = compiled(fast=False), []
     for i in np.setdiff1d(np.arange(words.size), left):
         word, found = int(words[i]), int(drawn[i])
         ends = [Fraction(leading(word) << 64 | more, 2**117) for more in (0, ONES)]
         exact = {rounded(u * column(1)[word & 1023] / PLACES, scale) * sign(word) for u in ends}
-        finds = {long_way(scale, [word, more, ONES]) for more in (0, ONES)}
+        finds = {slow_path(scale, [word, more, ONES]) for more in (0, ONES)}
         if not exact == finds == {found} or leading(word) + 1 > column(0)[word & 1023] >> 11:
             wrong.append(word)
     return wrong, words.size - left.size
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_a_first_look_is_the_long_way(scale):
+def test_the_fast_path_is_the_slow_path(scale):
     """At borders, where a unit more or less is another integer, and at random, where most words are settled."""
-    wrong, settled = misjudged(look, scale, placed(scale, 1))
+    wrong, settled = misjudged(draw_fast, scale, placed(scale, 1))
     assert wrong == []
     assert settled > 500
-    wrong, settled = misjudged(look, scale, seeded_bits(21, 0)(5_000))
+    wrong, settled = misjudged(draw_fast, scale, seeded_bits(21, 0)(5_000))
     assert wrong == []
     assert settled > 4_920
 
@@ -87,30 +87,30 @@ def test_what_the_wedge_or_the_tail_decides_is_left_to_them():
         words = u << np.uint64(10) | np.uint64(layer)
         for scale, mirror in ((2.0**25, 0), (2.0**25, MIRROR), (0.0, 0)):
             words ^= np.uint64(mirror)
-            left = look(np.empty(u.size, dtype=np.int64), 0, np.array([scale]), u.size, words, first_looks())
+            left = draw_fast(np.empty(u.size, dtype=np.int64), 0, np.array([scale]), u.size, words, fast_path_table())
             assert set(np.flatnonzero(u >= inner)) <= set(left)
     assert column(0)[0] == EDGE * 2**64
     assert column(0)[1023] == 0
 
 
 def test_layers_of_one_scale_and_rows_of_many():
-    """Whatever the place in the array and the number of entries of a scale, an entry is looked at with its own."""
+    """Whatever the place in the array and the number of entries of a scale, an entry is drawn with its own."""
     words, scales = seeded_bits(22, 0)(1_300), np.array(SOME * 220)
     for repeat in (1, 3, 7, 600):
         rows = scales[: -(-1_300 // repeat)]
         drawn = np.full(rows.size * repeat, -1, dtype=np.int64)
-        left = look(drawn, 0, rows, repeat, words, first_looks())
+        left = draw_fast(drawn, 0, rows, repeat, words, fast_path_table())
         for row in range(rows.size):
             mine = slice(row * repeat, min((row + 1) * repeat, 1_300))
             alone = np.empty(mine.stop - mine.start, dtype=np.int64)
-            rest = look(alone, 0, rows[row : row + 1], alone.size, words[mine], first_looks())
+            rest = draw_fast(alone, 0, rows[row : row + 1], alone.size, words[mine], fast_path_table())
             assert np.array_equal(alone, drawn[mine])
             assert np.array_equal(rest, left[(left >= mine.start) & (left < mine.stop)] - mine.start)
 
 
 def by_rule(scales: np.ndarray, repeat: int, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a first look writes and what it leaves, by its rule, in NumPy."""
-    scale, (end, width) = np.repeat(scales, repeat)[: words.size], first_looks()[words & np.uint64(LAYERS - 1)].T
+    """What the fast path writes and what it leaves, by its rule, in NumPy."""
+    scale, (end, width) = np.repeat(scales, repeat)[: words.size], fast_path_table()[words & np.uint64(LAYERS - 1)].T
     u, step = (words.view(np.int64) >> 10).astype(np.float64), width * scale
     nearest = np.rint(u * step)
     settled = (np.abs(u) < end) & (np.abs(u * step - nearest) + 6.0 * step < 0.5)
@@ -118,7 +118,7 @@ def by_rule(scales: np.ndarray, repeat: int, words: np.ndarray) -> tuple[np.ndar
 
 
 @pytest.mark.parametrize("repeat", [1, 2, 5, 7, 8, 9, 54, 511, 512, 513, 3000])
-def test_a_look_is_its_rule(repeat):
+def test_the_fast_path_is_its_rule(repeat):
     """Bit for bit: for scales of every size, and entries that begin anywhere in a row, however many they are."""
     rng = np.random.default_rng(repeat)
     for size in (1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 513, 1024, 3000):
@@ -128,46 +128,46 @@ def test_a_look_is_its_rule(repeat):
         start = int(rng.integers(repeat))
         expected, rest = by_rule(scales, repeat, words[: start + size])
         drawn = np.full(scales.size * repeat, -1, dtype=np.int64)
-        left = look(drawn, start, scales, repeat, words[start : start + size], first_looks())
+        left = draw_fast(drawn, start, scales, repeat, words[start : start + size], fast_path_table())
         assert np.array_equal(drawn[start : start + size], expected[start:])
         assert np.array_equal(left, rest[rest >= start] - start)
         assert (drawn[:start] == -1).all()
         assert (drawn[start + size :] == -1).all()
 
 
-LOOKS = {
-    "no margin": {"_look_at_eight": ("_all(6.0)", "_all(0.0)")},
-    "no wedge": {"_look_at_eight": ('_call(builder, "fabs", u), end', "_all(-1.0), end")},
-    "a wedge on one side": {"_look_at_eight": ('_call(builder, "fabs", u), end', "u, end")},
+FAULTS = {
+    "no margin": {"_draw_eight": ("_all(6.0)", "_all(0.0)")},
+    "no wedge": {"_draw_eight": ('_call(builder, "fabs", u), end', "_all(-1.0), end")},
+    "a wedge on one side": {"_draw_eight": ('_call(builder, "fabs", u), end', "u, end")},
     "a margin on one side": {
-        "_look_at_eight": ('_call(builder, "fabs", builder.fsub(v, nearest))', "builder.fsub(v, nearest)")
+        "_draw_eight": ('_call(builder, "fabs", builder.fsub(v, nearest))', "builder.fsub(v, nearest)")
     },
-    "no sign": {"_look_at_eight": ("builder.fptosi(nearest", 'builder.fptosi(_call(builder, "fabs", nearest)')},
-    "half of U": {"_look_at_eight": ("_all(10)", "_all(11)")},
-    "rounded towards zero": {"_look_at_eight": ("builder.fptosi(nearest", "builder.fptosi(v")},
+    "no sign": {"_draw_eight": ("builder.fptosi(nearest", 'builder.fptosi(_call(builder, "fabs", nearest)')},
+    "half of U": {"_draw_eight": ("_all(10)", "_all(11)")},
+    "rounded towards zero": {"_draw_eight": ("builder.fptosi(nearest", "builder.fptosi(v")},
     "another layer": {"_recalled": ("_word(LAYERS - 1)", "_word(LAYERS - 2)")},
     "a neighbour's layer": {"_recalled": ("(0, 2, 4, 6, 1, 3, 5, 7)", "(0, 2, 4, 6, 3, 1, 5, 7)")},
 }
 
 
-@pytest.mark.parametrize("fault", LOOKS)
-def test_a_wrong_look_is_caught(fault):
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_fast_path_is_caught(fault):
     """Planted; an integer is wrong with a probability of 1e-3 to 1e-9, or no integer is, but the proof."""
-    wrong, _ = misjudged(planted_look(LOOKS[fault]), 2.0**30.3, placed(2.0**30.3, 1))
+    wrong, _ = misjudged(planted_fast_path(FAULTS[fault]), 2.0**30.3, placed(2.0**30.3, 1))
     assert wrong
 
 
 def test_an_inner_part_a_unit_too_wide_is_caught():
     """Planted: no integer is wrong, but the proof."""
-    changed = planted({"first_looks": ("(inner >>", "(inner + np.uint64(2048) >>")})
-    wrong, _ = misjudged(look, 2.0**30.3, placed(2.0**30.3, 1), changed.first_looks())
+    changed = planted({"fast_path_table": ("(inner >>", "(inner + np.uint64(2048) >>")})
+    wrong, _ = misjudged(draw_fast, 2.0**30.3, placed(2.0**30.3, 1), changed.fast_path_table())
     assert wrong
 
 
-def test_a_look_compiled_again_is_the_same():
+def test_a_fast_path_compiled_again_is_the_same():
     """So it is the fault that is found above."""
     words = placed(2.0**30.3, 1)
-    assert misjudged(planted_look({}), 2.0**30.3, words) == misjudged(look, 2.0**30.3, words)
+    assert misjudged(planted_fast_path({}), 2.0**30.3, words) == misjudged(draw_fast, 2.0**30.3, words)
 
 
 # Groups.
@@ -194,7 +194,7 @@ def test_three_groups_are_three_draws():
     for start in range(0, 3 * GROUP, GROUP):
         rest = words[at:].copy()
         alone = draw(scales, GROUP, Given(rest))
-        left = look(np.empty(GROUP, dtype=np.int64), 0, scales, GROUP, rest[:GROUP], first_looks())
+        left = draw_fast(np.empty(GROUP, dtype=np.int64), 0, scales, GROUP, rest[:GROUP], fast_path_table())
         out = np.empty(GROUP, dtype=np.int64)
         _, used = finish(out, 0, left, 0, scales.view(np.uint64), GROUP, rest, GROUP, *tables())
         assert np.array_equal(whole[start : start + GROUP], alone)
@@ -203,10 +203,10 @@ def test_three_groups_are_three_draws():
 
 
 LONG_WAYS = {
-    "a place that is not turned": {"finish": ("", ""), "_at_length": ("(~word if word >> _SIGN else word)", "word")},
+    "a place that is not turned": {"finish": ("", ""), "_slow_path": ("(~word if word >> _SIGN else word)", "word")},
     "a place that is always turned": {
         "finish": ("", ""),
-        "_at_length": ("(~word if word >> _SIGN else word)", "~word"),
+        "_slow_path": ("(~word if word >> _SIGN else word)", "~word"),
     },
     "no sign": {"finish": ("minus = -(word >> _SIGN)", "minus = _ZERO")},
     "one's complement": {"finish": ("(k ^ minus) - minus", "k ^ minus")},
@@ -214,14 +214,14 @@ LONG_WAYS = {
 
 
 @pytest.mark.parametrize("fault", LONG_WAYS)
-def test_a_wrong_long_way_is_caught(fault):
-    """Planted: what is left is not what a first look left."""
+def test_a_wrong_slow_path_is_caught(fault):
+    """Planted: what is left is not what the fast path left."""
     assert not agrees(planted(LONG_WAYS[fault], GROUP=64).draw)
 
 
-def test_a_long_way_compiled_again_is_the_same():
+def test_a_slow_path_compiled_again_is_the_same():
     """So it is the fault that is found above."""
-    assert agrees(planted({"finish": ("", ""), "_at_length": ("", "")}, GROUP=64).draw)
+    assert agrees(planted({"finish": ("", ""), "_slow_path": ("", "")}, GROUP=64).draw)
 
 
 FETCHES = {
@@ -277,7 +277,7 @@ def test_groups_that_repeat_their_noise_are_caught_by_their_draws():
 def test_a_word_and_a_little_for_each_draw():
     """1.03 words at most, on average over a million draws of the largest scale; 99 of 100 are settled by the first."""
     words, out, scales = seeded_bits(8, 0)(1_040_000), np.empty(1_000_000, dtype=np.int64), np.array([2.0**40])
-    left = look(out, 0, scales, out.size, words[: out.size], first_looks())
+    left = draw_fast(out, 0, scales, out.size, words[: out.size], fast_path_table())
     done, used = finish(out, 0, left, 0, scales.view(np.uint64), out.size, words, out.size, *tables())
     assert done == left.size < 0.01 * out.size
     assert 1.0 < used / out.size < 1.03

@@ -133,7 +133,7 @@ def test_cells_are_where_they_should_be(scale):
 
 
 def without_more_bits(scale: float, words: list[int]) -> int | None:
-    """Multiplied and rounded, with 53 bits and no second look: integers at random get one point too many."""
+    """Multiplied and rounded, with 53 bits and no second word: integers at random get one point too many."""
     return compiled()(scale, [words[0], 0, *words[2:]])
 
 
@@ -356,10 +356,10 @@ def test_draws_are_those_of_the_definition(scale):
         assert by_definition([s for s in scales for _ in range(1000)], words, GROUP) == drawn.tolist()
 
 
-@pytest.mark.parametrize("looking", [True, False])
-def test_a_sign_is_a_complement(looking):
-    """The complement of all bits but the layer's negates what is drawn, settled at once or at length, the tail too."""
-    attempt, words = compiled(looking=looking), seeded_bits(6, 0)(6 * 3_000).reshape(-1, 6)
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_sign_is_a_complement(fast):
+    """The complement of all bits but the layer's negates what is drawn, settled by either path, the tail too."""
+    attempt, words = compiled(fast=fast), seeded_bits(6, 0)(6 * 3_000).reshape(-1, 6)
     words[::5, 0] = tailed(words[::5, 0])
     for i, (word, *more) in enumerate(words.tolist()):
         needed = more if i % 5 == 0 else more[:2]
@@ -373,7 +373,7 @@ def test_compiled_once():
     fixed.flags.writeable = False
     for scale in (2.0**30, np.float64(2.0**30), 2**30, fixed, np.full(4, 2.0**30), np.full((3, 4), 2.0**30)[::-1]):
         assert lattice_normal(scale, (3, 4)).shape == (3, 4)
-    assert len(ziggurat.look.signatures) == len(ziggurat.finish.signatures) == 1
+    assert len(ziggurat.draw_fast.signatures) == len(ziggurat.finish.signatures) == 1
 
 
 def test_numba_is_imported_for_the_first_draw():

@@ -1,4 +1,5 @@
-"""Compiled loops over plain arrays. They know no learner and no mechanism; each names the slow twin that defines it.
+"""Fast paths: compiled loops over plain arrays, each of which names the slow twin that defines it.
 
-Import their modules where they are used: the first one brings Numba with it.
+`passes` has the tables from learners and mechanisms to these loops; the other modules know neither. Import them where
+they are used: the first one imports Numba.
 """

@@ -1,6 +1,6 @@
-"""Inner products, and what is done on the way to them. Terms are added in any order here and in `lanes.add_up` alone.
+"""Inner products and fused vector updates. Terms are added in any order here and in `_simd.add_up` alone.
 
-Rows of a matrix are named by number where they can be: to cut one out may take longer than to add it up.
+Rows of a matrix are given by number where they can be: slicing one may take longer than adding it up.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def dot(a: Any, b: Any) -> float:
 
 
 @compiled
-def with_room(x: Any) -> Any:
-    """A copy that goes on with zeros, so that only whole vectors are written to it.
+def padded(x: Any) -> Any:
+    """A copy padded with zeros, so that only full SIMD vectors are written to it.
 
-    What is read right after a whole vector was written is there at once; after a part of one was, it is waited for.
+    A load that follows a full vector store is forwarded at once; after a partial store it waits.
     """
     room = np.zeros(len(x) + LANES)
     for j in range(len(x)):
@@ -66,7 +66,7 @@ def along(V: Any, i: int, x: Any, first: int) -> float:
 
 @inlined
 def dots(V: Any, i: int, x: Any) -> tuple[float, float]:
-    """`v·v` and `v·x` for row i; x has room."""
+    """`v·v` and `v·x` for row i; x is padded."""
     count, squared, along = V.shape[1], zeros(), zeros()
     for j in range(0, count, LANES):
         v = take(V, i * count + j, count - j)
@@ -85,11 +85,11 @@ def dots_at(columns: Any, v: Any, x: Any, first: int) -> tuple[float, float]:
 
 
 @inlined
-def shrink_and_move(x: Any, shrink: float, ahead: float, V: Any, i: int) -> float:
-    """Makes x, which has room, `shrink·x + ahead·v` for row i, and returns the square of its length."""
+def shrink_and_move(x: Any, shrink: float, move: float, V: Any, i: int) -> float:
+    """Makes x, which is padded, `shrink·x + move·v` for row i, and returns the square of its length."""
     count, squared = V.shape[1], zeros()
     for j in range(0, count, LANES):
-        moved = take(x, j, LANES) * shrink + take(V, i * count + j, count - j) * ahead
+        moved = take(x, j, LANES) * shrink + take(V, i * count + j, count - j) * move
         put(x, j, LANES, moved)
         squared = squared + moved * moved
     return add_up(squared)
@@ -97,7 +97,7 @@ def shrink_and_move(x: Any, shrink: float, ahead: float, V: Any, i: int) -> floa
 
 @summing
 def dot_of_rows(L: Any, a: int, b: int, count: int) -> float:
-    """That of the first entries of two rows."""
+    """The inner product of the first entries of two rows."""
     total = 0.0
     for j in range(count):
         total += L[a, j] * L[b, j]
@@ -117,7 +117,7 @@ def after_step(anchor: Any, moved: float, V: Any, i: int) -> tuple[float, float]
 
 @summing
 def after_step_in_box(anchor: Any, moved: float, v: Any, low: float, high: float) -> float:
-    """`w·v` for `anchor - moved·v` cut to a box."""
+    """`w·v` for `anchor - moved·v` clipped to a box."""
     along = 0.0
     for j in range(len(anchor)):
         along += min(max(anchor[j] - moved * v[j], low), high) * v[j]
@@ -126,7 +126,7 @@ def after_step_in_box(anchor: Any, moved: float, v: Any, low: float, high: float
 
 @summing
 def steepness_in_box(anchor: Any, moved: float, v: Any, low: float, high: float) -> float:
-    """How fast `w·v` falls as `moved` rises, w as above: the squares of v where nothing is cut."""
+    """How fast `w·v` falls as `moved` rises, w as above: the squares of v where nothing is clipped."""
     squared = 0.0
     for j in range(len(v)):
         squared += v[j] * v[j] if low < anchor[j] - moved * v[j] < high else 0.0

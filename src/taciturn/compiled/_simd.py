@@ -1,12 +1,12 @@
-"""Eight numbers at a time, for rows that are too short for what a compiler makes of a plain loop.
+"""SIMD vectors of eight numbers, for rows that are too short for what a compiler makes of a plain loop.
 
 Of a loop over 54 numbers a compiler makes steps of 32, of 4 and of 1, and sums of each: most of its time is lost
 between them. Here that row is seven vectors, of which the last has two places left. In plain Python a vector is an
 array of eight, in compiled code one of LLVM's, for which every processor has instructions of some width.
 
-Arrays are contiguous, and places in them are counted from the start of their first row; nobody checks that they are
-inside. A number stands to the right of a vector, `v * 2.0`. A product and a sum may be fused into one rounding, as
-everywhere in compiled code; only `add_up` is free to choose an order.
+Arrays are contiguous, and places in them are counted from the start of their first row, without bounds checks. A number
+stands to the right of a vector, `v * 2.0`. A product and a sum may be fused into one rounding, as everywhere in
+compiled code; only `add_up` is free to choose an order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Lanes = NDArray[np.float64]
 
 
 def take(array: Any, at: int, left: int) -> Lanes:
-    """Eight numbers from a place on; where fewer are left, those and zeros. Whole numbers become real ones.
+    """Eight numbers from a place on; where fewer are left, those and zeros. Integers become floats.
 
     >>> take(np.arange(12.0), 10, 2)
     array([10., 11.,  0.,  0.,  0.,  0.,  0.,  0.])
@@ -51,7 +51,7 @@ def add_up(lanes: Lanes) -> float:
 
 
 def between(lanes: Lanes, least: float, most: float) -> Lanes:
-    """Numbers cut to [least, most]; `least` in place of what is not a number."""
+    """Numbers clipped to [least, most]; `least` in place of what is not a number."""
     lanes = np.where(lanes > least, lanes, least)
     return np.where(lanes < most, lanes, most)
 
@@ -62,12 +62,12 @@ def numbers(lanes: Lanes) -> Lanes:
 
 
 def floor(lanes: Lanes) -> Lanes:
-    """The whole numbers below."""
+    """The next integers below."""
     return np.floor(lanes)
 
 
 def rint(lanes: Lanes) -> Lanes:
-    """The nearest whole numbers, even ones for halves."""
+    """The nearest integers, even ones for halves."""
     return np.rint(lanes)
 
 

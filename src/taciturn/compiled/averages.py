@@ -1,4 +1,4 @@
-"""Means kept up release by release.
+"""Averages of releases, updated release by release.
 
 Slow twin: the formula of `taciturn.averages.late_average`.
 """
@@ -12,7 +12,7 @@ from taciturn._util.jit import compiled
 
 @compiled
 def late_mean(mean: Any, since: int, rounds: Any, points: Any, power: float) -> None:
-    """Turn the mean of the releases up to round `since` into that of these too; changes `mean`."""
+    """Updates the mean of the releases up to round `since` by these; changes `mean`."""
     for k in range(len(rounds)):
         share = (since / rounds[k]) ** power
         for j in range(len(mean)):

@@ -35,8 +35,8 @@ def decode(noisy: Any, decays: Any, weights: Any, buffers: Any, total: Any) -> A
 
 
 @compiled
-def hide(rows: Any, largest: Any, steps: Any, noise: Any, encoder: Any, decoder: Any, total: Any) -> Any:
-    """`lattice.kept`, `encode`, `lattice.hidden` and `decode`, one row after the other: no more is written than sums.
+def noisy_sums(rows: Any, largest: Any, steps: Any, noise: Any, encoder: Any, decoder: Any, total: Any) -> Any:
+    """Noisy prefix sums: clipping, `encode`, rounding, noise and `decode` in one loop, which writes nothing but sums.
 
     `encoder` and `decoder` are decays, weights and buffers; changes both buffers and `total`.
     """
@@ -47,8 +47,8 @@ def hide(rows: Any, largest: Any, steps: Any, noise: Any, encoder: Any, decoder:
             left, at = size - j, k * size + j
             row = between(numbers(take(rows, at, left)), -most, most)
             encoded = numbers(row + remembered(encoder, row, j))
-            hidden = (floor(encoded * per_step + 0.5) + take(noise, at, left)) * step
-            added = take(total, j, left) + hidden + remembered(decoder, hidden, j)
+            noisy = (floor(encoded * per_step + 0.5) + take(noise, at, left)) * step
+            added = take(total, j, left) + noisy + remembered(decoder, noisy, j)
             put(total, j, left, added)
             put(sums, at, left, added)
     return sums

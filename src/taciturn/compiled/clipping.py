@@ -1,4 +1,4 @@
-"""Examples made legal, in one pass over them. Slow twin: `taciturn.problem.problem.Problem.legal`."""
+"""Examples validated and clipped, in one pass over them. Slow twin: `taciturn.problem.problem.Problem.clip_block`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from taciturn.compiled.codes import CLASS, SIGN
 
 
 @compiled
-def bounded(X: Any, y: Any, longest: float, intercept: float, kind: int, label_bound: float, V: Any) -> Any:
-    """Writes bounded rows, and the intercept if there is a place for it, into V; labels, and which rows are bad."""
+def clip(X: Any, y: Any, longest: float, intercept: float, kind: int, label_bound: float, V: Any) -> Any:
+    """Writes clipped rows, and the intercept if there is a place for it, into V; labels, and which rows are bad."""
     n, d = X.shape
     labels, bad = np.zeros(n), np.zeros(n, dtype=np.bool_)
     for i in range(n):
         unit, length = _length(V, i, d, copied(X, i, V))
-        bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
+        bad[i] = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
         if bad[i]:
             for j in range(V.shape[1]):
                 V[i, j] = 0.0
             labels[i] = 1.0 if kind == SIGN else 0.0
             continue
-        _shorten(V, i, d, unit, length, longest)
+        _scale_down(V, i, d, unit, length, longest)
         for j in range(d, V.shape[1]):
             V[i, j] = intercept
         labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
@@ -33,7 +33,7 @@ def bounded(X: Any, y: Any, longest: float, intercept: float, kind: int, label_b
 
 
 @compiled
-def bounded_compressed(
+def clip_compressed(
     starts: Any,
     columns: Any,
     entries: Any,
@@ -59,12 +59,12 @@ def bounded_compressed(
         end = _gathered(columns[first:last], entries[first:last], begin, where, V, places)
         row = V[begin:end].reshape((1, end - begin))
         unit, length = _length(row, 0, end - begin, squared(row, 0, end - begin))
-        bad[i] = not (unit < math.inf and _legal(y[i], kind, label_bound))
+        bad[i] = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
         if bad[i]:
             begins[i + 1] = begin
             labels[i] = 1.0 if kind == SIGN else 0.0
             continue
-        _shorten(row, 0, end - begin, unit, length, longest)
+        _scale_down(row, 0, end - begin, unit, length, longest)
         if extra:
             where[end], V[end] = width - 1, intercept
         begins[i + 1] = end + extra
@@ -101,8 +101,8 @@ def _gathered(columns: Any, entries: Any, begin: int, where: Any, V: Any, places
 
 
 @compiled
-def _shorten(V: Any, i: int, d: int, unit: float, length: float, longest: float) -> None:
-    """Scales a row down that is too long; its length is `length` units, which may be more than a float can be."""
+def _scale_down(V: Any, i: int, d: int, unit: float, length: float, longest: float) -> None:
+    """Scales a row down that is too long; its norm is `length` units, which may be more than a float can be."""
     if length * unit > longest:
         scale = longest / length
         if unit != 1.0:
@@ -135,7 +135,7 @@ def _length(V: Any, i: int, d: int, total: float) -> tuple[float, float]:
 
 
 @compiled
-def _legal(y: float, kind: int, label_bound: float) -> bool:
+def _valid_label(y: float, kind: int, label_bound: float) -> bool:
     if kind == SIGN:
         return abs(y) == 1.0
     if kind == CLASS:

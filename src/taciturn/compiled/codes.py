@@ -1,4 +1,4 @@
-"""Losses, sets and steps as numbers: compiled code that takes functions as arguments cannot be cached on disk.
+"""Codes of losses, sets and steps: compiled code that takes functions as arguments cannot be cached on disk.
 
 Only exact types have a code; a subclass, or a class of a user, has none and runs the definition.
 """
@@ -14,7 +14,7 @@ Code = tuple[int, float, float]
 """A number and two parameters."""
 
 SQUARED, LOGISTIC, HINGE, QUANTILE, ABSOLUTE, HUBER, LINEAR = range(7)
-"""Losses of `v·x`: with a parameter (a quantile's level, Huber's width) and over how much kinks are rounded off."""
+"""Losses of `v·x`: with a parameter (a quantile's level, Huber's width) and the width over which kinks are smoothed."""
 
 SOFTMAX, ONE_HOT = 7, 8
 """Smooth losses of several scores."""
@@ -23,12 +23,12 @@ ADVICE = 9
 """What experts lose, with the most it can be."""
 
 MULTI_HINGE = 10
-"""A kinked loss of several scores: for code that looks at values and slopes, and for none that solves."""
+"""A kinked loss of several scores: for code that uses values and slopes, and for none that solves."""
 
 REAL, SIGN, CLASS, NONE = range(4)
 """Labels: any number, -1 or +1, one of several classes, or none."""
 
-WHOLE, BALL, BOX = range(3)
+WHOLE_SPACE, BALL, BOX = range(3)
 """Sets: with the least and the largest entry of a box, or 0 and the radius of a ball."""
 
 IMPLICIT, FADING, GRADIENT, PRINTED = range(4)
@@ -81,7 +81,7 @@ def slope_code(loss: Any) -> Code | None:
 
 
 def value_code(loss: Any) -> Code | None:
-    """The same, for code that looks at a loss's values: experts' losses have a number too, envelopes have none.
+    """The same, for code that uses a loss's values: experts' losses have a number too, envelopes have none.
 
     >>> value_code(unlabelled_loss.Advice(2.0))
     (9, 2.0, 0.0)
@@ -98,7 +98,7 @@ def set_code(domain: Any) -> Code | None:
     (1, 0.0, 2.0)
     """
     if type(domain) is sets.WholeSpace:
-        return WHOLE, 0.0, 0.0
+        return WHOLE_SPACE, 0.0, 0.0
     if type(domain) is sets.L2Ball:
         return BALL, 0.0, float(domain.radius)
     return (BOX, float(domain.low), float(domain.high)) if type(domain) is sets.Box else None

@@ -1,6 +1,6 @@
-"""Losses of a finite net of candidates, in whole steps. Slow twin: `absorb` of `taciturn.learners.ewoo.EWOO`.
+"""Cumulative losses of a finite net of candidates, in integer steps. Slow twin: `absorb` of `learners.ewoo.EWOO`.
 
-Predictions of all candidates are added up feature by feature, in the same order wherever a stream is cut. The
+Predictions of all candidates are added up feature by feature, in the same order however a stream is cut. The
 definition may add in another order: a loss may differ in its last bits, and the step it is rounded to by one, about
 once in `g/e` losses (g the step, e the bound on a loss's error: once in a million and rarer).
 """
@@ -42,7 +42,7 @@ def totals(
 
 @compiled
 def _predictions(loss: Code, net: Any, v: Any, U: Any) -> None:
-    """Every candidate's scores on an example; experts' losses are cut to their bounds."""
+    """Every candidate's scores on an example; experts' losses are clipped to their bounds."""
     d, advice = len(v), loss[0] == ADVICE
     if len(net) == 0:
         for c in range(d):

@@ -1,4 +1,4 @@
-"""Follow the leader over whole losses, release after release. Slow twin: `taciturn.learners.ftl.FTL`."""
+"""Follow the leader, release after release. Slow twin: `taciturn.learners.ftl.FTL`."""
 
 from __future__ import annotations
 

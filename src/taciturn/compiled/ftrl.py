@@ -1,4 +1,4 @@
-"""Private follow-the-regularised-leader through a strategy: gradients at released points, so release after release.
+"""Private FTRL through a prefix-sum strategy: gradients at released points, so release after release.
 
 Slow twins: `taciturn.learners.ftrl.FTRL` and `taciturn.mechanisms.blt.BLTCoder` or
 `taciturn.mechanisms.tree.TreeCoder`.
@@ -61,14 +61,14 @@ def through_blt(
         if done < len(rounds) and rounds[done] == t + i + 1:
             lattice_of_row = largest[done], inner / steps[done], steps[done] / inner
             sums = encoder, decoder, running, past, epoch
-            squared = _hide(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
-            _settle(domain, squared, point, done, points)
+            squared = _noisy_sum(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
+            _project_point(domain, squared, point, done, points)
             done += 1
     return done
 
 
 @inlined
-def _hide(
+def _noisy_sum(
     lattice_of_row: tuple[float, float, float],
     total: Any,
     noise: Any,
@@ -80,8 +80,8 @@ def _hide(
 ) -> float:
     """Writes the noisy sum of row k, and `scale` times that into `point`: the square of its length.
 
-    `lattice_of_row` is its largest entry, steps a unit, and units a step. All that is done to a coordinate is done to
-    it at once; `total` is 0 afterwards.
+    `lattice_of_row` is its largest entry, steps a unit, and units a step. One loop does everything to a coordinate;
+    `total` is 0 afterwards.
     """
     most, to_steps, from_steps = lattice_of_row
     encoder, decoder, running, past, epoch = sums
@@ -93,8 +93,8 @@ def _hide(
         if len(epoch) > 0:
             put(epoch, j, left, take(epoch, j, left) + row)
         encoded = row + remembered(encoder, row, j)
-        hidden = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
-        added = take(running, j, left) + hidden + remembered(decoder, hidden, j)
+        noisy_row = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
+        added = take(running, j, left) + noisy_row + remembered(decoder, noisy_row, j)
         put(running, j, left, added)
         if len(past) > 0:
             added = added + take(past, j, left)
@@ -164,12 +164,12 @@ def decide(domain: Code, noisy: Any, k: int, stride: float, point: Any, points: 
         led = take(noisy, k * size + j, size - j) * scale
         put(point, j, size - j, led)
         squared = squared + led * led
-    _settle(domain, add_up(squared), point, k, points)
+    _project_point(domain, add_up(squared), point, k, points)
 
 
 @inlined
-def _settle(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
-    """Moves a point to the nearest one of the set, by the square of its length, and into row k."""
+def _project_point(domain: Code, squared: float, point: Any, k: int, points: Any) -> None:
+    """Projects a point onto the set, given the square of its length, and writes it into row k."""
     if not squared < math.inf:
         project(domain[0], domain[1], domain[2], point)
         squared = 0.0

@@ -1,6 +1,6 @@
-"""Steps of learners that hand over iterates, example by example.
+"""Steps of iterate learners (IGD, FadingIGD, GIGA), example by example.
 
-Slow twins: `absorb` of `taciturn.learners.igd.IGD`, `taciturn.learners.fading_igd.FadingIGD` and
+Slow twins: `absorb` of `taciturn.learners.igd.IGD`, `taciturn.learners.igd.FadingIGD` and
 `taciturn.learners.giga.GIGA`, and `taciturn.learners.implicit_step.prox_in_set`, whose docstring has the formulas.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.jit import compiled, inlined
-from taciturn.compiled._dot import after_step, after_step_in_box, along, dots, shrink_and_move, with_room
-from taciturn.compiled.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE, Code
-from taciturn.compiled.lattice import hide
+from taciturn.compiled._dot import after_step, after_step_in_box, along, dots, padded, shrink_and_move
+from taciturn.compiled.codes import BALL, FADING, GRADIENT, IMPLICIT, PRINTED, WHOLE_SPACE, Code
+from taciturn.compiled.lattice import add_noise
 from taciturn.compiled.losses import prox, slope
 from taciturn.compiled.sets import project, project_row
 
@@ -22,7 +22,7 @@ _TINY = 2.0**-52
 _NEGLIGIBLE = 1e-280  # square of a row's length: it moves nothing by as much as rounding does, and 1/0 would be next
 
 Step = tuple[float, float, float]
-"""`x ← shrink·x + ahead·v`: shrink, ahead, and the pull of an implicit step, if its row has any length, else 0."""
+"""`x ← shrink·x + move·v`: shrink, move, and the pull of an implicit step, if its row has any length, else 0."""
 
 
 @compiled
@@ -44,7 +44,7 @@ def iterates(
 
     From round `first` on, iterates are added up in `total`, if it is not empty, and rows are the totals instead.
     """
-    rows, done, z = np.empty((len(rounds), len(x))), 0, with_room(x)
+    rows, done, z = np.empty((len(rounds), len(x))), 0, padded(x)
     for i in range(len(y)):
         step(how, loss, domain, steepest, z, t + i + 1, V, i, y[i], centre)
         if len(total) > 0 and t + i + 1 >= first:
@@ -77,24 +77,24 @@ def releases(
     noisy: Any,
     points: Any,
 ) -> int:
-    """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
-    hidden, z = (steps, magnitude, noise, noisy, points), with_room(x)
-    leans = how[0] == FADING and _is_off_zero(centre)
+    """Writes noisy iterates on their lattice and their projections onto the set; returns how many."""
+    outputs, z = (steps, magnitude, noise, noisy, points), padded(x)
+    off_centre = how[0] == FADING and _is_off_zero(centre)
     none = len(y) - len(y)  # not a literal 0, for which Numba would compile all loops once more
     i, done, due = none, none, none > 0
     while i < len(y):
-        if leans:
-            done, due = _catch_up(domain, z, hidden, done, due), False
-            _lean(how, z, t + i + 1, centre)
-        until = i + 1 if leans else len(y)
-        i, done, due, coming = _inside_the_set(how, loss, domain, z, t, V, y, i, until, rounds, hidden, done, due)
+        if off_centre:
+            done, due = _release_if_due(domain, z, outputs, done, due), False
+            _pull_to_centre(how, z, t + i + 1, centre)
+        until = i + 1 if off_centre else len(y)
+        i, done, due, taken = _inside_the_set(how, loss, domain, z, t, V, y, i, until, rounds, outputs, done, due)
         if i < until:
-            _return_to_set(coming, loss, domain, steepest, z[: len(x)], V, i, y[i])
+            _return_to_set(taken, loss, domain, steepest, z[: len(x)], V, i, y[i])
             i += 1
             due = done < len(rounds) and rounds[done] == t + i
     for j in range(len(x)):
         x[j] = z[j]
-    return _catch_up(domain, z, hidden, done, due)
+    return _release_if_due(domain, z, outputs, done, due)
 
 
 @compiled
@@ -109,41 +109,41 @@ def _inside_the_set(
     first: int,
     until: int,
     rounds: Any,
-    hidden: Any,
+    outputs: Any,
     done: int,
     due: bool,
 ) -> tuple[int, int, bool, Step]:
     """Steps on these rows, and releases: up to which row, how many releases, whether one more is due, the last step.
 
-    The row is `until`, or one whose step has left the set. An iterate is hidden when the step after it is known and not
-    yet taken, so that a processor does both at once; and what happens rarely has no place in this loop, as a compiler
-    would make room for it there.
+    The row is `until`, or one whose step has left the set. An iterate is released when the step after it is known and
+    not yet taken, so that a processor does both at once; and what happens rarely has no place in this loop, as a
+    compiler would make room for it there.
     """
-    coming = 1.0, 0.0, 0.0
+    taken = 1.0, 0.0, 0.0
     for i in range(first, until):
-        coming = _free_step(how, loss, x, t + i + 1, V, i, y[i])
+        taken = _free_step(how, loss, x, t + i + 1, V, i, y[i])
         if due:
-            _show(domain, x, hidden, done)
+            _release(domain, x, outputs, done)
             done += 1
-        if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x, V.shape[1]):
-            return i, done, False, coming
+        if not _inside(domain, shrink_and_move(x, taken[0], taken[1], V, i), x, V.shape[1]):
+            return i, done, False, taken
         due = done < len(rounds) and rounds[done] == t + i + 1
-    return until, done, due, coming
+    return until, done, due, taken
 
 
 @compiled
-def _catch_up(domain: Code, x: Any, hidden: Any, done: int, due: bool) -> int:
-    """Writes the release that is due, if one is: how many there are then."""
+def _release_if_due(domain: Code, x: Any, outputs: Any, done: int, due: bool) -> int:
+    """Writes the release that is due, if there is one; returns the number of releases so far."""
     if due:
-        _show(domain, x, hidden, done)
+        _release(domain, x, outputs, done)
     return done + 1 if due else done
 
 
 @inlined
-def _show(domain: Code, x: Any, hidden: Any, k: int) -> None:
-    """Writes x on its lattice, with noise, and the point of the set next to that, into row k."""
-    steps, magnitude, noise, noisy, points = hidden
-    squared = hide(x, steps[k], magnitude, noise, noisy, k)
+def _release(domain: Code, x: Any, outputs: Any, k: int) -> None:
+    """Writes x on its lattice, with noise, and its projection onto the set, into row k."""
+    steps, magnitude, noise, noisy, points = outputs
+    squared = add_noise(x, steps[k], magnitude, noise, noisy, k)
     project_row(domain[0], domain[1], domain[2], noisy, k, steps[k], squared, points)
 
 
@@ -160,12 +160,12 @@ def step(
     y: float,
     centre: Any,
 ) -> None:
-    """The step on row i, the t-th example, counted from 1; changes `x`, which has room."""
+    """The step on row i, the t-th example, counted from 1; changes `x`, which is padded."""
     if how[0] == FADING:
-        _lean(how, x, t, centre)
-    coming = _free_step(how, loss, x, t, V, i, y)
-    if not _inside(domain, shrink_and_move(x, coming[0], coming[1], V, i), x, V.shape[1]):
-        _return_to_set(coming, loss, domain, steepest, x[: V.shape[1]], V, i, y)
+        _pull_to_centre(how, x, t, centre)
+    taken = _free_step(how, loss, x, t, V, i, y)
+    if not _inside(domain, shrink_and_move(x, taken[0], taken[1], V, i), x, V.shape[1]):
+        _return_to_set(taken, loss, domain, steepest, x[: V.shape[1]], V, i, y)
 
 
 @inlined
@@ -198,8 +198,8 @@ def _fading(strength: float, t: int) -> tuple[float, float]:
 
 
 @compiled
-def _lean(how: Code, x: Any, t: int, centre: Any) -> None:
-    """Moves x so that shrinking it is what a ridge around the centre does: `x + (weight/total)·centre`."""
+def _pull_to_centre(how: Code, x: Any, t: int, centre: Any) -> None:
+    """Moves x so that shrinking it has the effect of a ridge around the centre: `x + (weight/total)·centre`."""
     total, weight = _fading(how[1], t)
     for j in range(len(centre)):
         x[j] += weight / total * centre[j]
@@ -215,12 +215,12 @@ def _is_off_zero(centre: Any) -> bool:
 
 
 @compiled
-def _return_to_set(coming: Step, loss: Code, domain: Code, steepest: float, x: Any, V: Any, i: int, y: float) -> None:
-    """Ends a step that has left the set. An implicit one is taken back, up to rounding, and the set is felt."""
-    _, ahead, pull = coming
+def _return_to_set(taken: Step, loss: Code, domain: Code, steepest: float, x: Any, V: Any, i: int, y: float) -> None:
+    """Ends a step that has left the set. An implicit one is taken back, up to rounding, and solved in the set."""
+    _, move, pull = taken
     if pull > 0.0:
         for j in range(len(x)):
-            x[j] -= ahead * V[i, j]
+            x[j] -= move * V[i, j]
         s = _root(loss, domain, x, V, i, y, pull, -steepest, steepest)
         for j in range(len(x)):
             x[j] -= pull * s * V[i, j]
@@ -230,7 +230,7 @@ def _return_to_set(coming: Step, loss: Code, domain: Code, steepest: float, x: A
 @inlined
 def _inside(domain: Code, squared: float, x: Any, d: int) -> bool:
     """Whether a point of d entries, with this square of its length, lies in the set."""
-    if domain[0] == WHOLE:
+    if domain[0] == WHOLE_SPACE:
         return True
     if domain[0] == BALL:
         return squared <= domain[2] * domain[2]

@@ -1,4 +1,4 @@
-"""Steps of learners that hand over iterates, on losses of several scores, example by example.
+"""Steps of iterate learners on losses of several scores, example by example.
 
 Slow twins: `absorb` of `taciturn.learners.igd.IGD`, of its subclass FadingIGD and of `taciturn.learners.giga.GIGA`, and
 `taciturn.learners.implicit_step.prox_by_slopes`.
@@ -13,7 +13,7 @@ import numpy as np
 
 from taciturn._util.jit import compiled
 from taciturn.compiled._dot import dot
-from taciturn.compiled.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, TINY, WHOLE, Code
+from taciturn.compiled.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, TINY, WHOLE_SPACE, Code
 from taciturn.compiled.multiclass import implicit_slopes, slopes, softmax
 from taciturn.compiled.sets import project
 
@@ -75,9 +75,9 @@ def _move(x: Any, s: Any, far: float, v: Any) -> None:
     """Adds `far·s vᵀ` to the rows of x."""
     d = len(v)
     for k in range(len(s)):
-        ahead, row = far * s[k], x[k * d : (k + 1) * d]
+        move, row = far * s[k], x[k * d : (k + 1) * d]
         for j in range(d):
-            row[j] += ahead * v[j]
+            row[j] += move * v[j]
 
 
 @compiled
@@ -93,7 +93,7 @@ def _prox_in_set(loss: int, domain: Code, steepest: float, x: Any, v: Any, y: fl
         softmax(q)
         for k in range(count):
             q[k] = math.log(max(q[k], 1e-300))
-        free = (WHOLE, 0.0, 0.0)
+        free = (WHOLE_SPACE, 0.0, 0.0)
         implicit_slopes(loss, free, A, v, y, pull, a, tau, 1.0, s, q)
         if not _ends_inside(domain, A, s, pull, v):
             if domain[0] == BALL:
@@ -122,9 +122,9 @@ def _length(A: Any, s: Any, pull: float, v: Any) -> float:
     """`‖A - pull·s vᵀ‖`."""
     squared = 0.0
     for k in range(len(s)):
-        ahead = pull * s[k]
+        move = pull * s[k]
         for j in range(len(v)):
-            squared += (A[k, j] - ahead * v[j]) ** 2
+            squared += (A[k, j] - move * v[j]) ** 2
     return math.sqrt(squared)
 
 

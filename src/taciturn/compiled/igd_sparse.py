@@ -1,4 +1,4 @@
-"""Steps on compressed rows: an example costs what its entries cost, however long the iterate is.
+"""Steps of iterate learners on compressed rows: the time of an example depends on its entries alone.
 
 Slow twins: those of `taciturn.compiled.igd`, for sets that contain 0 and a centre of 0.
 
@@ -8,10 +8,10 @@ nothing else to project. The scale never grows but when it is multiplied into z:
 block, and before it is too small a number.
 
 **The prox in a set** needs no more than v, its coordinates of the anchor `a` in a box, and in a ball the plane of a and
-v: there `a = (a·v/‖v‖, rest)`, `rest² = ‖a‖² - (a·v)²/‖v‖²`, and `v = (‖v‖, 0)`. So `steps._root` finds it in these.
+v: there `a = (a·v/‖v‖, rest)`, `rest² = ‖a‖² - (a·v)²/‖v‖²`, and `v = (‖v‖, 0)`. So `igd._root` finds it in these.
 
 **The length.** In a ball `‖z‖²` goes along: an entry that moves from p to q adds `(q - p)·(q + p)`. With k entries that
-add D in absolute values this errs by at most `(k + 3)·D + ‖z‖²` units of 2⁻⁵³. These bounds are added up in `blur`
+add D in absolute values this errs by at most `(k + 3)·D + ‖z‖²` units of 2⁻⁵³. These bounds are added up in `error`
 (with k + 4, for rounding in them), and before they exceed `2·(size + 8)` units of the larger of `‖z‖²` and
 `(B/scale)²`, the sum of squares is taken anew, with `size + 2` units of error. An example that moves z by little adds
 little more than `‖z‖²`, none more than `9·(k + 5)` times the larger of the two: a sum over `size` entries comes with a
@@ -23,10 +23,11 @@ most `G/D_i`, and k ≤ size.
 
 *A step.* `a·v` errs by `(k + 2)w·‖a‖·‖v‖` and `v·v` by k·w of itself, and a scalar prox passes the first on as it is;
 so the move errs by at most `(3k + 8)w·M`. Scale, moved entries, and multiplying the scale into z err by 8w of ‖x‖
-together. A projection on the ball inherits half of the error of `‖z‖²`, `(size + 8)w`, and 3w. And whether the set is
-felt is judged by a square that, where `‖x‖ ≥ B`, errs by at most `(2·size + 4k + 33)w·M·‖x‖`: a step judged wrongly
-ends outside by half of that over ‖x‖, and the prox of a function of smoothness m lies within `sqrt(m)` times as much.
-In sum `(5k + 2·size + 44)w·M ≤ 16·(size + 8)w·M`, and `(size + 2k + 17)w·R·M·sqrt(curvature/D_i)`, the root's share.
+together. A projection on the ball inherits half of the error of `‖z‖²`, `(size + 8)w`, and 3w. And whether the
+constraint is active is judged by a square that, where `‖x‖ ≥ B`, errs by at most `(2·size + 4k + 33)w·M·‖x‖`: a step
+judged wrongly ends outside by half of that over ‖x‖, and the prox of a function of smoothness m lies within `sqrt(m)`
+times as much. In sum `(5k + 2·size + 44)w·M ≤ 16·(size + 8)w·M`, and `(size + 2k + 17)w·R·M·sqrt(curvature/D_i)`, the
+root's share.
 
 *The root.* In the plane `rest²` errs by at most `(2·size + 2k + 25)w·B²` and the first coordinate of a point p by
 `(k + 4)w·M`; so where `‖p‖ ≥ B`, `v·Proj(p)` errs by at most `(size + k + 13 + k + 4)w·R·M` for the length and by
@@ -48,12 +49,12 @@ from taciturn._util.jit import compiled
 from taciturn.compiled._dot import dot, dots_at
 from taciturn.compiled.codes import BALL, BOX, FADING, GRADIENT, IMPLICIT, PRINTED, Code
 from taciturn.compiled.igd import _root
-from taciturn.compiled.lattice import hide
+from taciturn.compiled.lattice import add_noise
 from taciturn.compiled.losses import prox, slope
 from taciturn.compiled.sets import project, project_row
 
 Length = tuple[float, float, float]
-"""The scale, and in a ball `‖z‖²` and its blur."""
+"""The scale, and in a ball `‖z‖²` and the bound on its error."""
 
 _SMALLEST = 2.0**-256  # scale: no radius over it has a square beyond floating point
 
@@ -101,12 +102,12 @@ def releases(
     noisy: Any,
     points: Any,
 ) -> int:
-    """Writes the same iterates on their lattice, with noise, and the points of the set next to them: how many."""
+    """Writes noisy iterates on their lattice and their projections onto the set; returns how many."""
     start, work = 0, np.empty((2, len(x) + 2))
     for k in range(len(rounds)):
         end = rounds[k] - t
         _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, end, work)
-        squared = hide(x, steps[k], magnitude, noise, noisy, k)
+        squared = add_noise(x, steps[k], magnitude, noise, noisy, k)
         project_row(domain[0], domain[1], domain[2], noisy, k, steps[k], squared, points)
         start = end
     _walk(how, loss, domain, steepest, x, t, starts, columns, entries, y, start, len(y), work)
@@ -190,25 +191,25 @@ def _prox_in_set(
     if not norm > 0.0:
         return length
     start = length[0] * along
-    ahead = (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm
+    move = (prox(loss[0], loss[1], loss[2], start, y, pull * norm) - start) / norm
     if domain[0] == BALL:
         longest, first = math.sqrt(norm), start / math.sqrt(norm)
         rest = max(length[0] * length[0] * length[1] - first * first, 0.0)
-        if not (first + ahead * longest) ** 2 + rest <= domain[2] * domain[2]:
+        if not (first + move * longest) ** 2 + rest <= domain[2] * domain[2]:
             work[0, 0], work[0, 1], work[1, 0], work[1, 1] = first, math.sqrt(rest), longest, 0.0
-            ahead = -pull * _root(loss, domain, work[0, :2], work, 1, y, pull, -steepest, steepest)
-    elif domain[0] == BOX and not _in_box(domain, z, length[0], ahead, columns, v):
+            move = -pull * _root(loss, domain, work[0, :2], work, 1, y, pull, -steepest, steepest)
+    elif domain[0] == BOX and not _in_box(domain, z, length[0], move, columns, v):
         for p in range(len(columns)):
             work[0, p], work[1, p] = length[0] * z[columns[p]], v[p]
-        ahead = -pull * _root(loss, domain, work[0, : len(columns)], work, 1, y, pull, -steepest, steepest)
-    return _moved(domain, z, length, ahead, columns, v)
+        move = -pull * _root(loss, domain, work[0, : len(columns)], work, 1, y, pull, -steepest, steepest)
+    return _moved(domain, z, length, move, columns, v)
 
 
 @compiled
-def _in_box(domain: Code, z: Any, scale: float, ahead: float, columns: Any, v: Any) -> bool:
+def _in_box(domain: Code, z: Any, scale: float, move: float, columns: Any, v: Any) -> bool:
     """Whether a move along v ends in the box."""
     for p in range(len(columns)):
-        if not domain[1] <= scale * z[columns[p]] + ahead * v[p] <= domain[2]:
+        if not domain[1] <= scale * z[columns[p]] + move * v[p] <= domain[2]:
             return False
     return True
 
@@ -224,10 +225,10 @@ def _shrunk(domain: Code, z: Any, length: Length, shrink: float) -> Length:
 
 
 @compiled
-def _moved(domain: Code, z: Any, length: Length, ahead: float, columns: Any, v: Any) -> Length:
-    """The length after moving the iterate by `ahead·v`, and on to the nearest point of the set."""
-    scale, squared, blur = length
-    pace, change, volume = ahead / scale, 0.0, 0.0
+def _moved(domain: Code, z: Any, length: Length, move: float, columns: Any, v: Any) -> Length:
+    """The length after moving the iterate by `move·v`, and on to the nearest point of the set."""
+    scale, squared, error = length
+    pace, change, volume = move / scale, 0.0, 0.0
     for p in range(len(columns)):
         old = z[columns[p]]
         new = old + pace * v[p]
@@ -240,22 +241,22 @@ def _moved(domain: Code, z: Any, length: Length, ahead: float, columns: Any, v: 
     if domain[0] != BALL:
         return length
     squared += change
-    return _in_ball(domain, z, scale, squared, blur + abs(squared) + (len(columns) + 4.0) * volume)
+    return _in_ball(domain, z, scale, squared, error + abs(squared) + (len(columns) + 4.0) * volume)
 
 
 @compiled
-def _in_ball(domain: Code, z: Any, scale: float, squared: float, blur: float) -> Length:
+def _in_ball(domain: Code, z: Any, scale: float, squared: float, error: float) -> Length:
     """The length after projecting, and one that is sharp enough for the next step."""
     if not squared < math.inf:  # the square of the norm has overflowed
         _multiply(domain, z, scale)
         project(domain[0], domain[1], domain[2], z)
         return _measured(domain, z)
     border = (domain[2] / scale) ** 2
-    if blur > 2.0 * (len(z) + 8.0) * max(squared, border):
-        _, squared, blur = _measured(domain, z)
+    if error > 2.0 * (len(z) + 8.0) * max(squared, border):
+        _, squared, error = _measured(domain, z)
     if squared > border:
         scale = domain[2] / math.sqrt(squared)
-    return scale, squared, blur
+    return scale, squared, error
 
 
 @compiled

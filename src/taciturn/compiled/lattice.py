@@ -1,4 +1,4 @@
-"""Rows to a lattice of integers and back. Slow twins: `encode` and `decode` of `OnLattice`."""
+"""Clipping, rounding to a lattice, and noise, for a batch of rows. Slow twins: `encode` and `decode` of `OnLattice`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from taciturn.compiled._simd import LANES, add_up, between, floor, numbers, put,
 
 
 @compiled
-def kept(rows: Any, largest: Any) -> Any:
-    """Rows with entries kept within what was certified for each; what is not a number becomes 0."""
+def clipped(rows: Any, largest: Any) -> Any:
+    """Rows with entries clipped to the certified magnitude of each row; what is not a number becomes 0."""
     out = np.empty(rows.shape)
     for k in range(rows.shape[0]):
         most = largest[k]
@@ -30,26 +30,26 @@ def kept(rows: Any, largest: Any) -> Any:
 
 
 @inlined
-def hide(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> float:
-    """The nearest multiples of a step, of entries kept within `largest`, and row k of the noise in steps, into row k.
+def add_noise(row: Any, step: float, largest: float, noise: Any, out: Any, k: int) -> float:
+    """Writes a noisy row into row k: entries clipped to `largest`, in multiples of a step, plus row k of the noise.
 
-    Returns the square of the row's length in steps.
+    Returns the square of the noisy row's length in steps.
     """
     count, per_step, squared = out.shape[1], 1.0 / step, zeros()
     for j in range(0, count, LANES):
         left, at = count - j, k * count + j
-        whole = floor(between(numbers(take(row, j, left)), -largest, largest) * per_step + 0.5) + take(noise, at, left)
-        put(out, at, left, whole * step)
-        squared = squared + whole * whole
+        noisy = floor(between(numbers(take(row, j, left)), -largest, largest) * per_step + 0.5) + take(noise, at, left)
+        put(out, at, left, noisy * step)
+        squared = squared + noisy * noisy
     return add_up(squared)
 
 
 @compiled
-def hidden(rows: Any, step: Any, largest: float, noise: Any) -> Any:
-    """The same for all rows, each with a step of its own."""
+def add_noise_batch(rows: Any, step: Any, largest: float, noise: Any) -> Any:
+    """The same for a batch of rows, each with its own step."""
     out = np.empty(rows.shape)
     for k in range(rows.shape[0]):
-        hide(rows[k], step[k], largest, noise, out, k)
+        add_noise(rows[k], step[k], largest, noise, out, k)
     return out
 
 

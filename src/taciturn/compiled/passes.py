@@ -1,9 +1,9 @@
 """Which compiled pass serves which types: the tables, and the glue between definitions and compiled loops.
 
-A table has *exact* types as keys, so a subclass, whose verbs may do something else, runs the definition
+A table has *exact* types as keys, so a subclass, whose methods may do something else, runs the definition
 (`taciturn.core.loop.Definition`). There are three kinds of fast paths:
 
-* `STATISTICS`: a learner that does not look at released points computes the statistics of many rounds at once;
+* `STATISTICS`: a learner that does not use released points computes the statistics of many rounds at once;
 * `NOISE`: a calibrated mechanism adds noise to the statistics of many releases at once;
 * fused passes, from examples to points in one loop: iterate learners under independent Gaussian noise, and private
   FTRL, whose gradients are taken at released points, through a prefix-sum strategy.
@@ -74,7 +74,7 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
 
 
 class Statistics(Protocol):
-    """The statistics of many rounds at once, of a learner that does not look at released points."""
+    """The statistics of many rounds at once, of a learner that does not use released points."""
 
     def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """The exact state after all clipped examples, and the statistics of these rounds."""
@@ -94,7 +94,7 @@ class Noise(Protocol):
 
 
 class Noisy(NamedTuple):
-    """What is left of a mechanism's memories, noisy statistics, and the standard deviations of their noise."""
+    """A mechanism's new memories, noisy statistics, and the standard deviations of their noise."""
 
     secret: Arrays
     public: Arrays
@@ -164,7 +164,7 @@ def clip_for(problem: Problem) -> Clip | None:
 
 @dataclass(frozen=True)
 class Clip:
-    """Rows clipped in one compiled loop. Slow twin: `Problem.legal`."""
+    """Rows clipped in one compiled loop. Slow twin: `Problem.clip_block`."""
 
     problem: Problem
 
@@ -175,7 +175,7 @@ class Clip:
         self.problem.check_shape(X.shape, len(y))
         V = np.empty((len(y), self.problem.width)) if out is None else out[: len(y)]
         rows = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
-        labels, bad = clipping.bounded(rows, y, *self._bounds, V)
+        labels, bad = clipping.clip(rows, y, *self._bounds, V)
         if bad.any() and self.problem.on_bad == "raise":
             self._reject(int(np.argmax(bad)), X, y, first)
         return V, labels
@@ -186,7 +186,7 @@ class Clip:
 
         self.problem.check_shape(X.shape, len(y))
         width = self.problem.width
-        starts, columns, entries, labels, bad = clipping.bounded_compressed(*X.numbers(), width, y, *self._bounds)
+        starts, columns, entries, labels, bad = clipping.clip_compressed(*X.numbers(), width, y, *self._bounds)
         if bad.any() and self.problem.on_bad == "raise":
             row = int(np.argmax(bad))
             one = slice(row, row + 1)
@@ -374,7 +374,7 @@ def project_batch(domain: ConvexSet, rows: Array) -> Array:
     if (code := set_code(domain)) is not None:
         from taciturn.compiled import sets
 
-        return np.asarray(sets.project_all(*code, rows))
+        return np.asarray(sets.project_batch(*code, rows))
     return np.array([domain.project(row) for row in rows]).reshape(rows.shape)
 
 
@@ -383,7 +383,7 @@ def project_batch(domain: ConvexSet, rows: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Leaders:
-    """Leaders of whole losses, each by a search of its own, as near to the leader as the definition's. Twin: `FTL`.
+    """Leaders, each by its own search, as near to the exact leader as the definition's. Slow twin: `FTL`.
 
     Both lie within what the certificate allows of the leader; and far within a lattice step of each other, unless
     rounding errors allow no more (a kinked loss, after thousands of examples).
@@ -427,7 +427,7 @@ class Leaders:
 # ---- entry learners: sums of products, of vectors, of candidates' losses -----------------------------------------
 
 _MOST = 2**17  # examples whose products float64 adds up exactly
-_IN_CACHE = 1024  # examples converted to integers and multiplied at a time
+_IN_CACHE = 1024  # examples converted to integers and multiplied in one block
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,13 +456,13 @@ class Products:
         return {"sum": total + self._sum(X[start:], y[start:])}, rows
 
     def _sum(self, X: Array, y: Array) -> Integers:
-        """Integer products of all examples, added up; a few at a time, which stay in a core's cache.
+        """Integer products of all examples, added up in blocks that fit into a core's cache.
 
         Labels stand beside features, so that all products are those of one matrix, of which half is computed.
         """
         from scipy.linalg.blas import dsyrk  # here: it loads slowly, and few streams need it
 
-        from taciturn.compiled.qftl import whole
+        from taciturn.compiled.qftl import to_integers
 
         problem, total = self.learner.problem, self.learner.start()["sum"]
         d = problem.width
@@ -471,7 +471,7 @@ class Products:
             products = np.zeros((both.shape[1], both.shape[1]), order="F")
             for start in range(first, min(first + _MOST, len(y)), _IN_CACHE):
                 end = min(start + _IN_CACHE, first + _MOST, len(y))
-                whole(X[start:end], 1.0 / unit_of(problem.norm_bound), both)
+                to_integers(X[start:end], 1.0 / unit_of(problem.norm_bound), both)
                 both[: end - start, d:] = in_units(self.learner.targets(y[start:end]), self.learner.label_bound)
                 products = dsyrk(1.0, both[: end - start].T, beta=1.0, c=products, overwrite_c=True)
             total = total + products.ravel(order="F")[self._among_products].astype(np.int64)
@@ -491,7 +491,7 @@ class Products:
 
         learner, p = self.learner, self.learner.problem
         domain, ridges = set_code(p.domain), learner.total_ridge(rounds, noise_sd)
-        points, solved = qftl.points(noisy, p.width, learner.w, ridges, domain or (codes.WHOLE, 0.0, 0.0))
+        points, solved = qftl.points(noisy, p.width, learner.w, ridges, domain or (codes.WHOLE_SPACE, 0.0, 0.0))
         for k in np.flatnonzero(~solved):
             points[k] = learner.decide(int(rounds[k]), noisy[k], float(noise_sd[k]))
         return np.asarray(points) if domain else project_batch(p.domain, points)
@@ -543,7 +543,7 @@ class CandidateLosses:
         return np.ascontiguousarray(net.T[: 0 if units and self.learner.problem.outputs == 1 else None])
 
     def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The candidates whose numbers were released, or the best of each row of losses."""
+        """The candidates whose numbers were released, or the best of each statistic of losses."""
         winners = noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)
         return np.array(self.learner.net[winners])
 
@@ -579,7 +579,7 @@ class GaussianNoise:
         from taciturn.compiled import lattice
 
         sd, step = self.calibrated.levels_of(k, len(statistics))
-        return Noisy(secret, public, lattice.hidden(statistics, step, self.calibrated.magnitude, noise), sd)
+        return Noisy(secret, public, lattice.add_noise_batch(statistics, step, self.calibrated.magnitude, noise), sd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -593,7 +593,7 @@ class GumbelNoise:
         return self.calibrated.noise(seed, k, count)
 
     def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
-        """All races at once; only the winners' numbers leave."""
+        """All races in one array; only the numbers of the winners are returned."""
         rates = self.calibrated.rates_of(k, len(statistics))
         winners = np.argmax(self.calibrated.scores(statistics, rates) + noise, axis=1)[:, None]
         return Noisy(secret, public, winners.astype(np.float64), exponential.GUMBEL_SD / rates)
@@ -607,11 +607,11 @@ class PrefixSumNoise:
 
     @staticmethod
     def of(calibrated: prefix_sum.NoisySums) -> PrefixSumNoise | None:
-        """If the strategy has batch verbs."""
+        """If the strategy has batch methods."""
         return PrefixSumNoise(calibrated) if type(calibrated.coder) in STRATEGIES else None
 
     def draw(self, seed: int | None, k: int, count: int) -> Integers:
-        """For all rows that these releases encode, one below the other."""
+        """Noise for all rows that these releases encode, in one array."""
         return self.calibrated.noise_rows(seed, k, count)
 
     def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
@@ -624,14 +624,14 @@ class PrefixSumNoise:
         if type(coder) is BLTCoder:
             return Noisy(*_blt_sums(coder, secret, public, statistics, noise, steps, largest), sds)
         strategy = STRATEGIES[type(coder)](coder)
-        rows = lattice.kept(statistics, largest)
+        rows = lattice.clipped(statistics, largest)
         if coder.integer:
             integers = lattice.to_lattice(rows, np.full(count, calibrated.step(k)))
             secret, encoded = strategy.encode(secret, integers, k)
             noisy = lattice.from_lattice(encoded + noise, steps)
         else:
             secret, encoded = strategy.encode(secret, rows, k)
-            noisy = lattice.hidden(encoded, steps, math.inf, noise)
+            noisy = lattice.add_noise_batch(encoded, steps, math.inf, noise)
         public, sums = strategy.decode(public, noisy, k, count)
         return Noisy(secret, public, sums, sds)
 
@@ -648,7 +648,7 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
 
 
 def noise_sds(calibrated: prefix_sum.NoisySums, k: int, count: int) -> Array:
-    """Standard deviations of as many noisy sums from the k-th on; a sum's own does not depend on the cut."""
+    """Standard deviations of `count` noisy sums, from the k-th on, independent of how releases are cut."""
     coder = calibrated.coder
     if type(coder) is BLTCoder:
         return calibrated.sd * blt_errors(coder, k, count)
@@ -697,10 +697,10 @@ class Root:
 
     def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """Compiled."""
-        from taciturn.compiled.sqrt import apply_all
+        from taciturn.compiled.sqrt import apply_batch
 
         every = np.concatenate([secret["rows"], rows])
-        return {"rows": every}, np.asarray(apply_all(self.coder.coefficients, every, k))
+        return {"rows": every}, np.asarray(apply_batch(self.coder.coefficients, every, k))
 
     def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """The same matrix again."""
@@ -733,16 +733,16 @@ class BLT:
 def _blt_sums(
     coder: BLTCoder, secret: Arrays, public: Arrays, rows: Array, noise: Integers, steps: Array, largest: Array
 ) -> tuple[Arrays, Arrays, Array]:
-    """What is left of the memories, and noisy prefix sums: all in one loop, which writes nothing but sums."""
+    """The new memories, and noisy prefix sums: all in one loop, which writes nothing but sums."""
     from taciturn.compiled import blt
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
-    sums = blt.hide(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total)
+    sums = blt.noisy_sums(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total)
     return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
 
 
-_BLOCK = 2**13  # errors that are added up together
+_BLOCK = 2**13  # errors that are computed in one block
 
 
 def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
@@ -800,7 +800,7 @@ class Epochs:
         return public, sums
 
     def opened(self, memory: Arrays, side: int, j: int, k: int, size: int) -> Arrays:
-        """A side's memory, the secret or the public one, as epoch j finds it at row k: new at its first row."""
+        """The secret (side 0) or public (side 1) memory for row k of epoch j: new at the epoch's first row."""
         if not begins(k):
             return memory
         fresh = memory | named("epoch", self.coder.epoch(j).start(size)[side])
@@ -831,7 +831,7 @@ STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
     BLTCoder: BLT,
     EpochCoder: Epochs,
 }
-"""Batch verbs of each strategy, by its exact type."""
+"""Batch methods of each strategy, by its exact type."""
 
 
 # ---- private FTRL through a strategy -----------------------------------------------------------------------------
@@ -860,7 +860,7 @@ class Block(NamedTuple):
         return *self[:4], by_number(self.X), *self[5:]
 
     def check(self, written: int) -> None:
-        """Stop if not all releases were written: their places would show whatever memory held before."""
+        """Raise an error if not all releases were written: their places would show old contents of memory."""
         if written != len(self.rounds):
             raise RuntimeError(f"{written} of {len(self.rounds)} releases were made: a pass of taciturn is wrong.")
 
@@ -883,7 +883,7 @@ class Cut(NamedTuple):
 
 
 Through = Callable[[Any, Block, Arrays, Arrays, int, Cut], tuple[Arrays, Arrays]]
-"""Writes a block's noisy sums and points through a strategy, from row k on; what is left of its memories."""
+"""Writes a block's noisy sums and points through a strategy, from row k on, and returns its new memories."""
 
 
 def _through_blt(
@@ -897,7 +897,7 @@ def _through_blt(
     past: Array | None = None,
     epoch: Array | None = None,
 ) -> tuple[Arrays, Arrays]:
-    """As part of another strategy, `inner` and `past` multiply rows and are added to sums."""
+    """Within another strategy, rows are multiplied by `inner`, and `past` is added to sums."""
     from taciturn.compiled.ftrl import through_blt
 
     th, ph, om, inverse = coder.arrays

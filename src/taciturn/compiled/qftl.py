@@ -14,8 +14,8 @@ from taciturn.compiled.sets import project
 
 
 @compiled
-def whole(V: Any, per_unit: float, out: Any) -> None:
-    """Rows times `per_unit`, cut towards zero, into the first rows and columns of `out`: `exact_sums.in_units`."""
+def to_integers(V: Any, per_unit: float, out: Any) -> None:
+    """Writes rows times `per_unit`, cut towards zero, to the start of the rows of `out`. Slow twin: `in_units`."""
     for i in range(V.shape[0]):
         for j in range(V.shape[1]):
             out[i, j] = np.trunc(V[i, j] * per_unit)

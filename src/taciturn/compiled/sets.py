@@ -36,7 +36,7 @@ def project(kind: int, low: float, high: float, x: Any) -> None:
 
 @inlined
 def nearest(kind: int, low: float, high: float, unit: float, squared: float) -> tuple[float, float, float]:
-    """`(scale, least, most)`: the point next to x is `scale·x` cut to [least, most]; `squared` is `‖x/unit‖²`."""
+    """`(scale, least, most)`: the point next to x is `scale·x` clipped to [least, most]; `squared` is `‖x/unit‖²`."""
     scale, least, most = 1.0, -math.inf, math.inf
     if kind == BALL and squared > (high / unit) ** 2:
         scale = high / unit / math.sqrt(squared)
@@ -46,7 +46,7 @@ def nearest(kind: int, low: float, high: float, unit: float, squared: float) -> 
 
 
 @compiled
-def project_all(kind: int, low: float, high: float, rows: Any) -> Any:
+def project_batch(kind: int, low: float, high: float, rows: Any) -> Any:
     """Every row's nearest point."""
     points = np.empty(rows.shape)
     for k in range(rows.shape[0]):

@@ -16,7 +16,7 @@ from taciturn.compiled.ftrl import add_gradient, decide
 
 
 @compiled
-def apply_all(coefficients: Any, rows: Any, k: int) -> Any:
+def apply_batch(coefficients: Any, rows: Any, k: int) -> Any:
     """Rows k, k + 1, … of the matrix times all rows so far."""
     out = np.empty((len(rows) - k + 1, rows.shape[1]))
     for i in range(len(out)):
@@ -51,7 +51,7 @@ def through_root(
     largest: Any,
     coefficients: Any,
     exact: Any,
-    hidden: Any,
+    noisy_rows: Any,
     k: int,
 ) -> int:
     """Writes noisy sums and points of these rounds, from release k on, and the rows themselves into the memories."""
@@ -66,8 +66,8 @@ def through_root(
                 total[j] = 0.0
             apply(coefficients, exact, release, encoded)
             for j in range(len(point)):
-                hidden[release - 1, j] = (math.floor(encoded[j] / step + 0.5) + noise[done, j]) * step
-            apply(coefficients, hidden, release, noisy[done])
+                noisy_rows[release - 1, j] = (math.floor(encoded[j] / step + 0.5) + noise[done, j]) * step
+            apply(coefficients, noisy_rows, release, noisy[done])
             decide(domain, noisy, done, strides[done], point, points)
             done += 1
     return done

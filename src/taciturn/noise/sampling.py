@@ -1,11 +1,11 @@
-"""The one door through which protecting randomness enters.
+"""Integer Gaussian and Gumbel noise from secret bits: the only source of randomness that protects data.
 
 `lattice_normal` draws `round(N(0, scale²))` as integers. Adding it to an integer vector is the same as rounding
 `vector + N(0, scale²)`, a post-processing of the Gaussian mechanism, so no low bits leak (Mironov, *On Significance of
 the Least Significant Bits for Differential Privacy*, 2012).
 
 **The sampler** is a compiled ziggurat that rounds exactly (`taciturn.noise.ziggurat`, where its proof is): within
-`REACH` deviations a value has the probability that rounding a Gaussian would give it, up to a factor
+`REACH` standard deviations a value has the probability that rounding a Gaussian would give it, up to a factor
 `exp(±LOG_RATIO)`, and none is drawn beyond. `sampling_cost` says what that costs, and every guarantee includes it.
 
 `lattice_gumbel` draws Gumbel noise in units of `GUMBEL_STEP`, for races of which only the winner is published: there
@@ -13,8 +13,7 @@ rounding is no post-processing, and what counts is how far each value lies from 
 
 **The bits** are AES-256 in counter mode, under a key drawn from the operating system for each call and then forgotten:
 nothing to store, to copy into a forked process, or to share between threads. It is the counter mode inside GCM, for
-which OpenSSL has faster code than for the plain one; nobody asks for its tag, and a key ends, with an error, after
-64 GiB.
+which OpenSSL has faster code than for the plain one; its tag is not used, and a key ends, with an error, after 64 GiB.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from taciturn.errors import InvalidInput
 SMALLEST_SCALE = 2.0**25
 LARGEST_SCALE = 2.0**40
 REACH = 12
-"""Deviations beyond which nothing is drawn."""
+"""Standard deviations beyond which nothing is drawn."""
 
 LOG_RATIO = 2.0**-46
 """Bound on |ln(P'(k)/P(k))|, P' the sampler's probabilities and P the rounded Gaussian's, within `REACH`."""
@@ -58,12 +57,12 @@ class Bits(Protocol):
 
 
 def secret_bits() -> Bits:
-    """A source of 64-bit words that nobody can predict."""
+    """A source of unpredictable 64-bit words."""
     return _counter_mode(os.urandom(32))
 
 
 def seeded_bits(seed: int, block: int) -> Bits:
-    """A repeatable source for one block of a simulation's releases; it protects nobody."""
+    """A repeatable source for one block of a simulation's releases; it protects no data."""
     return _counter_mode(hashlib.sha256(f"tacit simulation {int(seed)} {int(block)}".encode()).digest())
 
 
@@ -78,10 +77,10 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
     from taciturn.noise.ziggurat import draw  # Numba takes longer to import than all of this package
 
     scales, repeat = _runs(np.asarray(scale, dtype=np.float64), shape)
-    legal = (scales == 0.0) | ((scales >= SMALLEST_SCALE) & (scales <= LARGEST_SCALE))
-    if not legal.all():
+    valid = (scales == 0.0) | ((scales >= SMALLEST_SCALE) & (scales <= LARGEST_SCALE))
+    if not valid.all():
         raise InvalidInput(
-            f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[~legal][0]}. "
+            f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[~valid][0]}. "
             "Choose another lattice step."
         )
     return draw(scales, repeat, bits or secret_bits()).reshape(shape)
@@ -123,10 +122,10 @@ def lattice_gumbel(shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[
 
 
 def sampling_cost(draws: int, shift: float) -> Cost:
-    """What `draws` values add to a guarantee, if a neighbour moves no release by more than `shift` deviations.
+    """What `draws` values add to a guarantee, if a neighbour moves no release by more than `shift` standard deviations.
 
-    *Proof.* Where every value lies within `REACH` of both worlds' rows, each world's probabilities are within a factor
-    `exp(±draws·LOG_RATIO)` of the ideal ones; the rest has probability at most `2·draws·Phi(shift - REACH)`. ∎
+    *Proof.* Where every value lies within `REACH` of both worlds' statistics, each world's probabilities are within a
+    factor `exp(±draws·LOG_RATIO)` of the ideal ones; the rest has probability at most `2·draws·Phi(shift - REACH)`. ∎
 
     >>> sampling_cost(10**7, shift=2.0).extra_epsilon < 1e-5
     True

@@ -1,11 +1,11 @@
-"""First looks at words, eight at a time. Why they are right is in `ziggurat`.
+"""The fast path of the sampler: eight words at a time, by SIMD. Its proof is in `ziggurat`.
 
 A word of U and of a layer, of which `(end, width)` is known, and a scale make an integer, settled or not:
 
     u = word >> 10,   step = width·scale,   v = u·step,   settled if |u| < end and |v - round(v)| + 6·step < 1/2,
 
 a word being a signed number here, as u is. This is written in LLVM's terms, for vectors of eight numbers. The two
-numbers of a layer lie side by side, are loaded together, and are made vectors in registers: left to itself, the
+numbers of a layer lie side by side, are loaded as a pair, and are made vectors in registers: left to itself, the
 compiler takes longer to bring them one by one through memory than for all the rest. No operation is relaxed; the rule's
 twin, in NumPy, is in its tests. Helpers are not those of `taciturn.compiled._simd`, though they look alike: compiled
 code on disk is bound to the sources of its own folder.
@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from taciturn._util.jit import strict
 from taciturn.noise.ziggurat_tables import LAYERS, Words
 
-_AT_ONCE = 1024  # integers whose scales are written down together: they stay in a core's first cache
+_AT_ONCE = 1024  # integers whose scales are written in one block, which stays in the first-level cache
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _WORD, _DOUBLE = ir.IntType(64), ir.DoubleType()
 _WORDS, _DOUBLES, _PAIR = ir.VectorType(_WORD, 8), ir.VectorType(_DOUBLE, 8), ir.VectorType(_DOUBLE, 2)
 
 
 @strict
-def look(
+def draw_fast(
     drawn: NDArray[np.int64],
     start: int,
     scales: NDArray[np.float64],
@@ -39,25 +39,25 @@ def look(
     words: Words,
     pairs: NDArray[np.float64],
 ) -> NDArray[np.int64]:
-    """Write what a first word settles, from entry `start` on; which entries, from there, are left."""
-    theirs, unsettled = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE // 8, dtype=np.uint8)
-    some, found = np.zeros(8, dtype=np.uint64), np.zeros(8, dtype=np.int64)
+    """Write the integers that one word settles, from entry `start` on; return which entries, from there, are left."""
+    block_scales, unsettled = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE // 8, dtype=np.uint8)
+    last_words, last_drawn = np.zeros(8, dtype=np.uint64), np.zeros(8, dtype=np.int64)
     left, count = np.empty(words.size, dtype=np.int64), 0
     for begin in range(0, words.size, _AT_ONCE):
         seen = words[begin : begin + _AT_ONCE]
         out = drawn[start + begin : start + begin + seen.size]
-        _spread(start + begin, scales, repeat, theirs)
-        eights, more = seen.size // 8, seen.size % 8
-        for j in range(eights):
-            unsettled[j] = _eight(seen, 8 * j, theirs, pairs, out)
+        _spread(start + begin, scales, repeat, block_scales)
+        full, more = seen.size // 8, seen.size % 8
+        for j in range(full):
+            unsettled[j] = _eight(seen, 8 * j, block_scales, pairs, out)
         if seen.size < _AT_ONCE:
-            unsettled[eights:] = 0
+            unsettled[full:] = 0
         if more:
             for i in range(more):  # not by one assignment, which takes seconds to compile
-                some[i] = seen[8 * eights + i]
-            unsettled[eights] = _eight(some, 0, theirs[8 * eights :], pairs, found) & ((1 << more) - 1)
+                last_words[i] = seen[8 * full + i]
+            unsettled[full] = _eight(last_words, 0, block_scales[8 * full :], pairs, last_drawn) & ((1 << more) - 1)
             for i in range(more):
-                out[8 * eights + i] = found[i]
+                out[8 * full + i] = last_drawn[i]
         masks = unsettled.view(np.uint64)
         for j in range(masks.size):
             mask = masks[j]
@@ -87,7 +87,7 @@ def _lowest_bit(context: Any, word: Any) -> Any:
     return types.int64(types.uint64), build
 
 
-def _look_at_eight(context: Any, words: Any, at: Any, scales: Any, pairs: Any, drawn: Any) -> Any:
+def _draw_eight(context: Any, words: Any, at: Any, scales: Any, pairs: Any, drawn: Any) -> Any:
     """Write eight integers, from entry `at` on, and return a byte whose bits are one where they are not settled."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -135,7 +135,7 @@ def _load(builder: Any, address: Any, kind: Any) -> Any:
 
 
 def _call(builder: Any, name: str, vector: Any) -> Any:
-    """What one of LLVM's functions makes of eight doubles."""
+    """One of LLVM's intrinsic functions applied to eight doubles."""
     kind = ir.FunctionType(_DOUBLES, [_DOUBLES])
     return builder.call(builder.module.declare_intrinsic(f"llvm.{name}.v8f64", (), kind), [vector])
 
@@ -145,9 +145,9 @@ def _word(value: int) -> Any:
 
 
 def _all(value: float) -> Any:
-    """Eight times the same."""
+    """A vector of eight equal numbers."""
     return ir.Constant(_DOUBLES if isinstance(value, float) else _WORDS, [value] * 8)
 
 
-_eight: Any = intrinsic(_look_at_eight)
+_eight: Any = intrinsic(_draw_eight)
 _lowest: Any = intrinsic(_lowest_bit)

@@ -1,8 +1,9 @@
 """A compiled sampler of rounded Gaussian integers: Marsaglia and Tsang's ziggurat, with as many bits as it takes.
 
 Under `F(x) = exp(-x²/2)`, x ≥ 0, lie points whose abscissa is half-normal. They are found by rejection: a rectangle is
-chosen, a point in it, and the point is kept if it lies below F. Then `x·scale` is rounded to the nearest integer and a
-coin gives the sign (both signs of 0 are 0, as both halves of its cell should be). The rectangles (in `rectangles.py`):
+chosen, a point in it, and the point is accepted if it lies below F. Then `x·scale` is rounded to the nearest integer
+and a coin gives the sign (both signs of 0 are 0, as both halves of its cell should be). The rectangles (in
+`ziggurat_tables.py`):
 
 * 1,024 layers, chosen with probability 1/1024 each: layer i is `[0, x_i) × [y_i, y_{i+1})`, with `y_0 = 0` and
   `y_{i+1} = y_i + area/x_i`. The layers cover F between them: `F(x_i) ≤ y_i` for i ≥ 1, and `y_1024 ≥ 1`.
@@ -15,7 +16,7 @@ being rounded to multiples of 2⁻⁶⁰, nor by layers being a little wider tha
 
 **Bits.** The lowest 10 bits of a word are the layer, and the other 54 a signed number s. Its sign is the coin, and s,
 or its complement `-s - 1` where it is negative, are the first 53 bits of U, `x = U·x_i`: of either sign each of 2⁵³
-numbers has the same probability. That settles 993 tries of 1,000 or more at a first look: U is below `inner_i`, where
+numbers has the same probability. That settles 993 tries of 1,000 or more on the fast path: U is below `inner_i`, where
 `F(x) ≥ y_{i+1}`, and whatever bits follow, the same integer comes out. Otherwise a second word continues U to 117 bits
 and a third is V, the height within the layer; the tail takes five fresh words. So an integer costs 1.02 words. They are
 read in order: `GROUP` integers take a word each, and then those that it did not settle, one after another, what they
@@ -44,15 +45,15 @@ places, and `x·scale` is rounded without error, so that a cell, which is 2⁻�
 2⁻⁷⁴ at its ends. So the weight of each k is its ideal one up to a factor `exp(±44.2 ε)`, so is the sum of all weights,
 and what lies beyond `REACH` is a share of 4·10⁻³³: altogether 89 ε < 128 ε = 2⁻⁴⁶. ∎
 
-*A first look settles what the long way would find.* It takes s, which is a double u, and doubles: `v = u·w`,
+*The fast path settles what the slow path would draw.* It takes s, which is a double u, and doubles: `v = u·w`,
 `w = x_i·scale·2⁻⁵³`. Made doubles and multiplied, w has a relative error of at most 2.01 ε and v of 3.02 ε; as
-`|u| ≤ 2⁵³`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`. The signed place of the long way, `±U·2⁵³` of these units, lies
+`|u| ≤ 2⁵³`, that is `|v - u·x_i·scale·2⁻⁵³| ≤ 3.1·w`. The signed place of the slow path, `±U·2⁵³` of these units, lies
 between s and s + 1: the bits that follow add to s or, where s is negative, take from s + 1. That is less than 1.1·w. So
-the long way, which loses nothing but what x has after 124 places, 2⁻⁶⁸·w, rounds a number within 4.3·w of v, or of -v
+the slow path, which loses nothing but what x has after 124 places, 2⁻⁶⁸·w, rounds a number within 4.3·w of v, or of -v
 before it puts the sign on. Where v is more than 6·w away from the nearest half-integer, with room for the rounding of
-that comparison, it finds v's nearest integer; and where |u| is below `inner_i/2¹¹`, a whole number, all 64 bits of U
-that begin with s or its complement are below `inner_i`, and it keeps what it finds whatever V is. A scale of 0 makes w
-and v 0, and whatever is not settled is 0 in `finish`, which takes no word for it. ∎
+that comparison, it finds v's nearest integer; and where |u| is below `inner_i/2¹¹`, an integer, all 64 bits of U that
+begin with s or its complement are below `inner_i`, and it accepts what it draws whatever V is. A scale of 0 makes w and
+v 0, and whatever is not settled is 0 in `finish`, which takes no word for it. ∎
 
 Marsaglia, Tsang: *The Ziggurat Method for Generating Random Variables*, J. Stat. Softw. 5(8), 2000.
 """
@@ -71,11 +72,11 @@ from numpy.typing import NDArray
 
 from taciturn._util.jit import strict
 from taciturn.noise.sampling import REACH, Bits
-from taciturn.noise.simd import look
+from taciturn.noise.simd import draw_fast
 from taciturn.noise.ziggurat_tables import LAYERS, POINT, Words, tables
 
 GROUP = 16384
-"""Integers that take their first words together."""
+"""Integers that take their first words in one block."""
 
 _MOST = 6  # words that a try may take
 _NOTHING = np.uint64(2**64 - 1)
@@ -97,7 +98,7 @@ def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int
     for start in range(0, drawn.size, GROUP):
         count = min(GROUP, drawn.size - start)
         words = _longer(words, count + count // 32 + 2 * _MOST, bits, place)
-        left = look(drawn, start, scales, repeat, words[:count], first_looks())
+        left = draw_fast(drawn, start, scales, repeat, words[:count], fast_path_table())
         done, used = 0, count
         while True:
             done, used = finish(drawn, start, left, done, as_words, repeat, words, used, *rectangles)
@@ -141,7 +142,7 @@ def finish(
     repeat: int,
     words: Words,
     used: int,
-    whole: Words,
+    integers: Words,
     real: NDArray[Any],
 ) -> tuple[int, int]:
     """Draw what is left, from the entry after `done` of them on, while words last: how many are done, and used."""
@@ -154,7 +155,7 @@ def finish(
         while k == _NOTHING:
             if at + np.uint64(_MOST) > np.uint64(words.size):
                 return done, used
-            k, at = _at_length(word, words, at, m, shift, whole, real)
+            k, at = _slow_path(word, words, at, m, shift, integers, real)
             if k == _NOTHING:
                 word = words[at]
                 at += _ONE
@@ -165,12 +166,12 @@ def finish(
 
 
 @strict
-def _at_length(
-    word: np.uint64, words: Words, at: np.uint64, m: np.uint64, shift: np.uint64, whole: Words, real: NDArray[Any]
+def _slow_path(
+    word: np.uint64, words: Words, at: np.uint64, m: np.uint64, shift: np.uint64, integers: Words, real: NDArray[Any]
 ) -> tuple[np.uint64, np.uint64]:
     """The same try with more words: the integer without its sign, or `_NOTHING`, and where the next try begins."""
     strip, high = word & _LAYER, (~word if word >> _SIGN else word) << _ONE & _U
-    sure = high < whole[0, strip]
+    sure = high < integers[0, strip]
     if strip != _ZERO or sure:
         high |= words[at] >> np.uint64(53)
         low, v = words[at] << np.uint64(11), words[at + _ONE]
@@ -179,9 +180,9 @@ def _at_length(
         strip = np.uint64(LAYERS) + _zeros(words[at], words[at + _ONE])
         high, low, v = words[at + np.uint64(2)], words[at + np.uint64(3)], words[at + np.uint64(4)]
         at += np.uint64(5)
-        if strip >= np.uint64(whole.shape[1]):
+        if strip >= np.uint64(integers.shape[1]):
             return _NOTHING, at
-    width, start, near = whole[1, strip], whole[2, strip], whole[3, strip]
+    width, start, near = integers[1, strip], integers[2, strip], integers[3, strip]
     rest = width * high
     fine = rest + _high(width, low)
     x = start + _high(width, high) + np.uint64(fine < rest)  # and 2^-64 of fine
@@ -209,8 +210,8 @@ def _zeros(word: np.uint64, following: np.uint64) -> np.uint64:
 
 
 @cache
-def first_looks() -> NDArray[np.float64]:
-    """For a first look: where a layer's U, in units of 2⁻⁵³, is surely below F, and its width in such units."""
+def fast_path_table() -> NDArray[np.float64]:
+    """Table of the fast path: up to where a layer's U, in units of 2⁻⁵³, is below F, and its width in such units."""
     inner, width = tables()[0][:2, :LAYERS]
     ends, widths = (inner >> np.uint64(11)).astype(np.float64), width.astype(np.float64) * 2.0 ** -(53 + POINT)
     return np.stack([ends, widths], axis=1)

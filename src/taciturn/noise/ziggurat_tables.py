@@ -1,6 +1,6 @@
 """The rectangles that cover a Gaussian's right half, as the sampler's tables; what they are is in `ziggurat`.
 
-Widths are whole multiples of 2⁻⁶⁰ and heights follow from them, so that only heights are rounded, from 40 digits.
+Widths are integer multiples of 2⁻⁶⁰ and heights follow from them, so that only heights are rounded, from 40 digits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Words = NDArray[np.uint64]
 
 @cache
 def tables() -> tuple[Words, NDArray[np.float64]]:
-    """The rectangles, 1,024 layers and 92 blocks: whole numbers (inner, width, start, t), of 60 places, and (a, b).
+    """The rectangles, 1,024 layers and 92 blocks: integers (inner, width, start, t), of 60 places, and (a, b).
 
     >>> [table.shape for table in tables()]
     [(4, 1116), (2, 1116)]
@@ -41,8 +41,8 @@ def tables() -> tuple[Words, NDArray[np.float64]]:
         under = [_gauss(at) for at in t]
         a = [float(floor / F) for floor, F in zip([*y, *[Decimal(0)] * BLOCKS], under, strict=True)]
         b = [float(h / F) for h, F in zip(height, under, strict=True)]
-    whole = np.array([inner, x + widths, [0] * LAYERS + starts, t], dtype=np.uint64)
-    return whole, np.array([a, b])
+    integers = np.array([inner, x + widths, [0] * LAYERS + starts, t], dtype=np.uint64)
+    return integers, np.array([a, b])
 
 
 def _layers() -> tuple[list[int], list[Decimal], Decimal]:
