@@ -42,8 +42,8 @@ def test_round_t_takes_the_step_of_the_definition(loss, domain):
     assert reference.distance(exact["x"], x) < 1e-11
 
 
-def test_what_it_hands_over_and_decides():
-    """It hands over its iterate, unchanged, and releases the nearest point of the set."""
+def test_its_statistic_and_decision():
+    """Its statistic is its iterate, unchanged, and it releases the nearest point of the set."""
     learner = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
     exact = learner.absorb(learner.start(), 0, np.array([[0.6, 0.8]]), np.array([1.0]), NOWHERE)
     after, row = learner.statistic(exact, 1)

@@ -183,7 +183,7 @@ def test_examples_have_no_labels():
 def test_what_a_sum_minimises():
     """`Nearness`: the leader is the mean, and its constants bound its gradients."""
     loss, rng = Nearness(), np.random.default_rng(0)
-    V = Problem(loss, L2Ball(2.0), 3, 1.5).bound(rng.normal(size=(200, 3)) * 2.0)[0]
+    V = Problem(loss, L2Ball(2.0), 3, 1.5).clip(rng.normal(size=(200, 3)) * 2.0)[0]
     x = V.mean(axis=0)
     assert np.sum([loss.gradient(x, v, 0.0) for v in V], axis=0) == pytest.approx(np.zeros(3), abs=1e-12)
     x *= 2.0 / np.linalg.norm(x)

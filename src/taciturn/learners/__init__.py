@@ -1,1 +1,1 @@
-"""Exact algorithms, each with the certificate of how far one example can move its rows."""
+"""Exact algorithms, each with a certificate of the sensitivity of its statistics."""

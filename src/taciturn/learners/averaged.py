@@ -21,11 +21,11 @@ How = Literal["mean", "last", "suffix"]
 
 @dataclass(frozen=True)
 class Averaged:
-    """The mean of an iterate learner's rows after examples `first`, …, t; `averaged` makes one.
+    """The mean of an iterate learner's iterates after examples `first`, …, t; `averaged` makes one.
 
     **Certificate.** `Σ_{i=first..t} S(i)/(t - first + 1)`, with S the learner's own.
 
-    *Proof.* One example moves the row after i examples by at most S(i), and not at all if it comes later; the
+    *Proof.* One example moves the iterate after i examples by at most S(i), and not at all if it comes later; the
     triangle inequality does the rest. ∎ For IGD and `first = 1` this is `Gd·(H_{t+1} - 1)/(alpha·t)`, H the harmonic
     numbers. (The paper's Theorem 10 uses `2L·ln T/T`, without `1/alpha`, which is false.)
 
@@ -59,21 +59,24 @@ class Averaged:
         inner = self.learner.certificate
         formula = f"mean of {inner.formula} from {self.first} to t"
         lemma = f"proof in taciturn.learners.averaged; {inner.lemma}"
-        moved_by, noise = "one example moves every later mean", self._paper_noise
-        return Certificate("l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, noise)
+        moved_by = "one example moves every later mean"
+        return Certificate(
+            "l2", "tail", formula, self._sensitivity, inner.magnitude, moved_by, lemma, self._paper_noise
+        )
 
     def start(self) -> Arrays:
         """The learner's start, and an empty sum."""
         return {**self.learner.start(), "sum": np.zeros(self.statistic_size)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """The learner's steps, its rows added up from `first` on."""
-        inner, total = dict(exact), exact["sum"]
+        """The learner's steps, its iterates added up from `first` on."""
+        inner = dict(exact)
+        total = exact["sum"]
         for i in range(len(y)):
             inner = self.learner.absorb(inner, t + i, X[i : i + 1], y[i : i + 1], point)
             if t + i + 1 >= self.first:
-                inner, row = self.learner.statistic(inner, t + i + 1)
-                total = total + row
+                inner, iterate = self.learner.statistic(inner, t + i + 1)
+                total = total + iterate
         return {**inner, "sum": total}
 
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
@@ -87,8 +90,8 @@ class Averaged:
         return self.learner.decide(t, noisy, noise_sd)
 
     def _sensitivity(self, t: Array) -> Array:
-        """Means of the learner's bounds; those of the sum's own rounding errors, `2·t·2⁻⁵³·B`, included."""
-        if np.max(t) > 2.0**26:  # such sums are not looked at, and would not fit into memory
+        """Means of the learner's bounds, and the rounding errors of the sum itself, `2·t·2⁻⁵³·B`."""
+        if np.max(t) > 2.0**26:  # longer arrays would not fit into memory
             return np.full_like(t, np.inf)
         rows = np.arange(1.0, np.max(t) + 1.0)
         sums = np.concatenate([[0.0], np.cumsum(np.where(rows >= self.first, self.learner.certificate.at(rows), 0.0))])
@@ -106,7 +109,7 @@ class Averaged:
 
 
 def averaged(learner: IterateLearner, how: How = "mean", *, horizon: int) -> Averaged:
-    """A learner's rows averaged over all rounds up to the horizon, over the second half of them, or not at all.
+    """A learner's iterates averaged over all rounds up to the horizon, over the second half of them, or not at all.
 
     >>> from taciturn import IGD, L2Ball, Hinge, Problem
     >>> learner = IGD(Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.5))

@@ -1,4 +1,4 @@
-"""Private EWOO: the losses of a finite net of candidates, of which the best is published.
+"""EWOO: cumulative losses of a finite net of candidates, of which a mechanism publishes the best.
 
 The paper has one sentence on it (Section 4.1). The learner adds up losses and certifies how far one example can move
 them *relative to each other*; `taciturn.mechanisms.exponential` draws a candidate.
@@ -31,10 +31,10 @@ MOST = 2**28
 
 @dataclass(frozen=True, repr=False)
 class EWOO:
-    """Exponentially weighted online optimisation on a finite net: cumulative losses of candidates, the least to win.
+    """Exponentially weighted online optimisation on a finite net: the cumulative losses of candidates.
 
-    The row is `Σ_i f_i(x_j)` for every candidate x_j, ridge included, up to a constant: each example's losses are
-    counted from the least of them, in whole multiples of a power of two `g`, so that sums of up to 2²⁸ examples are
+    The statistic is `Σ_i f_i(x_j)` for every candidate x_j, ridge included, up to a constant: each example's losses are
+    counted from the least of them, in integer multiples of a power of two `g`, so that sums of up to 2²⁸ examples are
     exact and two worlds differ by the changed example and by nothing else. The ridge's part is public and the same in
     both.
 
@@ -49,8 +49,8 @@ class EWOO:
 
     Notes
     -----
-    **Certificate.** `max_j d_j - min_j d_j`, d the change of the row, is at most `min(2W, Gd·D)` (2W for a loss of your
-    own) if an example is replaced and at most W if it is zeroed out, after any number of examples; W is the largest
+    **Certificate.** `max_j d_j - min_j d_j`, d the change of the statistic, is at most `min(2W, Gd·D)` (2W for a user's
+    loss) if an example is replaced and at most W if it is zeroed out, after any number of examples; W is the largest
     variation of one example's loss over the net, Gd the gradient diameter over the ball around 0 that holds the net, D
     the net's diameter. (The largest `|d_j|`, at most W, is not enough: losses (0, W) and (W, 0) differ by W everywhere,
     and the race between the two candidates by 2W.)
@@ -61,11 +61,11 @@ class EWOO:
     the distance. For W itself: a prediction lies in `|u| ≤ R·B`, B the largest norm of the net, where the loss says how
     much it varies; and the loss is L-Lipschitz, so `W ≤ L·D`. ∎
 
-    *Rounding.* Computed entries are cut to whole multiples of g up to W, rounded up to one, so that W and 2W hold for
-    the computed vectors whatever the loss does. For Gd·D, rounding to g moves two vectors by g/2 an entry each, and so
-    the range by 2g; an error e of computed losses adds 4e. (e is `16·(size + 8)·2⁻⁵³` times `L·B + W +` the largest
-    loss at 0.) Cutting changes nothing in that: gaps from the least entry differ by an interval that contains 0, and
-    cutting them moves the difference towards 0.
+    *Rounding.* Computed entries are rounded to integer multiples of g and clipped to W, rounded up to one, so that W
+    and 2W hold for the computed vectors whatever the loss does. For Gd·D, rounding to g moves two vectors by g/2 an
+    entry each, and so the range by 2g; an error e of computed losses adds 4e. (e is `16·(size + 8)·2⁻⁵³` times
+    `L·B + W +` the largest loss at 0.) Clipping changes nothing in that: gaps from the least entry differ by an
+    interval that contains 0, and clipping them moves the difference towards 0.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class EWOO:
         object.__setattr__(self, "points", tuple(map(tuple, net.tolist())))
         if not math.isfinite(self.variation + self._error):
             raise Unprovable(
-                f"{type(self.problem.loss).__name__} has no bound on this net, so one example could move it anywhere. "
+                f"{type(self.problem.loss).__name__} has no bound on this net, so no noise is enough. "
                 "Give the loss a finite slope_bound, or take smaller candidates."
             )
         if isinstance(self.problem.loss, ScalarLoss):
@@ -105,19 +105,19 @@ class EWOO:
         return {"losses": np.zeros(self.statistic_size, dtype=np.int64)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """Each example's losses added, in whole steps; one example at a time, so that no cut of the stream matters."""
+        """Each example's losses, in integer steps, added one by one: no bit depends on how a stream is cut."""
         losses = exact["losses"].copy()
         for v, label in zip(X, y, strict=True):
             losses += self._in_steps(self._losses(v, float(label)))
         return {"losses": losses}
 
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
-        """Losses and t times the ridge's part; exact, as all of it is whole and below 2⁵³ steps."""
-        row = exact["losses"] + t * self.ridge_steps
-        return exact, np.asarray(row * self.step, dtype=np.float64)
+        """Losses and t times the ridge's part; exact, as all of it are integers below 2⁵³ steps."""
+        steps = exact["losses"] + t * self.ridge_steps
+        return exact, np.asarray(steps * self.step, dtype=np.float64)
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
-        """The candidate whose number was released; of a row of losses, as in a replay without noise, the best one."""
+        """The candidate whose number was released; of losses, as in a replay without noise, the best one."""
         winner = int(noisy[0]) if len(noisy) == 1 else int(np.argmin(noisy))
         return np.array(self.net[winner])
 
@@ -127,11 +127,12 @@ class EWOO:
         W = self.variation if self.problem.neighbours == "zero-out" else 2.0 * self.variation
         formula = f"{min(W, self._smooth_range):.5g}"
         magnitude = MOST * (self.most_steps + float(np.max(self.ridge_steps))) * self.step
-        moved_by, lemma = "one example moves every later row of losses", "proof in taciturn.EWOO"
+        moved_by = "one example moves the losses in every later statistic"
+        lemma = "proof in taciturn.EWOO"
         return Certificate("range", "tail", formula, self._moved, magnitude, moved_by, lemma, most=MOST)
 
     def _moved(self, t: Array) -> Array:
-        """The certified range, which is the same for every t as long as sums are exact."""
+        """The certified range: the same for every t as long as sums are exact."""
         replaced = 2.0 if self.problem.neighbours == "replace" else 1.0
         rounding = 2.0 * self.step + 4.0 * self._error
         bound = min(replaced * self.most_steps * self.step, self._smooth_range * ROUNDED_UP + rounding)
@@ -153,7 +154,7 @@ class EWOO:
         return np.array([float(loss.value(x, v, y)) for x in self.net])
 
     def _in_steps(self, losses: Array) -> Integers:
-        """Losses from the least one on, in whole steps between 0 and the most there can be, whatever they were."""
+        """Losses counted from the least one, in integer steps clipped to the certified range."""
         with np.errstate(invalid="ignore", over="ignore"):
             steps = np.nan_to_num((losses - np.min(losses)) / self.step)
         return np.minimum(np.rint(steps), self.most_steps).astype(np.int64)
@@ -195,7 +196,8 @@ class EWOO:
     def variation(self) -> float:
         """Largest variation of one example's loss over the net, W."""
         loss: Any = self.problem.loss
-        R, widest = self.problem.norm_bound, self._lipschitz * self._diameter * ROUNDED_UP
+        R = self.problem.norm_bound
+        widest = self._lipschitz * self._diameter * ROUNDED_UP
         if isinstance(loss, ScalarLoss):
             return min(widest, float(loss.variation(R * self._radius, self._label_bound)))
         if hasattr(loss, "variation"):
@@ -227,7 +229,7 @@ class EWOO:
 
     @cached_property
     def ridge_steps(self) -> Integers:
-        """The ridge's part in whole steps."""
+        """The ridge's part in integer steps."""
         return fixed(np.rint(self._ridge_term / self.step).astype(np.int64))
 
 
@@ -241,7 +243,8 @@ def _largest_at_zero(problem: Problem) -> float:
     if isinstance(loss, ScalarLoss):
         return max(abs(float(loss.value(0.0, y))) for y in (-b, b))
     labels = (-b, b) if problem.outputs == 1 else range(problem.outputs)
-    zero, axes = np.zeros(problem.size), problem.norm_bound * np.eye(problem.width)
+    zero = np.zeros(problem.size)
+    axes = problem.norm_bound * np.eye(problem.width)
     examples = [np.zeros(problem.width), *axes, *-axes]
     return max(abs(float(loss.value(zero, v, y))) for v in examples for y in labels)
 
@@ -253,7 +256,7 @@ def experts(
     neighbours: Literal["replace", "zero-out"] = "replace",
     on_bad: Literal["raise", "zero"] = "raise",
 ) -> EWOO:
-    """Private experts: an example is the list of what each of `count` experts loses, between 0 and `loss_bound`.
+    """Experts: an example is the list of the losses of `count` experts, between 0 and `loss_bound`.
 
     The certificate is `2·loss_bound` under replace and `loss_bound` under zero-out,
     however many experts there are. A released point is 1 at the expert to follow.
@@ -261,9 +264,9 @@ def experts(
     Parameters
     ----------
     count : int
-        How many experts, 2 or more.
+        Number of experts, 2 or more.
     loss_bound : float
-        Largest loss of an expert; larger ones are cut, and so are negative ones.
+        Largest loss of an expert; losses are clipped to the range from 0 to it.
     neighbours, on_bad
         As in `taciturn.Problem`.
 
@@ -272,7 +275,8 @@ def experts(
     >>> experts(10).certificate, experts(1000, neighbours="zero-out").certificate
     (range/tail, 2, range/tail, 1)
     """
-    count, loss = integer("count", count, least=2), Advice(loss_bound)
+    count = integer("count", count, least=2)
+    loss = Advice(loss_bound)
     longest = loss.loss_bound * math.sqrt(count) * ROUNDED_UP
     problem = Problem(loss, Simplex(), count, longest, neighbours=neighbours, on_bad=on_bad)
     return EWOO(problem, np.eye(count))

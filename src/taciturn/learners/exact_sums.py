@@ -1,10 +1,10 @@
-"""Sums that two neighbouring streams add up alike: rows on a lattice so fine that it costs nothing, and exact.
+"""Exact sums: contributions on a lattice so fine that it costs nothing, added without rounding errors.
 
-A learner that hands over sums adds up one contribution for each example. Each is rounded to a multiple of a power of
-two, 2⁻²⁶ of the largest there can be, so that float64 adds up to 2²⁶ of them without an error: two streams that differ
-in one example have sums that differ by its contribution and by nothing else.
+A learner whose statistics are sums adds up one contribution for each example. Each is rounded to a multiple of a power
+of two, 2⁻²⁶ of the largest there can be, so that float64 adds up to 2²⁶ of them without an error: two streams that
+differ in one example have sums that differ by its contribution and by nothing else.
 
-Where contributions are products, the factors are cut to whole numbers of 18 bits instead, towards zero, so that no
+Where contributions are products, the factors are cut to integers of 18 bits instead, towards zero, so that no
 example grows. A product has 36 bits: float64 adds up 2¹⁷ of them in any order, so that a block of examples is one
 product of matrices, and 64-bit integers add up 2²⁶.
 """
@@ -28,18 +28,18 @@ def lattice_of(magnitude: float) -> float:
     return 2.0 ** (math.floor(math.log2(magnitude)) - 26)
 
 
-def rounded(row: Array, magnitude: float) -> Array:
-    """A contribution on its lattice, its entries within `magnitude`.
+def rounded(contribution: Array, magnitude: float) -> Array:
+    """A contribution rounded to its lattice, its entries clipped to `magnitude`.
 
     >>> rounded(np.array([0.3]), 1.0)[0] * 2**26 % 1.0
     np.float64(0.0)
     """
     step = lattice_of(magnitude)
-    return np.asarray(np.rint(np.clip(np.nan_to_num(row), -magnitude, magnitude) / step) * step)
+    return np.asarray(np.rint(np.clip(np.nan_to_num(contribution), -magnitude, magnitude) / step) * step)
 
 
 def in_units(factors: Array, magnitude: float) -> Array:
-    """Factors of at most `magnitude` as whole numbers of `unit_of(magnitude)`, cut towards zero.
+    """Factors of at most `magnitude` as integer multiples of `unit_of(magnitude)`, cut towards zero.
 
     >>> in_units(np.array([0.3, -0.3]), 1.0)
     array([ 39321., -39321.])
@@ -54,7 +54,7 @@ def unit_of(magnitude: float) -> float:
 
 
 def entry_bound(moved: float, magnitude: float, size: int, t: Values) -> Array:
-    """How far one example moves the sum it is in: its contribution by `moved`, and rounding in both worlds."""
+    """Sensitivity of a sum: an example moves its contribution by `moved`, and rounding adds in both worlds."""
     bound = moved * (1.0 + 2.0**-40) + math.sqrt(size) * lattice_of(magnitude)
     return np.where(np.asarray(t) <= MOST, bound, math.inf)
 

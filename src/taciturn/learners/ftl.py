@@ -1,4 +1,4 @@
-"""Follow the leader, regularised or not, over whole losses (Sections 3.4, 3.5 of the paper), with its certificate."""
+"""Follow the (regularised) leader, exact, with its certificate (Sections 3.4 and 3.5 of the paper)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from taciturn.problem.objective import Objective, Quadratic, mean_loss, mean_smo
 from taciturn.problem.optimize import minimiser, quadratic_minimiser, rounding_slack
 from taciturn.problem.scalar_loss import ScalarLoss, Values
 
-_NEAR = 2.0**-30  # how near the solver comes, as a share of the sensitivity
-_STIFFEST = 1e12  # of the smoothness over the ridge
-_FINE = 2.0**-16  # kinks are rounded off over this share of the range of predictions
+_NEAR = 2.0**-30  # the solver's tolerance, as a share of the sensitivity
+_STIFFEST = 1e12  # largest smoothness over the ridge
+_FINE = 2.0**-16  # kinks are smoothed over this share of the range of predictions
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class FTL(IterateLearner):
 
     Nothing accumulates: each leader is computed anew, to within a billionth of S(t) of the leader of the losses as they
     are minimised, and what rounding errors allow (`taciturn.problem.optimize`); twice that is part of the certificate.
-    Squared loss is kept as its sufficient statistics, `Σ v vᵀ` and `Σ y v`. For every other loss the examples
+    For squared loss its sufficient statistics are stored, `Σ v vᵀ` and `Σ y v`. For every other loss the examples
     themselves are stored. A kinked loss is minimised averaged over a 65536th of the range of predictions: no gradient
     gets longer, so the certificate stands; the leader moves a little, by an amount that does not shrink with t.
 
-    How long that takes depends on the data: keep the clock on the trusted side, and publish at set times.
+    The time to compute a leader depends on the data: keep it secret, and publish at times that are fixed in advance.
 
     This is FTL on the losses themselves. On *linearised* losses, at its own exact iterates, the regularised leader does
     not contract, and no such certificate holds.
@@ -65,8 +65,8 @@ class FTL(IterateLearner):
         super().__post_init__()
         if mean_smoothness(self.problem, 0.0, self.width) > _STIFFEST * (self.problem.ridge + self.extra_ridge):
             raise Unprovable(
-                f"a ridge of {self.problem.ridge + self.extra_ridge:g} is too small for a leader that is certified in "
-                "time. Take a larger one."
+                f"a ridge of {self.problem.ridge + self.extra_ridge:g} is too small: no leader is computed in time. "
+                "Take a larger one."
             )
 
     def check_convexity(self) -> None:
@@ -103,7 +103,7 @@ class FTL(IterateLearner):
         return {"V": np.zeros((0, self.problem.width)), "y": np.zeros(0), "x": self.problem.first_point}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """The examples stored, or added to the sums one by one, so that no cut of the stream changes a bit."""
+        """The examples stored, or added to the sums one by one, so that no bit depends on how the stream is cut."""
         if not self.by_sums:
             return exact | {"V": np.concatenate([exact["V"], X]), "y": np.concatenate([exact["y"], y])}
         M, u = exact["M"].copy(), exact["u"].copy()
@@ -120,8 +120,9 @@ class FTL(IterateLearner):
         return (exact if self.by_sums else exact | {"x": x}), x
 
     def _objective(self, exact: Arrays, t: int) -> tuple[Objective, Array]:
-        """What the leader minimises, and a first guess: the last leader or, for squared loss, the answer."""
-        p, ridge = self.problem, self.inertia(t) / t
+        """The leader's objective, and a starting point: the last leader or, for squared loss, the solution."""
+        p = self.problem
+        ridge = self.inertia(t) / t
         if not self.by_sums:
             return mean_loss(p, exact["V"], exact["y"], ridge, self.width), exact["x"]
         sums = Quadratic(exact["M"] / t, exact["u"] / t, ridge, mean_smoothness(p, ridge))
@@ -133,7 +134,7 @@ class FTL(IterateLearner):
 
     @cached_property
     def width(self) -> float:
-        """Over how much kinks are rounded off."""
+        """The width over which kinks are smoothed."""
         if not isinstance(self.problem.loss, ScalarLoss) or math.isfinite(self.problem.loss.curvature):
             return 0.0
         return _FINE * self.problem.norm_bound * self.longest_iterate
@@ -144,8 +145,8 @@ class FTL(IterateLearner):
         p = self.problem
         if not isinstance(p.loss, ScalarLoss) or self.width == 0.0 or p.label_bound is None:
             return p.lipschitz
-        reach = p.norm_bound * p.radius + self.width
-        return max(p.lipschitz, p.norm_bound * float(p.loss.slope_bound(reach, p.label_bound)) * (1.0 + 1e-9))
+        largest = p.norm_bound * p.radius + self.width
+        return max(p.lipschitz, p.norm_bound * float(p.loss.slope_bound(largest, p.label_bound)) * (1.0 + 1e-9))
 
     @cached_property
     def _gradient_diameter(self) -> float:
@@ -162,10 +163,11 @@ class FTL(IterateLearner):
         return self.within_the_set(moved + 2.0 * (self.distance(t) + self._slack(t)))
 
     def distance(self, t: Array) -> Array:
-        """What the solver is asked for: near enough, and no nearer than rounding errors let it see."""
+        """The solver's tolerance: small, but no smaller than rounding errors allow."""
         return np.asarray(_NEAR * self._gradient_diameter / self.inertia(t) + self._slack(t))
 
     def _slack(self, t: Values) -> Values:
         """How far rounding errors keep the solver from the leader."""
-        ridge, longest = self.inertia(t) / t, self.longest_iterate
+        ridge = self.inertia(t) / t
+        longest = self.longest_iterate
         return rounding_slack(self.problem, t, ridge, longest, self._steepest + ridge * longest, self.width)

@@ -1,4 +1,4 @@
-"""Private follow-the-regularised-leader: gradients at released points, added up privately."""
+"""Follow the regularised leader on private sums of gradients, taken at released points."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class FTRL:
     *Proof.* Gd bounds the difference of two neighbouring gradients at any point of the domain, and released points lie
     in it. Given the releases, all other gradients are the same in both worlds. ∎
 
-    **Regulariser.** `lam_t = 2·s_t·sqrt(d)/B`, s_t the deviation of the noise of G_t and B the radius: the noise alone
-    moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`.
+    **Regulariser.** `lam_t = 2·s_t·sqrt(d)/B`, s_t the standard deviation of the noise of G_t and B the radius: the
+    noise alone moves the point half-way to the boundary. Without a ridge also `(L/B)·sqrt(t)`.
 
     **Regret.** At most `taciturn.regret.ftrl_regret_bound`, whatever the stream. With a release after every example
     that is of order `ln² T` with a ridge, and `ln T·sqrt(T)` without.
@@ -57,7 +57,8 @@ class FTRL:
     @cached_property
     def certificate(self) -> Certificate:
         """Gd, and rounding."""
-        moved, longest = self.problem.gradient_diameter, self.problem.lipschitz
+        moved = self.problem.gradient_diameter
+        longest = self.problem.lipschitz
         bound = partial(entry_bound, moved, longest, self.statistic_size)
         lemma = "proof in taciturn.FTRL"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, lemma, most=MOST)
@@ -67,15 +68,16 @@ class FTRL:
         return {"sum": np.zeros(self.statistic_size)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """Gradients at the released point, added up since."""
+        """Gradients at the last released point, added up since that release."""
         total = exact["sum"]
         for v, label in zip(X, y, strict=True):
             total = total + rounded(self._gradient(v, float(label), point), self.problem.lipschitz)
         return {"sum": total}
 
     def _gradient(self, v: Array, y: float, point: Array) -> Array:
-        """Of the data term alone, cut to the stated length: another's loss may misstate it."""
-        g, longest = self.problem.data_gradient(point, v, y), self.problem.lipschitz
+        """The gradient of the data term, clipped to its stated bound: a user's loss may misstate it."""
+        g = self.problem.data_gradient(point, v, y)
+        longest = self.problem.lipschitz
         length = float(np.linalg.norm(g))
         return np.asarray(g if length <= longest else g * (longest / length))
 
@@ -88,7 +90,7 @@ class FTRL:
         return self.problem.domain.project(-noisy / (self.problem.ridge * t + self.regulariser(t, noise_sd)))
 
     def regulariser(self, t: Values, noise_sd: Values) -> Values:
-        """`lam_t` after t examples, for a sum whose noise has this deviation; numbers or arrays.
+        """`lam_t` after t examples, for a sum whose noise has this standard deviation; numbers or arrays.
 
         >>> from taciturn import FTRL, Hinge, L2Ball, Problem
         >>> round(float(FTRL(Problem(Hinge(), L2Ball(2.0), dimension=4)).regulariser(9, 5.0)), 6)

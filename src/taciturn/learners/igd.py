@@ -45,10 +45,11 @@ class IGD(IterateLearner):
     `S(t-1)·A_t/D_t ≤ Gd/D_t`, since `S(t-1) ≤ Gd/D_{t-1} ≤ Gd/A_t`. ∎
 
     It is never more than the diameter of the set. To it are added rounding errors (`IterateLearner.rounding`,
-    `learners.implicit`): in 54 dimensions at most four thousandths of it after 1e5 examples, but a tenth after 1e6.
+    `learners.implicit_step`): in 54 dimensions at most four thousandths of it after 1e5 examples, but a tenth after
+    1e6.
 
     Where a kinked loss meets a bounded set, an exact step is so sensitive to rounding that the certificate would be
-    lost; there the kinks are rounded off over a millionth of the range of predictions
+    lost; there the kinks are smoothed over a millionth of the range of predictions
     (`taciturn.problem.scalar_loss.Smoothed`).
 
     Examples
@@ -91,7 +92,7 @@ class IGD(IterateLearner):
 
     @cached_property
     def stepped(self) -> Problem:
-        """The problem whose steps are taken: kinks are rounded off where the set can be felt."""
+        """The problem whose steps are taken: kinks are smoothed where the constraint can be active."""
         p = self.problem
         if not isinstance(p.loss, ScalarLoss) or math.isfinite(p.loss.curvature) or isinstance(p.domain, WholeSpace):
             return p
@@ -108,20 +109,21 @@ class IGD(IterateLearner):
         return self.within_the_set(moved + self.rounding(t) + self._inexactness(t))
 
     def _tolerance(self, i: int) -> float:
-        """How near the solver must come at step i, for losses that go by one."""
+        """The tolerance of the solver at step i, for losses that need one."""
         moved = self.problem.gradient_diameter / self.inertia(float(i))
         return float(2.0**-20 * moved / (i + 1.0) + 2.0**-44 * self.longest_iterate)
 
     def _inexactness(self, t: Array) -> Array:
-        """What inexact steps up to t add between two runs: `2·Σ_i D_i/D_t·error_i`, bounded by `D_i ≤ D_t`.
+        """What inexact steps up to t add to the distance of two runs: `2·Σ_i D_i/D_t·error_i`, bounded by `D_i ≤ D_t`.
 
         With a solver, `error_i` is its tolerance, and the gradient's rounding error where its steps stall: that of a
         number of at most `B + G/D_1`, times the smoothness of the data term over `D_i`. With slopes of several scores,
-        and with a scalar root where the set is felt, it is `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`,
+        and with a scalar root where the constraint is active, it is `e·sqrt(curvature/D_i)` with `e = u·R·(B + G/D_1)`,
         `u = 4·(size + 8)·2⁻⁵³`.
         """
         loss: Any = self.stepped.loss
-        p, inertia = self.problem, self.inertia(t)
+        p = self.problem
+        inertia = self.inertia(t)
         if not (isinstance(loss, ScalarLoss) or steps_by_slopes(p)):
             solved = 2.0**-19 * p.gradient_diameter / inertia * (1.0 + np.log(t + 1.0))
             stalled = 32.0 * (self.statistic_size + 8) * UNIT * t * (p.smoothness - p.ridge) / inertia
@@ -183,7 +185,8 @@ class FadingIGD(IGD):
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
         """One implicit step for each example."""
-        x, centre = exact["x"], self.problem.first_point
+        x = exact["x"]
+        centre = self.problem.first_point
         for i, (v, label) in enumerate(zip(X, y, strict=True), start=t + 1):
             inertia = self.inertia(float(i))
             anchor = (self._total(float(i)) * x + self._weight(float(i)) * centre) / inertia

@@ -11,8 +11,8 @@ bracket closes on it.
 `g(s') + error`, the exact s one at `g(s)`; slopes never fall, so |g(s') - g(s)| ≤ e where s' and s differ, and
 projections are firmly non-expansive, so `‖x(s') - x(s)‖² ≤ (eta/c)·|s' - s|·|g(s') - g(s)|`. Hence the step errs by
 at most `e·sqrt((eta/c)·curvature)`. At a kink, where there is no curvature to speak of, it would be
-`sqrt((eta/c)·2b·e)`: a square root of rounding, where a kink meets the boundary of the set. That is why IGD rounds
-kinks off before it comes here.
+`sqrt((eta/c)·2b·e)`: a square root of rounding, where a kink meets the boundary of the set. That is why IGD
+smooths kinks first.
 
 **Losses of K scores** `u = W v` of the package step by K slopes: `argmin_{W in C} ½‖W - A‖² + pull·loss(W v, y)`.
 The minimiser is `W(s) = Proj_C(A - pull·s vᵀ)` for the one vector s of slopes with `s = slope(W(s) v, y)`: K numbers
@@ -25,10 +25,10 @@ take the place of the K·d entries of W. Three sets are simple enough:
 
   Given m, p_k is `omega(b_k - m + ln tau)/tau`, omega Wright's function, the inverse of `w + ln w`. It falls as m
   rises, so m is the root of one equation; it lies between `ln Σ exp(b_k) - tau` and `ln Σ exp(b_k)`.
-* **Ball.** Where it is felt, `Proj` divides by some `c > 1`, so that W is the minimiser on the whole space for the
+* **Ball.** Where it is active, `Proj` divides by some `c > 1`, so that W is the minimiser on the whole space for the
   anchor A/c and the pull pull/c. That is `argmin (c/2)‖W‖² - A·W + pull·loss(W v)`, which gets shorter as c rises: c
   is the root of one equation again.
-* **Box.** Rows do not feel each other: the score of row k, `g_k(s) = v·clip(A_k - pull·s·v)`, falls as s rises.
+* **Box.** Rows are independent: the score of row k, `g_k(s) = v·clip(A_k - pull·s·v)`, falls as s rises.
   OneHot: `s = g_k(s) - target_k`, row by row. Softmax: `p = exp(g_k(p - [k = y]) - m)` has one solution p_k, which
   falls as m rises; m is the root of `Σ p_k = 1`.
 
@@ -68,7 +68,7 @@ _LAST_BITS = 4.0 * 2.0**-52
 
 
 def implicit_step(problem: Problem, x: Array, v: Array, y: float, eta: float, tolerance: float) -> Array:
-    """One implicit step from `x` on the bounded example (v, y); `tolerance` is for losses that go by a solver."""
+    """One implicit step from `x` on the clipped example (v, y); `tolerance` is for losses that need a solver."""
     c = 1.0 + eta * problem.ridge
     return prox_in_set(problem, x / c, v, y, eta / c, tolerance)
 
@@ -92,11 +92,11 @@ def _scalar_prox(problem: Problem, loss: ScalarLoss, anchor: Array, v: Array, y:
     inside = problem.domain.project(free.copy())  # a user's projection may work in place
     if bool((inside == free).all()):
         return free
-    return _bound_prox(problem, loss, anchor, v, y, pull)
+    return _constrained_prox(problem, loss, anchor, v, y, pull)
 
 
-def _bound_prox(problem: Problem, loss: ScalarLoss, anchor: Array, v: Array, y: float, pull: float) -> Array:
-    """Where the set is felt: the root of `s - slope(v·Proj(anchor - pull·s·v))`."""
+def _constrained_prox(problem: Problem, loss: ScalarLoss, anchor: Array, v: Array, y: float, pull: float) -> Array:
+    """Where the constraint is active: the root of `s - slope(v·Proj(anchor - pull·s·v))`."""
     project = problem.domain.project
 
     def excess(s: float) -> float:
@@ -111,7 +111,8 @@ def _smooth_prox(
     problem: Problem, loss: VectorLoss, anchor: Array, v: Array, y: float, pull: float, tolerance: float
 ) -> Array:
     smoothness = 1.0 + pull * (problem.smoothness - problem.ridge)
-    q, step = (smoothness - 1.0) / (smoothness + 1.0), 2.0 / (smoothness + 1.0)
+    q = (smoothness - 1.0) / (smoothness + 1.0)
+    step = 2.0 / (smoothness + 1.0)
     current = problem.domain.project(anchor)
     farthest = float(np.linalg.norm(current - anchor)) + pull * problem.lipschitz
     enough = 1 + math.ceil(math.log(max(farthest / tolerance, 1.0)) / -math.log(max(q, 1e-300)))
@@ -126,7 +127,7 @@ def _smooth_prox(
 
 
 def steps_by_slopes(problem: Problem) -> bool:
-    """Whether the step can be taken this way: a loss and a set of the package, and no other that inherits from them.
+    """Whether the step goes by slopes: for these losses and sets of the package, subclasses excluded.
 
     >>> steps_by_slopes(Problem(Softmax(3), L2Ball(1.0), dimension=2))
     True
@@ -135,7 +136,7 @@ def steps_by_slopes(problem: Problem) -> bool:
 
 
 def prox_by_slopes(problem: Problem, anchor: Array, v: Array, y: float, pull: float) -> Array:
-    """The step itself, from the rows of A one after the other.
+    """The step; `anchor` is the matrix A, its rows one after the other.
 
     >>> problem = Problem(Softmax(2), L2Ball(0.1), dimension=1)
     >>> prox_by_slopes(problem, np.zeros(2), np.ones(1), 0.0, pull=1.0).round(3)
@@ -150,8 +151,8 @@ def prox_by_slopes(problem: Problem, anchor: Array, v: Array, y: float, pull: fl
     free = (A - pull * np.outer(_slopes(loss, A @ v, y, tau), v)).ravel()
     if bool((domain.project(free) == free).all()):
         return free
-    felt = _slopes_in_ball if isinstance(domain, L2Ball) else _slopes_in_box
-    return domain.project((A - pull * np.outer(felt(problem, loss, A, v, y, pull), v)).ravel())
+    slopes = _slopes_in_ball if isinstance(domain, L2Ball) else _slopes_in_box  # the constraint is active
+    return domain.project((A - pull * np.outer(slopes(problem, loss, A, v, y, pull), v)).ravel())
 
 
 def _slopes(loss: ScoresLoss, a: Array, y: float, tau: float) -> Array:
@@ -170,14 +171,16 @@ def _slopes(loss: ScoresLoss, a: Array, y: float, tau: float) -> Array:
 
 
 def _chances(given: Callable[[float], Array], least: float, most: float) -> Array:
-    """The p_k for the m with which they come to 1."""
+    """The p_k for the m with which their sum is 1."""
     p = given(root(lambda m: 1.0 - float(np.sum(given(m))), least, most))
     return p / np.sum(p)
 
 
 def _slopes_in_ball(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: float, pull: float) -> Array:
-    """Those under which the step, divided by c, ends at the border."""
-    a, tau, radius = A @ v, pull * float(v @ v), problem.radius
+    """The slopes for which the step, divided by c, ends at the boundary."""
+    a = A @ v
+    tau = pull * float(v @ v)
+    radius = problem.radius
 
     def slopes(c: float) -> Array:
         return _slopes(loss, a / c, y, tau / c)
@@ -190,8 +193,9 @@ def _slopes_in_ball(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: f
 
 
 def _slopes_in_box(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: float, pull: float) -> Array:
-    """Row by row: of OneHot at once, of Softmax for every m."""
-    targets, project = loss.targets(np.array([y]))[0], problem.domain.project
+    """The slopes row by row: directly for OneHot, for every m for Softmax."""
+    targets = loss.targets(np.array([y]))[0]
+    project = problem.domain.project
 
     def score(k: int, s: float) -> float:
         return float(v @ project(A[k] - (pull * s) * v))
@@ -211,7 +215,7 @@ def _slopes_in_box(problem: Problem, loss: ScoresLoss, A: Array, v: Array, y: fl
 
 
 def root(rising: Callable[[float], float], low: float, high: float, close: float = 2.0**-70) -> float:
-    """Where `rising` passes zero, to the last bits; an end where it does not, since no data may make this fail.
+    """The root of `rising`, to the last bits; an end of the interval if there is none: no data may make this fail.
 
     >>> root(lambda s: s - 0.25, -1.0, 1.0), root(lambda s: s + 2.0, -1.0, 1.0)
     (0.25, -1.0)

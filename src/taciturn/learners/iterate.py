@@ -1,4 +1,4 @@
-"""What learners that hand over their iterate have in common, and how rounding errors enter a certificate."""
+"""The base of learners whose statistic is their iterate, and the rounding errors of their steps."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ UNIT = 2.0**-53
 MOVED_BY = "one example moves every later iterate"
 
 
-def check_solvable(problem: Problem, refusal: str) -> None:
-    """Refuse a loss on which no solver is certified: one that has kinks and is no function of `v·x`."""
+def check_solvable(problem: Problem, message: str) -> None:
+    """Reject a loss on which no solver is certified: one that has kinks and is no function of `v·x`."""
     if not (isinstance(problem.loss, ScalarLoss) or math.isfinite(problem.smoothness)):
         raise Unprovable(
-            f"{refusal} on {type(problem.loss).__name__}, which is neither a ScalarLoss nor smooth. Use FTRL over a "
-            "bounded set, which needs neither; or a smooth loss, such as Softmax. State a finite smoothness if a loss "
-            "of yours has one, or write it as a function of v·x."
+            f"{message} on {type(problem.loss).__name__}, which is neither a ScalarLoss nor smooth. Use FTRL over a "
+            "bounded set, which needs neither; or a smooth loss, such as Softmax. State a finite smoothness if your "
+            "loss has one, or write it as a function of v·x."
         )
 
 
 @dataclass(frozen=True)
 class IterateLearner:
-    """A learner whose row is its iterate `x` and whose decision is to project the noisy row."""
+    """A learner whose statistic is its iterate `x` and whose decision is the projection of the noisy iterate."""
 
     problem: Problem
 
@@ -44,7 +44,7 @@ class IterateLearner:
             check_slopes(self.problem.loss, self.problem.norm_bound * self.problem.radius, self.problem.label_bound)
 
     def check_convexity(self) -> None:
-        """Refuse a problem whose convexity does not suffice."""
+        """Reject a problem whose convexity does not suffice."""
         if not self.problem.ridge > 0.0:
             raise Unprovable(
                 f"{type(self).__name__} certifies strongly convex losses only, and ridge is {self.problem.ridge}. "

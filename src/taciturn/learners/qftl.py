@@ -23,14 +23,12 @@ from taciturn.problem.scalar_loss import Values
 from taciturn.problem.svec import unpacked
 
 _MOST = 2**17  # examples whose products float64 adds up exactly
-
-
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
 
 @dataclass(frozen=True)
 class QFTL:
-    """The leader of squared losses, from noisy sums of `v vᵀ` and `y v`.
+    """Follow the leader for squared losses, from noisy sums of `v vᵀ` and `y v`.
 
     An example contributes `(svec(v vᵀ), w·y v)`; svec lists a symmetric matrix, off-diagonal entries times `sqrt(2)`,
     so that lengths are those of the matrix. With `OneHot`, y is a row of labels of length R_y, one for each of K
@@ -45,7 +43,7 @@ class QFTL:
     `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of these sizes. ∎ (The paper takes R for the second sum, and charges
     each half the budget.)
 
-    **The point** is post-processing. With V, u the noisy sums and s the noise's deviation, it is
+    **The point** is post-processing. With V, u the noisy sums and s the noise's standard deviation, it is
     `Proj((V + (alpha·t + extra_ridge + lam_t)·I)⁻¹u)`, with the eigenvalues of V floored at 0 first if the matrix has
     no Cholesky factor. `lam_t = s·sqrt(1.5·d·(2X² + K/w²))/B`, B the radius of the domain and K = 1 without classes, is
     somewhat more than the noise pulls: the noise of `V·x - u` is about `B·lam_t/sqrt(1.5)` long at a leader of length
@@ -87,11 +85,11 @@ class QFTL:
 
     @property
     def derived(self) -> dict[str, float]:
-        """The weight, if it was not stated: a stream goes on with the one it began with."""
+        """The weight, if it was not given: a resumed stream uses the one it began with."""
         return {} if self._stated else {"weight": self.w}
 
     def restored(self, derived: dict[str, float]) -> QFTL:
-        """The same learner with another's derived weight."""
+        """The same learner with the derived weight of a state."""
         made = replace(self, weight=derived["weight"])
         object.__setattr__(made, "_stated", False)
         return made
@@ -116,7 +114,7 @@ class QFTL:
         return {"sum": np.zeros(self.statistic_size, dtype=np.int64)}
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """Whole products, added up since the last release: exactly, so in any order."""
+        """Integer products, added up since the last release: exactly, so in any order."""
         total = exact["sum"]
         for start in range(0, len(y), _MOST):
             V, Y = self.factors(X[start : start + _MOST], y[start : start + _MOST])
@@ -132,8 +130,10 @@ class QFTL:
         """Shift, floor where that is needed, solve, inside the domain."""
         from scipy.linalg import cho_factor, cho_solve  # here: it loads slowly, and few streams need it
 
-        p, d = self.problem, self.problem.width
-        V, u = unpacked(noisy[: -p.size], d), noisy[-p.size :].reshape(p.outputs, d) / self.w
+        p = self.problem
+        d = self.problem.width
+        V = unpacked(noisy[: -p.size], d)
+        u = noisy[-p.size :].reshape(p.outputs, d) / self.w
         ridge = self.total_ridge(t, noise_sd)
         try:
             x = cho_solve(cho_factor(V + ridge * np.eye(d), lower=True, check_finite=False), u.T).T
@@ -149,7 +149,7 @@ class QFTL:
         return p.ridge * t + self.extra_ridge + pull * noise_sd + _LEAST
 
     def factors(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Features, and a row of labels for each example, as whole numbers."""
+        """Features, and a row of labels for each example, as integers."""
         return in_units(X, self.problem.norm_bound), in_units(self.targets(y), self.label_bound)
 
     def targets(self, y: Array) -> Array:
@@ -162,7 +162,7 @@ class QFTL:
 
     @cached_property
     def scale(self) -> Array:
-        """What sums of whole products are multiplied by: their units, `sqrt(2)` off the diagonal, and w."""
+        """The factors of sums of integer products: their units, `sqrt(2)` off the diagonal, and w."""
         rows, columns = self.upper
         unit, label_unit = unit_of(self.problem.norm_bound), unit_of(self.label_bound)
         weights = np.full(self.problem.size, self.w * label_unit * unit)
@@ -170,7 +170,7 @@ class QFTL:
 
     @property
     def w(self) -> float:
-        """The weight of labels, given or chosen."""
+        """The weight of labels, given or derived."""
         assert self.weight is not None
         return self.weight
 
@@ -201,7 +201,7 @@ class QFTL:
         return math.sqrt(quadratic_pair(1.0, w * w, R, R_y)) * (1.0 + 1e-12)
 
     def _best_weight(self) -> float:
-        """The squared noise of the two parts in the normal equations, made least."""
+        """The weight that minimises the squared noise of the two parts in the normal equations."""
         from scipy.optimize import minimize_scalar  # here: it loads slowly, and few streams need it
 
         def error(log_w: float) -> float:
@@ -209,13 +209,13 @@ class QFTL:
             return 2.0 * math.log(self._moved(w)) + math.log(self._longest**2 / 2.0 + self.problem.outputs * w**-2)
 
         middle = math.log(self.problem.norm_bound / self.label_bound)
-        found: Any = minimize_scalar(error, bounds=(middle - 10.0, middle + 10.0), method="bounded")
-        return math.exp(float(found.x))
+        result: Any = minimize_scalar(error, bounds=(middle - 10.0, middle + 10.0), method="bounded")
+        return math.exp(float(result.x))
 
     def _paper_noise(
         self, privacy: Privacy, horizon: int, rounds: Array, reading: paper.Reading
     ) -> tuple[Array, Privacy]:
-        """Algorithm 4: two trees; `weight` must be the ratio of their noises for one deviation to serve both."""
+        """Algorithm 4: two trees; `weight` must be the ratio of their noises, as one `noise_sd` serves both."""
         matrix, vector = paper.pqftl_noise(max(self.problem.norm_bound, self.label_bound), privacy, horizon)
         if not math.isclose(self.w, matrix / vector, rel_tol=1e-6):
             raise InvalidInput(f"the paper's two trees need weight={matrix / vector:.6g}, got {self.w:.6g}.")

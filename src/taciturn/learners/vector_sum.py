@@ -1,4 +1,4 @@
-"""The learner of PrivateSum: an example is a vector, and what is published is their running sum."""
+"""The learner of Private Sum: examples are vectors, and their prefix sums are published."""
 
 from __future__ import annotations
 
