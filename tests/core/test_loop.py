@@ -498,7 +498,7 @@ def test_a_neighbour_in_single_precision_is_within_its_bounds():
     one = private_sum(54, 1.0, BUDGET, 10)
     X = np.random.default_rng(1).normal(size=(2000, 54)).astype(np.float32)
     for compiled in (False, True):
-        clip = passes.clip_for(one.problem).dense if compiled else one.problem.legal
+        clip = passes.clip_for(one.problem).dense if compiled else one.problem.clip_block
         V, _ = clip(X, np.zeros(len(X)))
         assert V.dtype == np.float64
         assert np.max(np.sum(np.square(V, dtype=np.longdouble), axis=1)) <= 1.0

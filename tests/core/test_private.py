@@ -114,7 +114,7 @@ def test_without_noise_the_exact_learner_is_released(recipe, schedule, compiled)
     private = RECIPES[recipe](PROBLEM, BUDGET, HORIZON, schedule=SCHEDULES[schedule], seed=1)
     private = silenced(passing(private, compiled))
     _, releases = private.run(private.start(), X, Y)
-    V, y = (passes.clip_for(PROBLEM).dense if compiled else PROBLEM.legal)(X, Y)
+    V, y = (passes.clip_for(PROBLEM).dense if compiled else PROBLEM.clip_block)(X, Y)
     assert releases[-1].t == HORIZON
     for release in releases:
         exact = learnt(private, private.learner.start(), 0, V[: release.t], y[: release.t])["x"]

@@ -1,1 +1,1 @@
-"""A learner made private: the protocols, the wiring, the loop, the schedule, the state and the releases."""
+"""Private learners: the protocols, the wiring, the loop, the schedule, the state and the releases."""

@@ -1,10 +1,10 @@
-"""The loop: examples in, noisy statistics and points out. Exact data and noise meet here and in `taciturn.compiled`.
+"""The loop from examples to releases. Exact data and noise meet here and in `taciturn.compiled` only.
 
 `learn` cuts the examples of a call into blocks, clips each block and passes it on. `Definition` is the pass that every
-other one is compared with: one release at a time, by the verbs of the two protocols. `taciturn.compiled.passes` has a
+other one is compared with: one release at a time, by the methods of the two protocols. `taciturn.compiled.passes` has a
 table from exact types to compiled passes; a type that is not in it, a subclass included, runs the definition. All
-passes draw the noise of a block before they look at its examples, and release the same, up to rounding errors, for
-which certificates account.
+passes draw the noise of a block before they read its examples, and release the same, up to rounding errors, for which
+certificates account.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Pass(Protocol):
 
     @property
     def forgets(self) -> bool:
-        """Whether it keeps no reference to a block's examples, so that the next block may reuse their memory."""
+        """Whether it stores no reference to a block's examples, so that the next block may reuse their memory."""
 
     @property
     def compressed(self) -> bool:
@@ -47,11 +47,11 @@ class Pass(Protocol):
 
 @dataclass(frozen=True)
 class Definition:
-    """One release at a time, by the verbs of the learner and the calibrated mechanism."""
+    """The reference pass: one release at a time, by the methods of the learner and the calibrated mechanism."""
 
     learner: Learner
     calibrated: Calibrated
-    forgets: ClassVar[bool] = False  # a user's learner may keep a reference
+    forgets: ClassVar[bool] = False  # a user's learner may store a reference
     compressed: ClassVar[bool] = False
 
     def __call__(
@@ -62,7 +62,8 @@ class Definition:
         t, k, exact, secret, public, point = at
         start = 0
         for end in (int(due) - t for due in rounds):
-            k, drawn = k + 1, next(noise)
+            k += 1
+            drawn = next(noise)
             exact = learner.absorb(exact, t + start, X[start:end], y[start:end], point)
             exact, statistic = learner.statistic(exact, t + end)
             secret, encoded = calibrated.encode(secret, statistic, k)
@@ -86,7 +87,9 @@ def learn(
     compiled: bool,
 ) -> tuple[Standing, Releases]:
     """Where a stream stands after these examples, and its releases; nothing is committed here."""
-    problem, before, last = learner.problem, at.t, at.t + len(y)
+    problem = learner.problem
+    before = at.t
+    last = before + len(y)
     most_rows = max(1, _VALUES // problem.width)
     most_entries = max(_VALUES, 4 * problem.width)  # so many that a pass over a point once a block costs little
     most_releases = releases_in_block(learner)
@@ -96,7 +99,8 @@ def learn(
     memory = np.empty((min(len(y), most_rows), problem.width)) if way.forgets and rows is None else None
     clipped: tuple[Rows, Array]
     while at.t < last:
-        start, rounds = at.t - before, shown.rounds[shown.done : shown.done + most_releases]
+        start = at.t - before
+        rounds = shown.rounds[shown.done : shown.done + most_releases]
         end = int(rounds[-1]) - before if len(rounds) == most_releases else len(y)
         if rows is not None:
             assert clip is not None
@@ -137,11 +141,12 @@ def fast_clip(problem: Any, compiled: bool) -> Any:
 
 
 def statistics(learner: Learner, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
-    """The exact state after all clipped examples and the statistics of these rounds, by the learner's own verbs.
+    """The exact state after all clipped examples and the statistics of these rounds, by the learner's own methods.
 
-    For learners that do not look at released points; `taciturn.compiled.passes.statistics` is the fast twin.
+    For learners that do not use released points; `taciturn.compiled.passes.statistics` is the fast twin.
     """
-    rows, start = np.empty((len(rounds), learner.statistic_size)), 0
+    rows = np.empty((len(rounds), learner.statistic_size))
+    start = 0
     for k, end in enumerate(int(due) - t for due in rounds):
         exact = learner.absorb(exact, t + start, X[start:end], y[start:end], learner.problem.first_point)
         exact, rows[k] = learner.statistic(exact, t + end)

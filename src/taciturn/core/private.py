@@ -1,14 +1,14 @@
-"""The whole idea of `taciturn`.
+"""A private learner: a learner, a mechanism, a schedule and a budget, wired by `Private`.
 
-*A learner turns examples into vectors of certified sensitivity, a mechanism that accepts the certificate hides each
-one, a public schedule says when, and what is decided from the noisy vector is the release.*
+*A learner turns examples into statistics of certified sensitivity, a mechanism that accepts the certificate adds noise
+to each one, a public schedule says when, and what is decided from the noisy statistic is the release.*
 
-    (x, y) ─ Problem bounds it ─► Learner.absorb: exact row ─► Mechanism: encode, + noise │ decode ─► Learner.decide
-                                         ▲                                                │                 │
-                                         └───────── only released points feed back ◄──────┴─────────────────┤
-                     ledger may refuse ─► state advances ─► only then the Release is shown ◄────────────────┘
+    (x, y) ─ Problem clips it ─► Learner: exact statistic ─► Mechanism: encode, + noise │ decode ─► Learner.decide
+                                          ▲                                             │              │
+                                          └────── only released points feed back ◄──────┴──────────────┤
+                      ledger is charged ─► state advances ─► only then the Release is shown ◄──────────┘
 
-Four nouns, then: `Problem`, `Learner`, `Mechanism`, `Schedule`, wired by `Private`. The certificate and the
+The four parts are `Problem`, `Learner`, `Mechanism`, `Schedule`, wired by `Private`. The certificate and the
 protocols of learners and mechanisms are in `core/protocols.py`.
 """
 
@@ -60,41 +60,41 @@ from taciturn.problem.inputs import Source
 from taciturn.problem.problem import Problem
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
-_SAME_BOUND = 2.0**-30  # up to which two machines compute the same bound
+_SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
 
 
 class Prepared(NamedTuple):
-    """The state that some rows were learnt from, the next one, and its releases: secret until `Private.commit`."""
+    """The state before some examples, the state after them, and their releases: secret until `Private.commit`."""
 
     used: State
     state: State
     releases: Releases
 
     def __repr__(self) -> str:
-        return f"Prepared({len(self.releases)} releases after round {self.used.t}, hidden)"
+        return f"Prepared({len(self.releases)} releases after round {self.used.t}, not shown)"
 
 
 @dataclass(frozen=True)
 class Private:
-    """A learner made private: the whole sequence of its releases keeps `privacy`, for adaptive streams too.
+    """A private learner: the sequence of all its releases keeps `privacy`, for adaptively chosen examples too.
 
     Parameters
     ----------
     learner, mechanism, schedule
-        Who learns, how rows are hidden, when points are published.
+        The algorithm, the mechanism that adds noise to its statistics, and the rounds that publish.
     privacy : Privacy
         The total budget. With a calibration of the paper's, the paper's own parameters.
     horizon : int, optional
-        Number of examples planned for; the round after it is refused. Without one the stream may go on for ever.
+        Number of examples planned for; later ones are rejected. Without a horizon the stream has no end.
     calibration : {"exact", "paper-printed", "paper-proven"}
-        Who chooses the noise; `guarantee` sets the claim beside what is delivered.
+        How the noise is chosen; `guarantee` states what it claims and what it delivers.
     allow_broken : bool
         Accept a calibration that delivers less than it claims.
     seed : int, optional
-        For simulations and tests, which then protect nobody.
+        For simulations and tests: seeded noise protects no data.
     compiled : bool
-        Use compiled passes where there are some: for classes of this package, not for your own or your subclasses of
-        them. They release what the definition does, up to a lattice step.
+        Use compiled passes for classes of this package; other classes, and subclasses, run the definition. Both release
+        the same, up to a lattice step.
 
     Examples
     --------
@@ -126,14 +126,16 @@ class Private:
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, integer(name, value, least=int(name == "horizon")))
-        certificate, accepts = self.learner.certificate, self.mechanism.accepts
+        certificate = self.learner.certificate
+        accepts = self.mechanism.accepts
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
-        horizon, most = self.timetable.horizon, certificate.most
+        horizon = self.timetable.horizon
+        most = certificate.most
         if horizon is not None and most is not None and horizon > most:
             raise Unprovable(
                 f"a horizon for {type(self.learner).__name__} must be at most {most:,}, up to which its sums are exact "
-                f"and its certificate is proven, got {horizon:,}. State a shorter one, and begin another stream after "
+                f"and its certificate is proven, got {horizon:,}. State a shorter one, and start another stream after "
                 "it; or use IGD or GIGA (method='igd' or 'giga'), which have no such limit."
             )
         if not self.guarantee.proven and not self.allow_broken:
@@ -143,7 +145,8 @@ class Private:
         """Learn from the rows up to the next published round; uses up `state`."""
         _must_be_state(state)
         rows, labels = self.problem.read(X, y)
-        due, last = self.timetable.due(state.k + 1), state.t + len(labels)
+        due = self.timetable.due(state.k + 1)
+        last = state.t + len(labels)
         if due is not None and last > due:
             self._check(state, len(labels))
             raise InvalidInput(f"step() ends at the next published round, {due}; these rows reach {last}. Use run().")
@@ -151,18 +154,18 @@ class Private:
         return new, releases[0] if len(releases) else None
 
     def run(self, state: State, X: Any, y: Any = None) -> tuple[State, Releases]:
-        """Learn from any number of rows, as many releases as the schedule makes of them; uses up `state`.
+        """Learn from any number of examples, and return all releases that the schedule makes of them; uses up `state`.
 
         A rejected row, or an interruption before the commit, leaves `state` as it was: nothing is spent before there
-        are releases to show. An interruption after the commit loses both, for `state` is used up by then; a caller who
-        must survive one calls `prepare`, keeps what it returns, and then `commit`.
+        are releases to show. An interruption after the commit loses both, for `state` is used up by then; a caller that
+        must survive one calls `prepare`, stores what it returns, and then calls `commit`.
         """
         prepared = self.prepare(state, X, y)
         self.commit(prepared)
         return prepared.state, prepared.releases
 
     def prepare(self, state: State, X: Any, y: Any = None) -> Prepared:
-        """What `run` would return, before anything is spent: secret, and to be shown by nobody before `commit`.
+        """What `run` would return, before anything is spent: secret, and not to be shown before `commit`.
 
         >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
         >>> private = pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), Privacy(1.0, 1e-6), horizon=3)
@@ -177,41 +180,44 @@ class Private:
         return Prepared(state, one._next_state(state, at), releases)
 
     def commit(self, prepared: Prepared) -> None:
-        """Use up the state that `prepared` was made from, in one step: then its releases may be shown."""
+        """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
         used, new = prepared.used, prepared.state
         if self.seed is None and new is not used:
             books.guard_of(used.lineage).commit(used.lineage, used.position, new.position, new.spent)
 
     def is_live(self, state: State) -> bool:
-        """Whether a ledger of this process has `state` as the newest of its stream; it knows none of a simulation."""
+        """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
         if self.seed is not None:
             return False
-        whole_cost, neighbours = self._resumed(state, 0).calibrated.cost(None), self.problem.neighbours
-        try:  # to open a stream that is known checks where it stands, and changes nothing
-            books.guard_of(state.lineage).open(state.lineage, whole_cost, neighbours, state.spent, state.position)
+        total_cost = self._resumed(state, 0).calibrated.cost(None)
+        neighbours = self.problem.neighbours
+        try:  # opening a stream that the ledger knows checks its position, and changes nothing
+            books.guard_of(state.lineage).open(state.lineage, total_cost, neighbours, state.spent, state.position)
         except StateConflict:
             return False
         return True
 
     def _learn(self, state: State, X: Source, y: Array) -> tuple[Standing, Releases]:
-        """Where a stream of these numbers stands after these rows, and its releases; nothing is spent yet."""
+        """Where a stream stands after these examples, and its releases; nothing is spent yet."""
         return learn(self._pass, self.timetable, state.standing, X, y, self.learner, self.seed, self.compiled)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
-        """Learn from a whole data set, as a stream of its own, and return the last release (not `self`).
+        """Learn from a data set, as a new stream, and return the last release (not `self`).
 
-        Every call is a stream of its own and spends as much again: name a `ledger` to keep count.
+        Every call is a new stream and is charged in full: name a `ledger` to account for several.
         """
         source, labels = self.problem.read(list(X) if isinstance(X, Iterator) else X, y)
-        rows, horizon = len(labels), self.timetable.horizon
+        rows = len(labels)
+        horizon = self.timetable.horizon
         if (horizon or rows) < rows or not self.timetable.publishes_by(rows, 1):
             raise InvalidInput(
-                f"fit() got {rows} examples, and this was planned for others: it publishes first at round "
+                f"fit() got {rows} examples, but the schedule is for another number: it publishes first at round "
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
         state = self._first_state()
-        at, releases = self._learn(state, source, labels)  # a refused row, and nothing is reserved
-        self._open(self._next_state(state, at), Ledger() if ledger is None else ledger)  # reserves and spends at once
+        at, releases = self._learn(state, source, labels)  # nothing is reserved if a row is rejected
+        ledger = Ledger() if ledger is None else ledger
+        self._open(self._next_state(state, at), ledger)  # reserves and spends in one step
         return releases[-1]
 
     @property
@@ -230,29 +236,30 @@ class Private:
 
     @cached_property
     def calibrated(self) -> Calibrated:
-        """The mechanism with its noise settled."""
-        certificate, size = self.learner.certificate, self.learner.statistic_size
+        """The calibrated mechanism."""
+        certificate = self.learner.certificate
+        size = self.learner.statistic_size
         return self.mechanism.calibrate(certificate, self.timetable, size, self.privacy, self.calibration)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The claim beside the truth, for everything this can ever publish."""
+        """What is claimed and what is delivered, for everything that can ever be published."""
         claimed, delivered = self.calibrated.claimed, self.calibrated.cost(None)
         return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, self.seed is not None)
 
     @cached_property
     def settings(self) -> str:
-        """A hash of everything that was chosen; a state belongs to one."""
+        """A hash of the settings; a state belongs to one."""
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
 
     def resumed(self, state: State) -> Private:
-        """The same with the numbers that the stream of `state` began with, which another machine may have calibrated.
+        """The private learner with the calibration that the stream of `state` began with, perhaps on another machine.
 
-        Every verb that takes a state does this by itself. Where a stream goes on that began elsewhere, the `calibrated`
-        mechanism and the `guarantee` of what it returns are those of the stream.
+        Every method that takes a state does this by itself. The `calibrated` mechanism and the `guarantee` of the
+        result are those of the stream.
 
-        The last bits of calibrated numbers depend on the processor. Those of a state are taken as they are if they are
-        legal and keep the budget as this machine counts it: a state whose noise was made smaller is rejected.
+        The last bits of calibrated numbers depend on the processor. Those of a state are validated and then taken as
+        they are, if they keep the budget as this machine counts it: a state whose noise was made smaller is rejected.
 
         >>> from taciturn import Privacy, private_sum
         >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
@@ -262,7 +269,7 @@ class Private:
         return self._resumed(state, 0)
 
     def _resumed(self, state: State, rows: int) -> Private:
-        """The same, once it is known that the state may go on with so many rows."""
+        """The same, after checking that the state may go on with so many rows."""
         self._check(state, rows)
         for one in (self, *self._elsewhere):
             if same(one._numbers(state.k), state.numbers):
@@ -275,11 +282,11 @@ class Private:
 
     @cached_property
     def _elsewhere(self) -> deque[Private]:
-        """Those of streams that began with other numbers, the last few."""
+        """Cache of the last few calibrations of streams that began with other numbers."""
         return deque(maxlen=8)
 
     def _restored(self, numbers: Arrays) -> Private:
-        """The same with numbers out of a state."""
+        """A copy with the numbers of a state, validated."""
         parts: dict[str, Arrays] = {"learner": {}, "mechanism": {}}
         for name, array in numbers.items():
             part, _, rest = name.partition(".")
@@ -292,18 +299,20 @@ class Private:
             learner: Any = self.learner
             values = {name: float(stored(parts["learner"], name)) for name in derived}
             object.__setattr__(one, "learner", learner.restored(values))
-        sample, found = one._certified, numbers.get("certificate", np.empty(0))
-        if found.shape != sample.shape or not np.allclose(found, sample, rtol=_SAME_BOUND, atol=0.0):
+        sample = one._certified
+        certified = numbers.get("certificate", np.empty(0))
+        if certified.shape != sample.shape or not np.allclose(certified, sample, rtol=_SAME_BOUND, atol=0.0):
             raise StateConflict(_OTHER_SETTINGS)
-        object.__setattr__(one, "_certified", found)
+        object.__setattr__(one, "_certified", certified)
         object.__setattr__(one, "calibrated", one._calibrated_by(parts["mechanism"]))
         if not one.guarantee.proven and (self.guarantee.proven or not one._costs_no_more_than(self)):
             raise damaged(TOO_DEAR)
         return one
 
     def _calibrated_by(self, numbers: Arrays) -> Calibrated:
-        """The mechanism of these numbers; one that cannot restore them, if it has the same here."""
-        certificate, size = self.learner.certificate, self.learner.statistic_size
+        """The mechanism of these numbers; one without `restore` must come out the same on this machine."""
+        certificate = self.learner.certificate
+        size = self.learner.statistic_size
         mechanism: Any = self.mechanism
         if not self._restores:
             if not same(self._mechanism_numbers(0), numbers):
@@ -319,12 +328,12 @@ class Private:
         return made
 
     def _costs_no_more_than(self, other: Private) -> bool:
-        """Up to what rounding may do: for calibrations that are known to deliver less than they claim."""
+        """Up to rounding; for calibrations that are known to deliver less than they claim."""
         mine, others = self.guarantee.delivered.parts, other.guarantee.delivered.parts
         return all(a <= b * (1.0 + _SAME_BOUND) for a, b in zip(mine, others, strict=True))
 
     def _numbers(self, k: int) -> Arrays:
-        """What was calibrated for releases up to k and later ones, for a state to store."""
+        """The calibrated numbers that a state stores after k releases."""
         mechanism = self._mechanism_numbers(k)
         if self._named[0] is not mechanism:
             named = {f"mechanism.{name}": array for name, array in mechanism.items()}
@@ -346,28 +355,30 @@ class Private:
 
     @cached_property
     def _noise(self) -> Arrays:
-        """The first deviations, of a mechanism that does not say its numbers."""
+        """The first standard deviations, for a mechanism without `numbers`."""
         rounds = self.timetable.following(0, self.timetable.horizon or 64, 64)
         return {"noise_sd": np.array([self.calibrated.noise_sd(k) for k in range(1, len(rounds) + 1)])}
 
     @cached_property
     def _certified(self) -> Array:
-        """Some values of the certificate: a class that was redefined under its old name has others."""
-        certificate, rounds = self.learner.certificate, self.timetable.following(0, self.timetable.horizon or 64, 4096)
+        """Some values of the certificate, which tell a class from one that was redefined under its name."""
+        certificate = self.learner.certificate
+        rounds = self.timetable.following(0, self.timetable.horizon or 64, 4096)
         some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
         return np.array([certificate.magnitude, *certificate.at(rounds[some])])
 
     def start(self, ledger: Ledger | None = None) -> State:
-        """Open a stream: reserve its whole cost in `ledger` (by default one of its own)."""
+        """Open a stream: reserve its total cost in `ledger` (by default a new one)."""
         return self._open(self._first_state(), Ledger() if ledger is None else ledger)
 
     def _first_state(self) -> State:
         lineage = SIMULATION if self.seed is not None else new_name()
-        exact, coders = self.learner.start(), self.calibrated.start()
+        exact = self.learner.start()
+        coders = self.calibrated.start()
         return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
-        """Go on from a dumped state; an old snapshot of a stream that this process or `ledger` knows is refused."""
+        """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected."""
         state = read_state(path)
         one = self.resumed(state)
         if ledger is None:
@@ -375,7 +386,7 @@ class Private:
         return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
 
     def fork(self, state: State, ledger: Ledger | None = None) -> State:
-        """A second stream from `state` on, charged as a whole one in the same ledger, or in the one you name."""
+        """A second stream from `state` on, charged in full, in the same ledger or in `ledger`."""
         one = self.resumed(state)
         if self.seed is not None:
             return state
@@ -393,14 +404,14 @@ class Private:
         return state
 
     def _next_state(self, state: State, at: Standing) -> State:
-        """The next state, with what it will have cost; the same one, if there were no rows."""
+        """The next state, with its cost; the same state, if there were no rows."""
         if at.t == state.t:
             return state
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
         return following(state, **at._asdict(), spent=spent, numbers=self._numbers(at.k))
 
     def _check(self, state: State, rows: int) -> None:
-        """Refuse a state of other settings, or rows past the horizon, before anything changes."""
+        """Reject a state of other settings, or rows past the horizon, before anything changes."""
         _must_be_state(state)
         fits = self.timetable.fits(state.t, state.k) and state.simulated == (self.seed is not None)
         if state.settings != self.settings or not fits:
@@ -408,12 +419,12 @@ class Private:
         self._check_rounds(state.t + rows)
 
     def _check_rounds(self, last: int) -> None:
-        """Refuse rounds past the horizon."""
+        """Reject rounds past the horizon."""
         horizon = self.timetable.horizon
         if horizon is not None and last > horizon:
             raise BudgetExhausted(
                 f"round {last} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
-                "longer one before the first example, or none, with a schedule that does not end, to go on for ever."
+                "longer one before the first example, or none, with a schedule that does not end."
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -421,9 +432,9 @@ class Private:
 
 
 def _must_be_state(state: object) -> None:
-    """Refuse anything else, without showing it: it may be examples."""
+    """Reject anything else, without showing it: it may be examples."""
     if not isinstance(state, State):
         raise InvalidInput(
-            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and go on "
-            "with the state that each call returns: state, releases = private.run(state, X, y)."
+            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and "
+            "continue with the state that each call returns: state, releases = private.run(state, X, y)."
         )

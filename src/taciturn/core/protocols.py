@@ -1,4 +1,4 @@
-"""What a learner and a mechanism owe each other: the certificate, and the two protocols around it."""
+"""The certificate of a learner's sensitivity, and the protocols of learners and mechanisms."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ Calibration = Literal["exact", "paper-printed", "paper-proven"]
 
 MECHANISMS = {"l2/tail": "Gaussian", "l2/entry": "BLT", "range/tail": "Exponential"}
 LEARNERS = {
-    "l2/tail": "a learner that hands over its iterate (IGD, GIGA, FTL)",
-    "l2/entry": "a learner that hands over sums (QFTL, FTRL)",
-    "range/tail": "a learner that hands over the losses of candidates (EWOO)",
+    "l2/tail": "a learner whose statistic is its iterate (IGD, GIGA, FTL)",
+    "l2/entry": "a learner whose statistics are sums (QFTL, FTRL)",
+    "range/tail": "a learner whose statistic is the losses of candidates (EWOO)",
 }
 
 
 TOO_DEAR = "they cost more than the budget"
-"""What is said of numbers with less noise than a calibration has."""
+"""The error for calibrated numbers with too little noise."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far one example can move a learner's rows, as a value.
+    """A bound on the sensitivity of a learner's statistics, as a value.
 
     Attributes
     ----------
     metric, reach : str
-        `"l2"` (how far a row moves) or `"range"` (how far its entries move relative to each other); and `"tail"` (one
-        example moves every later row, the one after t examples by at most `at(t)`) or `"entry"` (one example moves the
-        row it is summed into, by at most `at(t)`, and no other).
+        `"l2"` (how far a statistic moves) or `"range"` (how far its entries move relative to each other); and `"tail"`
+        (one example moves every later statistic, the one after t examples by at most `at(t)`) or `"entry"` (one example
+        moves the statistic it is summed into, by at most `at(t)`, and no other).
     formula : str
-        `at(t)` for people, without the share of rounding errors.
+        `at(t)` as text, without the share of rounding errors.
     bound : callable
-        `at(t)` for machines: from an array of t to an array of bounds, rounding errors of the learner included.
+        `at(t)` as a function: from an array of t to an array of bounds, rounding errors of the learner included.
     magnitude : float
-        No entry of an exact row (tail), or of one example's share of it (entry), is larger, whatever the data.
+        The largest entry of an exact statistic (tail), or of one example's share of it (entry), for any data.
     moved_by : str
         What one example does, in words.
     lemma : str
@@ -74,7 +74,7 @@ class Certificate:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism refuses what is not finite
+        object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
 
     def __repr__(self) -> str:
         return f"{self.kind}, {self.formula}"
@@ -90,7 +90,7 @@ class Certificate:
 
 
 class Learner(Protocol):
-    """An exact algorithm and what it certifies. Its verbs are pure, and it draws nothing.
+    """An exact algorithm with a certificate. Its methods are pure, and it draws no noise.
 
     >>> from taciturn import IGD, L2Ball, Logistic, Problem
     >>> learner = IGD(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0))
@@ -105,30 +105,30 @@ class Learner(Protocol):
 
     @property
     def certificate(self) -> Certificate:
-        """How far one example can move its rows; the proof stands in the learner's docstring."""
+        """The sensitivity of its statistics; the proof is in the learner's docstring."""
 
     @property
     def statistic_size(self) -> int:
-        """Entries of a row."""
+        """Entries of a statistic."""
 
     def start(self) -> Arrays:
         """The exact state before any example."""
 
     def absorb(self, exact: Arrays, t: int, X: Array, y: Array, point: Array) -> Arrays:
-        """The exact state after a block of bounded examples that follow the first `t`; `point` is the last release."""
+        """The exact state after a block of clipped examples that follow the first `t`; `point` is the last release."""
 
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
-        """The exact state after handing over the row of round `t`, and the row."""
+        """The exact state after round `t` publishes, and the statistic of that round."""
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
-        """The point to release, from a noisy row and the public deviation of its noise.
+        """The point to release, from a noisy statistic and the public standard deviation of its noise.
 
-        All entries have the same noise; a learner whose parts need different amounts hands them over scaled.
+        All entries have the same noise; a learner whose parts need different amounts scales them.
         """
 
 
 class Calibrated(Protocol):
-    """A mechanism with its scales and lattice steps settled; release numbers `k` count from 1.
+    """A calibrated mechanism, with its noise and lattice steps; release numbers `k` count from 1.
 
     It may also have `numbers(k)`, see `Restoring`.
     """
@@ -138,16 +138,16 @@ class Calibrated(Protocol):
         """What the calibration promises."""
 
     def cost(self, k: int | None) -> Cost:
-        """What the first `k` releases cost together; None for all there can ever be."""
+        """The cost of the first `k` releases; None for all there can ever be."""
 
     def noise_sd(self, k: int) -> float:
-        """The deviation of the noise on a row of release k; public."""
+        """Standard deviation of the noise on the statistic of release k; public."""
 
     def start(self) -> tuple[Arrays, Arrays]:
         """The secret and the public memory before any release."""
 
-    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Integers]:
-        """The secret side: an exact row becomes integers, of any shape."""
+    def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
+        """The secret side: an exact statistic becomes integers, of any shape."""
 
     def noise(self, seed: int | None, k: int, count: int) -> Iterable[Integers]:
         """Integers to add to what releases k to k + count - 1 encode: secret, or repeatable from a seed.
@@ -156,11 +156,11 @@ class Calibrated(Protocol):
         """
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
-        """The public side: noisy integers become a noisy row, and its noise's deviation. All of it is published."""
+        """The public side: a noisy statistic and its noise's standard deviation, which are published."""
 
 
 class Mechanism(Protocol):
-    """A way of hiding rows; it knows nothing of learners.
+    """A mechanism that adds noise to statistics; it knows nothing of learners.
 
     >>> from taciturn import Gaussian
     >>> Gaussian().accepts
@@ -169,7 +169,7 @@ class Mechanism(Protocol):
 
     @property
     def accepts(self) -> str:
-        """The kind of certificate it can hide."""
+        """The kind of certificate that it accepts."""
 
     def calibrate(
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
@@ -178,11 +178,11 @@ class Mechanism(Protocol):
 
 
 class Restoring(Mechanism, Protocol):
-    """A mechanism that can go on with numbers that were calibrated elsewhere: on a machine that rounds differently.
+    """A mechanism that can resume with numbers that were calibrated on a machine that rounds differently.
 
-    Its calibrated form has a verb `numbers(k)`: the numbers with which releases up to k were made and that later ones
-    need, as a few small arrays, which a state stores. A mechanism without these verbs is calibrated anew wherever a
-    stream goes on, and the stream goes on if that gives the same deviations to the last bit.
+    Its calibrated form has a method `numbers(k)`: the numbers with which releases up to k were made and that later ones
+    need, as a few small arrays, which a state stores. A mechanism without these methods is calibrated anew when a
+    stream is resumed, which is possible if that gives the same standard deviations to the last bit.
 
     >>> from taciturn import Gaussian
     >>> restores(Gaussian())
@@ -200,12 +200,12 @@ class Restoring(Mechanism, Protocol):
     ) -> Calibrated:
         """The calibrated mechanism of these numbers, its cost as this machine counts it; or `StateConflict`.
 
-        The numbers come from a file. Any that it accepts are legal, and `cost` is true of them.
+        The numbers come from a file and are validated: `cost` holds for all that are accepted.
         """
 
 
 def restores(mechanism: object, verb: str = "restore", of: str = "calibrate") -> bool:
-    """Whether `verb` belongs to the very method `of` that this object has: a subclass may have overridden only one."""
+    """Whether `verb` belongs to the method `of` of this object: a subclass may have overridden only one of them."""
     for each in type(mechanism).__mro__:
         if verb in vars(each):
             return True
@@ -216,20 +216,20 @@ def restores(mechanism: object, verb: str = "restore", of: str = "calibrate") ->
 
 def stored(numbers: Arrays, name: str, shape: tuple[int, ...] = ()) -> Array:
     """Finite positive numbers of this name and shape out of a state, -1 for any length; or `StateConflict`."""
-    found = np.asarray(numbers.get(name))
-    fits = found.ndim == len(shape) and all(want in (-1, is_) for want, is_ in zip(shape, found.shape, strict=True))
-    if found.dtype.kind not in "fi" or not fits or not (np.isfinite(found) & (found > 0)).all():
+    value = np.asarray(numbers.get(name))
+    fits = value.ndim == len(shape) and all(n in (-1, actual) for n, actual in zip(shape, value.shape, strict=True))
+    if value.dtype.kind not in "fi" or not fits or not (np.isfinite(value) & (value > 0)).all():
         raise damaged(f"{name} should be positive and finite")
-    return found.astype(np.float64)
+    return value.astype(np.float64)
 
 
 def damaged(what: str) -> StateConflict:
-    """The error for numbers that no calibration has written."""
-    return StateConflict(f"the calibrated numbers of this state are damaged: {what}. Use a sound copy of its file.")
+    """The error for stored numbers that no calibration has written."""
+    return StateConflict(f"the calibrated numbers of this state are damaged: {what}. Use an intact copy of its file.")
 
 
 def misfit(certificate: Certificate, learner: str, mechanism: str, accepts: str) -> str:
-    """Why a learner and a mechanism do not fit, and what does."""
+    """The error message for a learner and a mechanism that do not fit, with a remedy."""
     better = MECHANISMS.get(certificate.kind, "a mechanism that accepts it")
     other = LEARNERS.get(accepts, f"a learner that certifies {accepts}")
     return (

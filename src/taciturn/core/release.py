@@ -1,4 +1,4 @@
-"""What is published: one release, and many of them in a row."""
+"""Releases: what is published, one at a time or as a sequence."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from taciturn._util.arrays import Array, Integers, fixed
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What the world sees after `t` examples: a noisy row, the point decided from it, and its noise level.
+    """What is published after `t` examples: a noisy statistic, the point decided from it, and the noise level.
 
-    `noise_sd` is the deviation of what was added to an entry of the row, which is the point itself for learners that
-    hand over iterates, a sum for those that hand over sums; randomness inside an objective is not counted.
+    `noise_sd` is the standard deviation of the noise on an entry of the statistic (an iterate or a sum, depending on
+    the learner); randomness inside an objective is not counted.
 
     >>> import numpy as np
     >>> Release(10, 1, np.array([0.4, 1.2]), np.array([0.3, 0.9]), noise_sd=0.1, simulated=True)
@@ -36,16 +36,16 @@ class Release:
 
 
 class Releases(Sequence[Release]):
-    """Consecutive releases: a sequence of `Release`, kept as arrays with a row for each.
+    """Consecutive releases: a sequence of `Release`, stored as arrays with a row for each.
 
     Attributes
     ----------
     rounds : ndarray of int
-        How many examples each had seen.
+        Number of examples before each release.
     noisy, points : ndarray
-        Noisy rows, and the points decided from them.
+        Noisy statistics, and the points decided from them.
     noise_sd : ndarray
-        Deviations of the noise.
+        Standard deviations of the noise.
 
     Examples
     --------
@@ -59,8 +59,12 @@ class Releases(Sequence[Release]):
     def __init__(
         self, rounds: Integers, first: int, noisy: Array, points: Array, noise_sd: Array, simulated: bool
     ) -> None:
-        self.rounds, self.first, self.simulated = fixed(rounds), first, simulated
-        self.noisy, self.points, self.noise_sd = map(fixed, (noisy, points, noise_sd))
+        self.rounds = fixed(rounds)
+        self.first = first
+        self.noisy = fixed(noisy)
+        self.points = fixed(points)
+        self.noise_sd = fixed(noise_sd)
+        self.simulated = simulated
 
     def __len__(self) -> int:
         return len(self.rounds)
@@ -85,7 +89,7 @@ class Releases(Sequence[Release]):
         return Release(int(self.rounds[i]), self.first + i, noisy, point, float(self.noise_sd[i]), self.simulated)
 
     def __add__(self, more: Releases) -> Releases:
-        """These and those that follow them, of the same stream."""
+        """These releases and those that follow them in the same stream."""
         if not isinstance(more, Releases):
             return NotImplemented
         if more.first != self.first + len(self):
@@ -109,16 +113,20 @@ class Releases(Sequence[Release]):
 
 
 class Collected:
-    """Releases of a call, as they come: in arrays of their final size, which large pages of memory serve best."""
+    """The releases of one call, collected in arrays of their final size."""
 
     def __init__(self, rounds: Integers, first: int) -> None:
-        self.rounds, self.first, self.done, self.made = rounds, first, 0, 0
-        self.arrays = np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
+        self.rounds = rounds
+        self.first = first
+        self.done = 0  # releases that have a place
+        self.made = 0  # releases that were written
+        self.arrays = (np.empty((0, 0)), np.empty((0, 0)), np.empty(0))
 
     def add(self, noisy: Array, points: Array, noise_sd: Array) -> None:
-        """The next ones."""
+        """Append the next releases."""
         if self.done == 0 and len(noise_sd) == len(self.rounds):
-            self.arrays, self.done = (noisy, points, noise_sd), len(noise_sd)
+            self.arrays = (noisy, points, noise_sd)
+            self.done = len(noise_sd)
         elif len(noise_sd):
             places = self.room(len(noise_sd), noisy.shape[1], points.shape[1])
             for place, part in zip(places, (noisy, points, noise_sd), strict=True):
@@ -126,21 +134,21 @@ class Collected:
         self.written(len(noise_sd))
 
     def room(self, count: int, width: int, size: int) -> tuple[Array, Array, Array]:
-        """Places for the next `count` noisy rows, of `width` entries, points, of `size`, and deviations."""
+        """Views for the next `count` noisy statistics (of `width` entries), points (of `size`) and noise levels."""
         if self.done == 0:
             total = len(self.rounds)
-            self.arrays = np.empty((total, width)), np.empty((total, size)), np.empty(total)
+            self.arrays = (np.empty((total, width)), np.empty((total, size)), np.empty(total))
         here = slice(self.done, self.done + count)
         self.done += count
         noisy, points, noise_sd = self.arrays
         return noisy[here], points[here], noise_sd[here]
 
     def written(self, count: int) -> None:
-        """Say how many releases were written to the places given last."""
+        """Report how many releases were written to the views of `room`."""
         self.made += count
 
     def releases(self, simulated: bool) -> Releases:
-        """All of them; never memory that no release was written to."""
+        """All releases; an error if some were not written, as memory would show its old contents."""
         noisy, points, noise_sd = self.arrays
         if not self.made == self.done == len(self.rounds):
             raise RuntimeError(f"not all of {len(self.rounds)} releases were made: a pass of taciturn is wrong.")

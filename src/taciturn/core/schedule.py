@@ -1,4 +1,4 @@
-"""Which rounds publish: fixed before the data, so that publishing says nothing about it."""
+"""Schedules: which rounds publish. They are fixed before the data, so that publishing reveals nothing about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taciturn.errors import InvalidInput, integer, number
 
 
 class Schedule(Protocol):
-    """When to publish: anything that knows the round of its k-th release.
+    """A public schedule: anything that knows the round of its k-th release.
 
     >>> every(10).round_of(3)
     30
@@ -50,7 +50,8 @@ class Geometric:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", integer("start", self.start))
-        rule, remedy = "be at least 1.001", "For steady releases use every()."
+        rule = "be at least 1.001"
+        remedy = "For steady releases use every()."
         ratio = number("ratio", self.ratio, lambda ratio: 1.001 <= ratio < math.inf, rule, remedy)
         object.__setattr__(self, "ratio", ratio)
 
@@ -87,7 +88,7 @@ def every(rounds: int = 1) -> Every:
 
 
 def geometric(ratio: float = 1.1, start: int = 1) -> Geometric:
-    """Publish at geometrically growing rounds, and at the horizon: few releases, so little noise, and never very stale.
+    """Publish at geometrically growing rounds, and at the horizon: few releases, so little noise.
 
     >>> [geometric(1.5).round_of(k) for k in range(1, 9)]
     [1, 2, 3, 5, 8, 12, 18, 27]
@@ -147,7 +148,7 @@ class Timetable:
         return len(self.rounds)
 
     def blocks(self, size: int = 2**16) -> Iterator[NDArray[np.int64]]:
-        """Every published round, so many at a time, so that a long stream takes no memory; only with a horizon."""
+        """Every published round, `size` at a time, so that a long stream takes no memory; only with a horizon."""
         for k in range(0, self.count, size):
             yield self.following(k, self.horizon or 0, size)
 
@@ -175,10 +176,10 @@ class Timetable:
         if self.horizon is not None:
             return self.rounds[k : min(k + most, int(np.searchsorted(self.rounds, last, side="right")))]
         rounds = takewhile(lambda due: due <= last, (self.due(j) or math.inf for j in count(k + 1)))
-        found = [self.due(k) or 0 if k else 0, *map(int, islice(rounds, most))]
-        if any(a >= b for a, b in pairwise(found)):
+        listed = [self.due(k) or 0 if k else 0, *map(int, islice(rounds, most))]
+        if any(a >= b for a, b in pairwise(listed)):
             raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
-        return np.array(found[1:], dtype=np.int64)
+        return np.array(listed[1:], dtype=np.int64)
 
     def fits(self, t: int, k: int) -> bool:
         """Whether a stream that has seen t examples has made k releases.
@@ -197,7 +198,7 @@ class Timetable:
 
 @lru_cache(maxsize=64)
 def _geometric_terms(ratio: float, start: int) -> tuple[int, ...]:
-    """The whole schedule, up to more rounds than anyone will see."""
+    """All terms, up to 2⁵⁰ rounds."""
     terms = [start]
     while terms[-1] < 2**50:
         terms.append(max(terms[-1] + 1, int(np.ceil(terms[-1] * ratio))))

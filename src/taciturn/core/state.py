@@ -1,7 +1,7 @@
-"""Where a stream stands: plain data, of which nothing random ever needs saving.
+"""The state of a stream: plain data, without randomness.
 
-Noise is added to encoded rows and a released value is public, so past noise is never needed again: a state holds no
-key, no counter and no unused noise. It does hold secrets (exact iterates, buffers): keep its file as you keep the data.
+Noise is added to encoded statistics and a released value is public, so past noise is never needed again: a state holds
+no key, no counter and no unused noise. It does hold secrets (exact iterates, buffers): protect its file like the data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIMULATION = "simulation"
 
 
 class Standing(NamedTuple):
-    """Where a stream stands after t examples and k releases: memories, and the last point."""
+    """Memories of learner and mechanism after t examples and k releases, and the last point."""
 
     t: int
     k: int
@@ -40,20 +40,20 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """Where a stream stands after `t` examples and `k` releases.
+    """The state of a stream after `t` examples and `k` releases.
 
-    `exact` and `secret` are the trusted side's; `public` and `point` were published. `settings` is a hash of what was
-    chosen, and `numbers` are what was calibrated from it: their last bits depend on the processor, so a stream keeps
-    those it began with, wherever it goes on. `lineage` names the stream and `generation` counts its states, and `token`
-    tells them apart: each is used once (`taciturn.accounting.ledger`). Simulations, which have a seed and protect
-    nobody, may use a state as often as they like.
+    `exact` and `secret` are secrets; `public` and `point` were published. `settings` is a hash of the settings, and
+    `numbers` are what was calibrated from them: their last bits depend on the processor, so a stream stores those it
+    began with, and uses them wherever it is resumed. `lineage` names the stream, `generation` counts its states, and
+    `token` is unique: each state is used once (`taciturn.accounting.ledger`). Simulations, which have a seed and
+    protect no data, may use a state repeatedly.
 
     Examples
     --------
     >>> from taciturn import Logistic, L2Ball, Privacy, Problem, pigd
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
     >>> pigd(problem, Privacy(1.0, 1e-6), horizon=100).start()
-    State(t=0, releases=0, generation=0, spent mu = 0, secrets hidden)
+    State(t=0, releases=0, generation=0, spent mu = 0, secrets not shown)
     """
 
     settings: str
@@ -73,28 +73,28 @@ class State:
         mark = ", simulation: not private" if self.simulated else ""
         return (
             f"State(t={self.t}, releases={self.k}, generation={self.generation}, "
-            f"spent {self.spent}, secrets hidden{mark})"
+            f"spent {self.spent}, secrets not shown{mark})"
         )
 
     @property
     def simulated(self) -> bool:
-        """Whether this state belongs to a seeded run, which protects nobody."""
+        """Whether this state belongs to a seeded run, which protects no data."""
         return self.lineage == SIMULATION
 
     @property
     def standing(self) -> Standing:
-        """What passes take from it and leave to the next one."""
+        """The part that passes read and update."""
         return Standing(self.t, self.k, self.exact, self.secret, self.public, self.point)
 
     @property
     def position(self) -> tuple[int, int, int, str]:
-        """Generation, examples seen, releases made, and a token that no other state has."""
+        """Generation, examples seen, releases made, and the unique token."""
         return self.generation, self.t, self.k, self.token
 
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
-        """Write to `path`, readable by the owner alone, whole or not at all; other arrays `beside` it, if you like.
+        """Write to `path` atomically, readable by the owner alone; with other arrays, if `extra` is given.
 
-        `read_extra` reads those: what must be committed with the state and at the same moment.
+        `read_extra` reads those: what must be committed together with the state.
         """
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
@@ -109,7 +109,7 @@ _PARTS = ("exact", "secret", "public", "numbers")
 
 
 def new_name() -> str:
-    """A name that no other stream or state has."""
+    """A unique name for a stream or a state."""
     return uuid.uuid4().hex
 
 
@@ -137,20 +137,21 @@ def read_state(path: str | os.PathLike[str]) -> State:
         if part in parts:
             parts[part][rest] = array
     try:
-        known, spent = {name: header[name] for name in _HEADER}, Cost(*header["spent"])
+        known = {name: header[name] for name in _HEADER}
+        spent = Cost(*header["spent"])
         return State(**known, **parts, point=arrays["point"], spent=spent)
     except (KeyError, TypeError, InvalidInput):
-        raise StateConflict(f"{path} is not a whole state of taciturn. Give a file that State.dump wrote.") from None
+        raise StateConflict(f"{path} is not a complete state of taciturn. Give a file that State.dump wrote.") from None
 
 
 def read_extra(path: str | os.PathLike[str]) -> Arrays:
-    """The arrays that `State.dump` wrote beside a state."""
+    """The `extra` arrays that `State.dump` wrote with a state."""
     arrays = _read(path)[1]
     return {name.removeprefix("extra/"): array for name, array in arrays.items() if name.startswith("extra/")}
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """The header and the arrays of a dumped state, or a refusal."""
+    """The header and the arrays of a dumped state, or an error."""
     try:
         with Entry.of(path).reader() as handle, np.load(handle, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
@@ -167,7 +168,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 def fingerprint(settings: Any) -> str:
     """A hash of settings: equal settings have equal hashes, in any process on any machine.
 
-    It is of what was chosen: a field of which `derived_from` says that it was computed is hashed as None.
+    It covers what was chosen: a field that was computed (see `derived_from`) is hashed as None.
 
     >>> from taciturn import Privacy
     >>> fingerprint(Privacy(1.0, 1e-6)) == fingerprint(Privacy(1.0, 1e-6))
@@ -177,9 +178,9 @@ def fingerprint(settings: Any) -> str:
 
 
 def derived_from(value: Any) -> dict[str, float]:
-    """The fields of an object of this package whose numbers it computed itself, because none were stated.
+    """The fields of an object of this package that it computed itself, because no value was given.
 
-    Such numbers differ between machines in their last bits. A class says which they are by a property `derived`.
+    Such numbers differ between machines in their last bits. A class lists them in a property `derived`.
 
     >>> from taciturn import QFTL, L2Ball, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0)
@@ -207,7 +208,7 @@ def _of_this_package(kind: type) -> bool:
 
 
 def described(value: Any) -> Any:
-    """Settings as JSON-able data, names of classes included; what cannot be told apart is rejected."""
+    """Settings as JSON data, names of classes included; values that cannot be compared are rejected."""
     if isinstance(value, np.floating):
         value = float(value)  # also a long double, which has no item of Python's
     elif isinstance(value, np.generic):
