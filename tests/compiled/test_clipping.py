@@ -16,8 +16,7 @@ from hypothesis.extra.numpy import arrays
 from compiled.untidy import untidy
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
 from taciturn.compiled.passes import clip_for
-from taciturn.problem.inputs import SparseRows
-from taciturn.problem.sparse_rows import compressed
+from taciturn.problem.inputs import SparseRows, compressed
 from taciturn.problem.unlabelled_loss import Nearness
 
 pytestmark = pytest.mark.privacy

@@ -28,7 +28,7 @@ from taciturn import (
 )
 from taciturn.compiled.codes import BALL
 from taciturn.compiled.passes import steps_of
-from taciturn.problem.sparse_rows import CompressedRows
+from taciturn.problem.inputs import CompressedRows
 
 pytestmark = pytest.mark.privacy
 

@@ -32,8 +32,7 @@ from taciturn import (
 )
 from taciturn.compiled.passes import clip_for
 from taciturn.core import loop
-from taciturn.problem.inputs import ColumnRows, SparseRows, as_numbers, source_of
-from taciturn.problem.sparse_rows import compressed
+from taciturn.problem.inputs import ColumnRows, SparseRows, as_numbers, compressed, source_of
 
 pa = pytest.importorskip("pyarrow")
 

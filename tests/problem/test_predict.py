@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from compiled.untidy import holed, untidy
 from taciturn import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
 from taciturn.problem import predict as predicting
-from taciturn.problem.inputs import SparseRows
-from taciturn.problem.sparse_rows import CompressedRows
+from taciturn.problem.inputs import CompressedRows, SparseRows
 
 LOSSES = {"scalar": Logistic(), "real labels": Squared(), "scores": Softmax(3)}
 X = holed(np.random.default_rng(5).normal(size=(50, 7)) * np.geomspace(0.01, 100.0, 50)[:, None])

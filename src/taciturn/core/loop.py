@@ -19,8 +19,7 @@ from taciturn.core.protocols import Calibrated, Learner
 from taciturn.core.release import Collected, Releases
 from taciturn.core.schedule import Timetable
 from taciturn.core.state import Standing
-from taciturn.problem.inputs import Source, SparseRows
-from taciturn.problem.sparse_rows import Rows, compressed
+from taciturn.problem.inputs import Rows, Source, SparseRows, compressed
 
 _VALUES = 2**19  # entries of examples, or of noisy statistics and points, in one block
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput
-from taciturn.problem.inputs import Source, SparseRows, as_numbers
-from taciturn.problem.sparse_rows import compressed
+from taciturn.problem.inputs import Source, SparseRows, as_numbers, compressed
 
 if TYPE_CHECKING:
     from taciturn.problem.problem import Problem

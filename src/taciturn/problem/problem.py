@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, complaint
-from taciturn.problem.inputs import Source
+from taciturn.problem.inputs import CompressedRows, Source
 from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.predict import as_point, bounded_blocks
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss
 from taciturn.problem.sets import ConvexSet
-from taciturn.problem.sparse_rows import CompressedRows
 from taciturn.problem.vector_loss import VectorLoss
 
 
