@@ -27,7 +27,7 @@ from taciturn import (
     pocp,
 )
 from taciturn.checks.neighbours import search
-from taciturn.problem.objective import mean_loss
+from taciturn.problem.optimize import mean_loss
 from taciturn.problem.scalar_loss import bisect
 from zoo import Distance
 

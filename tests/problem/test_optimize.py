@@ -8,8 +8,15 @@ from scipy.optimize import minimize
 
 from taciturn import Absolute, Box, Hinge, Huber, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
 from taciturn.problem import optimize as minimise
-from taciturn.problem.objective import Quadratic, Scalars, Vectors, mean_loss
-from taciturn.problem.optimize import minimiser, quadratic_minimiser, rounding_slack
+from taciturn.problem.optimize import (
+    Quadratic,
+    Scalars,
+    Vectors,
+    mean_loss,
+    minimiser,
+    quadratic_minimiser,
+    rounding_slack,
+)
 from zoo import LOSSES, SETS, Distance, labels_of
 
 

@@ -22,8 +22,7 @@ from taciturn.errors import InvalidInput, Unprovable, expect, integer, positive
 from taciturn.mechanisms.gaussian import Gaussian
 from taciturn.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
 from taciturn.problem.losses import Huber, Logistic
-from taciturn.problem.objective import Scalars
-from taciturn.problem.optimize import minimiser, rounding_slack
+from taciturn.problem.optimize import Scalars, minimiser, rounding_slack
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss, check_slopes
 from taciturn.problem.sets import L2Ball, WholeSpace

@@ -1,4 +1,4 @@
-"""Means of losses as functions of the point. Slow twins: the classes of `taciturn.problem.objective`.
+"""Means of losses as functions of the point. Slow twins: the classes of `taciturn.problem.optimize`.
 
 A function is `(loss, V, y, M, b, ridge, width)`: the mean over the examples V, y of a loss that is averaged over
 `width` or, if M is not empty, `½x·Mx - b·x`; plus `(ridge/2)‖x‖²`.

@@ -47,8 +47,7 @@ from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 from taciturn.problem.clipping import complaint, longest_row
 from taciturn.problem.inputs import CompressedRows, Rows, by_number
-from taciturn.problem.objective import mean_smoothness
-from taciturn.problem.optimize import search_limits
+from taciturn.problem.optimize import mean_smoothness, search_limits
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import ConvexSet
 

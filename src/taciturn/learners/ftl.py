@@ -13,8 +13,15 @@ from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, not_negative
 from taciturn.learners.iterate import MOVED_BY, IterateLearner, check_solvable
 from taciturn.problem.losses import Squared
-from taciturn.problem.objective import Objective, Quadratic, mean_loss, mean_smoothness
-from taciturn.problem.optimize import minimiser, quadratic_minimiser, rounding_slack
+from taciturn.problem.optimize import (
+    Objective,
+    Quadratic,
+    mean_loss,
+    mean_smoothness,
+    minimiser,
+    quadratic_minimiser,
+    rounding_slack,
+)
 from taciturn.problem.scalar_loss import ScalarLoss, Values
 
 _NEAR = 2.0**-30  # the solver's tolerance, as a share of the sensitivity

@@ -11,8 +11,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, Unprovable, positive
-from taciturn.problem.objective import Objective, mean_loss
-from taciturn.problem.optimize import descend
+from taciturn.problem.optimize import Objective, descend, mean_loss
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss
 
@@ -32,7 +31,7 @@ class Optimum:
 def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9) -> Optimum:
     """The minimiser of the mean loss over the domain, whatever the loss and the set, and a certified gap (not private).
 
-    The data term is at least `c + g·z` at every z, a mean of tangents (`taciturn.problem.objective`), so the minimum is
+    The data term is at least `c + g·z` at every z, a mean of tangents (`taciturn.problem.optimize`), so the minimum is
     at least `c + min over z in C of g·z + (alpha/2)‖z‖²`, attained at `z = Proj(-g/alpha)`; the gap is what lies
     between that and the loss at the point found. Without a ridge a small one is lent, and its largest value on the set
     subtracted. Kinks are rounded off over shrinking widths, until the gap is below `tolerance` or shrinks no more.
