@@ -34,7 +34,7 @@ def test_classes_pass_as_they_are(kind, y):
 def test_other_classes_are_refused_with_a_remedy(label):
     """By the row's number, and what a class is."""
     with pytest.raises(InvalidInput, match=r"row 1 has label .*, and Softmax needs a class from 0 to 2\..*public rule"):
-        Problem(Softmax(3), L2Ball(1.0), 1).bound([[0.1], [0.2]], [0, label])
+        Problem(Softmax(3), L2Ball(1.0), 1).clip([[0.1], [0.2]], [0, label])
 
 
 @pytest.mark.parametrize("label", [math.nan, math.inf, -math.inf, None, "blue"])
@@ -43,13 +43,13 @@ def test_labels_that_are_no_numbers_are_refused(label):
     with pytest.raises(
         InvalidInput, match=r"row 1 cannot be used: its label is .*Map your classes by a public rule"
     ) as e:
-        Problem(OneHot(3), L2Ball(1.0), 1).bound([[0.1], [0.2]], [0, label])
+        Problem(OneHot(3), L2Ball(1.0), 1).clip([[0.1], [0.2]], [0, label])
     assert "on_bad" not in str(e.value)
 
 
 def test_classes_are_not_optional():
     with pytest.raises(InvalidInput, match="Softmax learns from labels"):
-        Problem(Softmax(3), L2Ball(1.0), 1).bound([[0.1]])
+        Problem(Softmax(3), L2Ball(1.0), 1).clip([[0.1]])
 
 
 @pytest.mark.privacy

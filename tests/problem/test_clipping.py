@@ -97,14 +97,14 @@ def test_losses_without_labels_take_none(loss):
 def test_losses_with_labels_want_them(loss):
     """A remedy is named."""
     with pytest.raises(InvalidInput, match=f"{type(loss).__name__} learns from labels. Give y, one label a row"):
-        Problem(loss, L2Ball(1.0), 2, label_bound=1.0).bound([[0.1, 0.2]])
+        Problem(loss, L2Ball(1.0), 2, label_bound=1.0).clip([[0.1, 0.2]])
 
 
 def test_bad_rows_without_labels():
     """Are named, or count as zeros."""
     with pytest.raises(InvalidInput, match="row 1 cannot be used: feature 0 is not a number"):
-        Problem(Nearness(), WholeSpace(), 2).bound([[0.1, 0.2], [math.nan, 0.0]])
-    V, y = Problem(Nearness(), WholeSpace(), 2, on_bad="zero").bound([[0.1, 0.2], [math.nan, 0.5]])
+        Problem(Nearness(), WholeSpace(), 2).clip([[0.1, 0.2], [math.nan, 0.0]])
+    V, y = Problem(Nearness(), WholeSpace(), 2, on_bad="zero").clip([[0.1, 0.2], [math.nan, 0.5]])
     assert np.array_equal(V, [[0.1, 0.2], [0.0, 0.0]])
     assert not y.any()
 
@@ -149,10 +149,10 @@ def test_dates_and_durations_are_no_numbers():
 def test_text_is_called_text():
     """For features with the remedy of rare rows; for labels, which are all alike, without it."""
     with pytest.raises(InvalidInput, match=r"feature 1 is not a number \(text, or missing\).*encode text.*on_bad"):
-        Problem(Hinge(), L2Ball(1.0), 2).bound([[0.5, "blue"]], [1.0])
+        Problem(Hinge(), L2Ball(1.0), 2).clip([[0.5, "blue"]], [1.0])
     for loss, remedy in ((Hinge(), "Map your classes by a public rule"), (Squared(), "Give a number for every label")):
         with pytest.raises(InvalidInput, match=rf"its label is not a number \(text, or missing\).*{remedy}\.$") as e:
-            Problem(loss, L2Ball(1.0), 1, label_bound=1.0).bound([[0.5]], ["spam"])
+            Problem(loss, L2Ball(1.0), 1, label_bound=1.0).clip([[0.5]], ["spam"])
         assert "on_bad" not in str(e.value)
 
 

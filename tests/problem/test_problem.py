@@ -32,7 +32,7 @@ def squared(dimension, **settings):
 @given(arrays(np.float64, (3, 4), elements=FINITE), BOUNDS)
 def test_norms_never_exceed_the_bound(X, bound):
     """In exact arithmetic: rounding, overflow and denormals included."""
-    V, _ = squared(4, feature_bound=bound).bound(X, np.zeros(3))
+    V, _ = squared(4, feature_bound=bound).clip(X, np.zeros(3))
     assert all(exact_square(row) <= Fraction(bound) ** 2 for row in V)
 
 
@@ -42,7 +42,7 @@ def test_norms_never_exceed_the_bound(X, bound):
 @pytest.mark.parametrize("second", EXTREME)
 def test_extreme_rows_are_bounded(first, second, bound):
     """Entries near the largest and smallest numbers come out finite, within the bound, in the same direction."""
-    V, _ = squared(2, feature_bound=bound).bound([[first, second]], [0.0])
+    V, _ = squared(2, feature_bound=bound).clip([[first, second]], [0.0])
     assert exact_square(V[0]) <= Fraction(bound) ** 2
     larger = int(abs(second) > abs(first))
     assert np.sign(V[0, larger]) == np.sign((first, second)[larger])
@@ -52,7 +52,7 @@ def test_extreme_rows_are_bounded(first, second, bound):
 @given(arrays(np.float64, 3, elements=st.floats(-1e100, 1e100)), BOUNDS)
 def test_rows_keep_their_direction(x, bound):
     """Short rows pass unchanged; longer ones are scaled to the bound."""
-    V, _ = squared(3, feature_bound=bound).bound([x], [0.0])
+    V, _ = squared(3, feature_bound=bound).clip([x], [0.0])
     length = math.hypot(*x)
     if length <= bound * (1.0 - 1e-11):
         assert np.array_equal(V[0], x)
@@ -86,7 +86,7 @@ def test_norms_of_many_features(order):
     """A row of one large and 60,000 tiny entries stays within the bound, however its numbers lie in memory."""
     X = np.full((4, 60_000), 1e-8, order=order)
     X[:, 0] = 1.0 - 1.5e-12
-    V, _ = squared(60_000).bound(X, np.zeros(4))
+    V, _ = squared(60_000).clip(X, np.zeros(4))
     assert exact_square(V[0]) <= 1
 
 
@@ -94,7 +94,7 @@ def test_norms_of_many_features(order):
 def test_bounds_of_low_precision():
     """A bound given in single precision is a number like any other."""
     bound = np.float32(0.1)
-    V, _ = squared(2, feature_bound=bound).bound([[3.0, 4.0]], [0.0])
+    V, _ = squared(2, feature_bound=bound).clip([[3.0, 4.0]], [0.0])
     assert exact_square(V[0]) <= Fraction(float(bound)) ** 2
 
 
@@ -103,7 +103,7 @@ def test_bounds_of_low_precision():
 @given(st.floats(-1e308, 1e308), st.floats(1e-6, 1e6))
 def test_labels_are_cut(label, bound):
     """Real labels beyond the bound become the bound."""
-    _, y = squared(1, label_bound=bound).bound([[0.0]], [label])
+    _, y = squared(1, label_bound=bound).clip([[0.0]], [label])
     assert y[0] == min(max(label, -bound), bound)
 
 
@@ -120,7 +120,7 @@ def test_a_bad_row_is_named(bad, column):
     what = "its label is" if column is None else f"feature {column} is"
     value = r"not a number \(text, or missing\)" if math.isnan(bad) else bad
     with pytest.raises(InvalidInput, match=f"row 2 cannot be used: {what} {value}"):
-        squared(2).bound(X, y)
+        squared(2).clip(X, y)
     assert (X.tobytes(), y.tobytes()) == before
 
 
@@ -128,7 +128,7 @@ def test_a_bad_row_is_named(bad, column):
 def test_signs_are_minus_one_and_one(label):
     """A classifier refuses any other label, and says how to make it one."""
     with pytest.raises(InvalidInput, match=r"row 1 has label .* needs -1 or \+1\..*public rule"):
-        Problem(Logistic(), L2Ball(1.0), 1).bound([[1.0], [1.0]], [1.0, label])
+        Problem(Logistic(), L2Ball(1.0), 1).clip([[1.0], [1.0]], [1.0, label])
 
 
 @pytest.mark.privacy
@@ -171,7 +171,7 @@ class Frame:
 )
 def test_what_counts_as_rows(X):
     """Lists, tuples, arrays in any order and tables give the same examples."""
-    V, y = squared(2).bound(X, [1, 0])
+    V, y = squared(2).clip(X, [1, 0])
     assert np.allclose(V, [[0.6, 0.8], [0.3, 0.4]], rtol=1e-11, atol=0.0)
     assert V.dtype == y.dtype == np.float64
 
@@ -180,7 +180,7 @@ def test_what_counts_as_rows(X):
 def test_numbers_of_any_kind(kind):
     """Integers, booleans and floats of any precision are converted, never wrapped."""
     X = np.array([[1, 0, 1], [1, 1, 1]], dtype=kind)
-    V, y = squared(3, feature_bound=10.0).bound(X, X[:, 0])
+    V, y = squared(3, feature_bound=10.0).clip(X, X[:, 0])
     assert V.tolist() == [[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]
     assert y.tolist() == [1.0, 1.0]
 
@@ -188,14 +188,14 @@ def test_numbers_of_any_kind(kind):
 def test_bounding_copies():
     """What comes out can be written to without touching what went in."""
     X, y = np.array([[0.1, 0.2]]), np.array([0.5])
-    V, labels = squared(2).bound(X, y)
+    V, labels = squared(2).clip(X, y)
     V[:], labels[:] = 9.0, 9.0
     assert (X.tolist(), y.tolist()) == ([[0.1, 0.2]], [0.5])
 
 
 def test_no_rows_are_rows():
     """An empty block passes."""
-    V, y = squared(2, intercept=1.0).bound(np.empty((0, 2)), [])
+    V, y = squared(2, intercept=1.0).clip(np.empty((0, 2)), [])
     assert (V.shape, y.shape) == ((0, 3), (0,))
 
 
@@ -214,14 +214,14 @@ def test_no_rows_are_rows():
 def test_other_shapes_are_refused(X, y):
     """The message says what was expected and what came."""
     with pytest.raises(InvalidInput, match=r"expected features of shape \(n, 2\)"):
-        squared(2).bound(X, y)
+        squared(2).clip(X, y)
 
 
 @pytest.mark.parametrize("X", [[["a", "b"]], [[object(), 1.0]], [[1.0], [1.0, 2.0]], None])
 def test_what_is_not_a_number_is_refused(X):
     """Words, objects and ragged lists raise InvalidInput."""
     with pytest.raises(InvalidInput):
-        squared(2).bound(X, [1.0])
+        squared(2).clip(X, [1.0])
 
 
 SETTINGS = [
@@ -253,7 +253,7 @@ def test_dimensions_are_positive_integers(dimension):
     """Others are refused by name; a whole float will do."""
     with pytest.raises(InvalidInput, match="dimension must be a whole number, 1 or more"):
         squared(dimension)
-    assert squared(2.0).bound([[1.0, 2.0]], [0.0])[0].shape == (1, 2)
+    assert squared(2.0).clip([[1.0, 2.0]], [0.0])[0].shape == (1, 2)
 
 
 def test_without_a_ridge_the_radius_does_not_matter():
