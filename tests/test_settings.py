@@ -93,8 +93,8 @@ from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
 from taciturn.estimators.settings import Settings
 from taciturn.plan import recommend
+from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
-from taciturn.problem.unlabelled_loss import Advice
 from taciturn.regret import tails
 
 pytestmark = pytest.mark.filterwarnings("ignore::taciturn.estimators.stream.PrivacyWarning")
@@ -417,7 +417,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
     ],
     "taciturn.problem.scalar_loss.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
-    "taciturn.problem.unlabelled_loss.Advice": [Case(Advice, {"loss_bound": 1.3})],
+    "taciturn.problem.losses.Advice": [Case(Advice, {"loss_bound": 1.3})],
     "taciturn.regret.best_in_hindsight": [
         Case(
             lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
@@ -528,7 +528,7 @@ MODULES = (
     "taciturn.estimators.scaling",
     "taciturn.estimators.sklearn",
     "taciturn.algorithms.objective_perturbation",
-    "taciturn.problem.unlabelled_loss",
+    "taciturn.problem.losses",
     "taciturn.regret.tails",
 )
 

@@ -13,7 +13,7 @@ from taciturn.checks import Report, checks_for
 from taciturn.checks.accountants import Exact
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import look_at
-from taciturn.problem.unlabelled_loss import Advice, Nearness
+from taciturn.problem.losses import Advice, Nearness
 from zoo import LEARNERS, LOSSES, SETS
 
 pytestmark = pytest.mark.privacy

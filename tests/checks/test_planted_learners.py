@@ -17,8 +17,8 @@ from taciturn.checks.suite import look_at
 from taciturn.compiled import passes
 from taciturn.core.schedule import Timetable
 from taciturn.learners.vector_sum import VectorSum
+from taciturn.problem.losses import Nearness
 from taciturn.problem.sets import WholeSpace
-from taciturn.problem.unlabelled_loss import Nearness
 from zoo import LEARNERS, Distance
 
 pytestmark = pytest.mark.privacy

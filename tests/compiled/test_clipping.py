@@ -17,7 +17,7 @@ from compiled.untidy import untidy
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
 from taciturn.compiled.passes import clip_for
 from taciturn.problem.inputs import SparseRows, compressed
-from taciturn.problem.unlabelled_loss import Nearness
+from taciturn.problem.losses import Nearness
 
 pytestmark = pytest.mark.privacy
 

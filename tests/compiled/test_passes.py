@@ -42,8 +42,8 @@ from taciturn.mechanisms.blt import BLTCoder
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 from taciturn.problem import losses, multiclass
+from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
-from taciturn.problem.unlabelled_loss import Advice
 
 LEARNERS = {
     "IGD": ("igd, hinge, ball", "gaussian"),

@@ -31,7 +31,7 @@ from taciturn import (
     pftrl,
 )
 from taciturn.mechanisms.blt import BLT
-from taciturn.problem.unlabelled_loss import Nearness
+from taciturn.problem.losses import Nearness
 from zoo import LOSSES, Distance, labels_of
 
 BOUNDED = {"l2 ball": L2Ball(0.8), "box": Box(-0.5, 2.0), "simplex": Simplex(2.0)}

@@ -25,7 +25,7 @@ from taciturn import (
     private_sum,
 )
 from taciturn.learners.vector_sum import VectorSum
-from taciturn.problem.unlabelled_loss import Nearness
+from taciturn.problem.losses import Nearness
 
 BUDGET = Privacy(1.0, 1e-6)
 SCHEDULES = {"every": every(1), "every 7th": every(7), "geometric": geometric(1.3)}

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from taciturn import Hinge, InvalidInput, L2Ball, Linear, Problem, Simplex, Squared, WholeSpace, private_sum
 from taciturn.accounting.gdp import Privacy
 from taciturn.problem.clipping import as_rows, clip_rows
-from taciturn.problem.unlabelled_loss import Advice, Nearness
+from taciturn.problem.losses import Advice, Nearness
 
 
 @pytest.mark.parametrize(

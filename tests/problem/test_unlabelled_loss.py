@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import IGD, InvalidInput, Problem, Simplex, VectorLoss
-from taciturn.problem.unlabelled_loss import Advice
+from taciturn.problem.losses import Advice
 
 NUMBERS = st.floats(-3.0, 3.0)
 

@@ -22,9 +22,9 @@ from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian, Shape
 from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.problem.losses import Nearness
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import WholeSpace
-from taciturn.problem.unlabelled_loss import Nearness
 
 
 def pocp(

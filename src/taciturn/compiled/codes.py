@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taciturn.problem import losses, multiclass, sets, unlabelled_loss
+from taciturn.problem import losses, multiclass, sets
 from taciturn.problem.scalar_loss import Smoothed
 
 Code = tuple[int, float, float]
@@ -83,10 +83,10 @@ def slope_code(loss: Any) -> Code | None:
 def value_code(loss: Any) -> Code | None:
     """The same, for code that uses a loss's values: experts' losses have a number too, envelopes have none.
 
-    >>> value_code(unlabelled_loss.Advice(2.0))
+    >>> value_code(losses.Advice(2.0))
     (9, 2.0, 0.0)
     """
-    if type(loss) is unlabelled_loss.Advice:
+    if type(loss) is losses.Advice:
         return ADVICE, loss.loss_bound, 0.0
     return None if type(loss) is Smoothed else slope_code(loss)
 

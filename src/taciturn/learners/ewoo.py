@@ -22,7 +22,7 @@ from taciturn.problem.nets import candidates, distance_bound
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss, check_slopes
 from taciturn.problem.sets import Simplex
-from taciturn.problem.unlabelled_loss import Advice
+from taciturn.problem.losses import Advice
 
 _ACCURATE = (Squared, Logistic, Hinge, Quantile, Absolute, Huber, Linear)  # convex in the label; constants no larger
 MOST = 2**28
