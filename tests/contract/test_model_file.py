@@ -9,7 +9,7 @@ import pytest
 from contract.declared import TARGETS, contract, csv, read
 from taciturn import InvalidInput
 from taciturn.contract.model_file import model_of, read_model, write_model
-from taciturn.estimators.links import classes_of, probabilities
+from taciturn.estimators.labels import classes_of, probabilities
 from taciturn.estimators.stream import Stream
 from taciturn.readers.rows import open_rows
 from taciturn.readers.score import write_predictions

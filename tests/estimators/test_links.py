@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import Hinge, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared
-from taciturn.estimators.links import classes_of, probabilities
+from taciturn.estimators.labels import classes_of, probabilities
 
 TWO = [Problem(Logistic(), L2Ball(1.0), 2), Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)]
 MANY = [Problem(Softmax(4), L2Ball(1.0), 2), Problem(OneHot(4), L2Ball(1.0), 2)]

@@ -22,7 +22,7 @@ from taciturn._util.atomic import replaced
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.toml_table import Section
 from taciturn.errors import InvalidInput
-from taciturn.estimators.links import probabilities
+from taciturn.estimators.labels import probabilities
 from taciturn.estimators.stream import Spent, Stream
 from taciturn.problem.problem import Problem
 

@@ -13,7 +13,7 @@ from taciturn._util.arrays import Array
 from taciturn.contract.categories import Bad, Named, Vocabulary, named
 from taciturn.contract.columns import check_range, no_number
 from taciturn.contract.values import Values, shown, text_of
-from taciturn.estimators.links import classes_of, labels_of
+from taciturn.estimators.labels import classes_of, labels_of
 
 
 @dataclass(frozen=True)

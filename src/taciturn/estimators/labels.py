@@ -1,4 +1,4 @@
-"""Labels as a stream takes them: declared classes by their numbers, and numbers; what is neither is NaN."""
+"""Labels as numbers, classes as labels, and scores as classes and their probabilities."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.special import expit, softmax
 
+from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput, float_or_nan
-from taciturn.estimators.links import labels_of
+from taciturn.problem.losses import Logistic, Squared
+from taciturn.problem.multiclass import OneHot, Softmax
+from taciturn.problem.problem import Problem
 
 
 class Labels(Protocol):
@@ -59,3 +63,45 @@ class Numbers:
     def __call__(self, y: Any) -> float:
         number = float_or_nan(y)
         return number if math.isfinite(number) else math.nan
+
+
+def labels_of(numbers: Integers, classes: int) -> Array:
+    """The labels of classes, by their numbers from 0 on: -1 and +1 if there are two, else the numbers themselves.
+
+    >>> labels_of(np.array([0, 1]), classes=2), labels_of(np.array([2, 0]), classes=3)
+    (array([-1.,  1.]), array([2., 0.]))
+    """
+    labels = numbers.astype(np.float64)
+    return 2.0 * labels - 1.0 if classes == 2 else labels
+
+
+def classes_of(scores: Array) -> Integers:
+    """The number of each row's class: by the sign of its score if there are two, else the largest.
+
+    >>> classes_of(np.array([-0.3, 0.2])), classes_of(np.array([[0.1, 0.5, 0.2]]))
+    (array([0, 1]), array([1]))
+    """
+    return np.asarray(scores > 0.0 if scores.ndim == 1 else np.argmax(scores, axis=1), dtype=np.int64)
+
+
+def probabilities(problem: Problem, scores: Array) -> Array:
+    """A row of probabilities for each row of scores, by the loss that the scores were learnt with.
+
+    Logistic and softmax have their own; for least squares on labels of classes the score itself estimates a
+    probability, and is cut to where probabilities lie.
+
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> probabilities(Problem(Logistic(), L2Ball(1.0), dimension=1), np.array([0.0]))
+    array([[0.5, 0.5]])
+    """
+    if isinstance(problem.loss, Softmax):
+        return np.asarray(softmax(scores, axis=1))
+    if isinstance(problem.loss, Logistic):
+        return np.column_stack([expit(-scores), expit(scores)])
+    if isinstance(problem.loss, Squared):
+        second = np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
+        return np.column_stack([1.0 - second, second])
+    if not isinstance(problem.loss, OneHot):
+        raise InvalidInput(f"scores of {type(problem.loss).__name__} are no probabilities. Learn with logistic loss.")
+    share = np.clip(scores + 1.0 / problem.outputs, 1e-12, 1.0)
+    return np.asarray(share / share.sum(axis=1, keepdims=True))

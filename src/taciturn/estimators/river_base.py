@@ -15,8 +15,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.errors import StateConflict
 from taciturn.estimators.dict_rows import features_of
-from taciturn.estimators.labels import Classes, Labels
-from taciturn.estimators.links import classes_of
+from taciturn.estimators.labels import Classes, Labels, classes_of
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream

@@ -17,7 +17,7 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
-from taciturn.estimators.links import probabilities
+from taciturn.estimators.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateLinearModel
 from taciturn.estimators.sklearn_classifier import PrivateClassifier

@@ -15,7 +15,7 @@ except ImportError:  # pragma: no cover
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput
-from taciturn.estimators.links import classes_of, labels_of
+from taciturn.estimators.labels import classes_of, labels_of
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateLinearModel
 from taciturn.estimators.stream import PrivacyWarning

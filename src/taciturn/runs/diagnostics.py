@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.estimators.links import classes_of
+from taciturn.estimators.labels import classes_of
 from taciturn.problem.problem import Problem
 
 _BINS = 64
