@@ -23,7 +23,7 @@ from taciturn._util.arrays import Array
 from taciturn.contract.categories import Bad, Named, Vocabulary, named
 from taciturn.contract.values import Values, number_of, shown, text_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
-from taciturn.estimators.hashing import signed_bucket
+from taciturn.estimators.dict_rows import signed_bucket
 from taciturn.problem.ranges import between
 
 MOST_BUCKETS = 2**20

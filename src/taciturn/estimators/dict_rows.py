@@ -12,6 +12,7 @@ import math
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, float_or_nan, integer
-from taciturn.estimators.hashing import signed_bucket
 
 Row: TypeAlias = "array[float]"
 
@@ -111,7 +111,7 @@ class NamedFeatures:
 class HashedFeatures:
     """A column for each bucket, into which names are hashed, with a sign: any names will do, and all examples count.
 
-    Bucket and sign are those of `taciturn.estimators.hashing.signed_bucket`. A row holds its columns first, then its
+    Bucket and sign are those of `taciturn.estimators.dict_rows.signed_bucket`. A row holds its columns first, then its
     entries.
 
     >>> HashedFeatures(16).row({"age": 0.5, "city": "Rome"})
@@ -166,6 +166,19 @@ def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Featur
             "hashed; one of the two. Names are never inferred from data."
         )
     return HashedFeatures(integer("buckets", buckets)) if names is None else NamedFeatures(names)
+
+
+def signed_bucket(text: str, buckets: int) -> tuple[int, float]:
+    """A bucket and a sign: the remainder and the lowest bit of 64 bits of BLAKE2b.
+
+    Texts that share a bucket are added up, half of them with a minus, so that collisions cancel on average (Weinberger
+    et al., *Feature hashing for large scale multitask learning*, 2009, Section 2).
+
+    >>> signed_bucket("city=Rome", 16)
+    (11, 1.0)
+    """
+    number = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return (number >> 1) % buckets, 1.0 if number & 1 else -1.0
 
 
 class _Places(dict[str, tuple[int, float]]):
