@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taciturn import Hinge, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared
 from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures
-from taciturn.estimators.river_predict import RowScores
+from taciturn.estimators.river_stream import RowScores
 
 NAMES = ["a", "b", "c", "d"]
 FEATURES = {"named": NamedFeatures(NAMES), "hashed": HashedFeatures(4)}

@@ -15,8 +15,10 @@ from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.dict_rows import Features, Row
 from taciturn.estimators.labels import Labels
-from taciturn.estimators.river_predict import RowScores
 from taciturn.estimators.stream import Stream
+from taciturn.problem.clipping import longest_row
+from taciturn.problem.predict import coefficients
+from taciturn.problem.problem import Problem
 
 _ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, that are held
 
@@ -213,6 +215,35 @@ class Feed:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _turn=threading.RLock(), _learning=False)
+
+
+class RowScores:
+    """`v·x` at a released point for the row of one example, scaled down if it is too long: a float, or one a class.
+
+    >>> from taciturn import L2Ball, Logistic
+    >>> from taciturn.estimators.dict_rows import NamedFeatures
+    >>> problem, named = Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0), NamedFeatures(["a", "b"])
+    >>> round(RowScores(problem, np.array([0.6, 0.0, 0.1]), named)(named.row({"a": 0.5})), 12)
+    0.4
+    """
+
+    def __init__(self, problem: Problem, point: Array, features: Features) -> None:
+        self.point, self._problem, self._features = point, problem, features
+        self._longest = longest_row(problem.feature_bound, problem.dimension)
+        weights, constants = coefficients(problem, point)
+        self._several = problem.outputs > 1
+        self._weights = np.ascontiguousarray(weights if self._several else weights[0])
+        self._constant: Any = constants if self._several else float(constants[0])
+
+    def __call__(self, row: Row) -> Any:
+        entries, weights = self._features.meet(row, self._weights)
+        length = math.hypot(*entries.tolist())
+        if not length < 1e280:  # near the end of floating point, or a bad row
+            return self._problem.predict(self.point, self._features.block([row]))[0]
+        if length > self._longest:
+            entries = entries * (self._longest / length)
+        scores = weights.dot(entries) + self._constant
+        return scores if self._several else float(scores)
 
 
 _LET_PASS = 'Or set on_bad="zero", and rare ones like it pass as examples without influence.'
