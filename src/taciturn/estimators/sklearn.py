@@ -19,8 +19,7 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
-from taciturn.estimators.sklearn_base import PrivateLinearModel
-from taciturn.estimators.sklearn_classifier import PrivateClassifier
+from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression"]
 
