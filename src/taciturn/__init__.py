@@ -6,12 +6,8 @@ not only each model, is (epsilon, delta)-differentially private.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import sys
 from typing import Any
-
-from taciturn._util.loading import uncollected
 
 __version__ = "0.2.0.dev0"
 
@@ -102,9 +98,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _module(name: str) -> Any:
-    path = f"taciturn.{name}"
-    with contextlib.nullcontext() if path in sys.modules else uncollected():
-        return importlib.import_module(path)
+    return importlib.import_module(f"taciturn.{name}")
 
 
 def __dir__() -> list[str]:

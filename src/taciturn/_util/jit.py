@@ -14,17 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numba
+
 from taciturn._util.cache import sources
-from taciturn._util.loading import uncollected
-
-with uncollected():
-    import numba
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.registry import cpu_target
-
-    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        with global_compiler_lock:
-            cpu_target.target_context.refresh()  # or the first call of a loop would, with the collector at work
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 

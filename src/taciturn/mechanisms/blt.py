@@ -32,7 +32,6 @@ from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn._util.cache import Rows, kept, sources
-from taciturn._util.loading import uncollected
 from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -196,8 +195,7 @@ def _fit(n: int, buffers: int, aim: Aim) -> Decays:
     The unknowns are the logarithms of `1 - th` and `1 - th'` in their order, the largest at most 0 and the others by
     positive gaps below it.
     """
-    with uncollected():
-        from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
+    from scipy.optimize import minimize  # here: it loads slowly, and few streams need it
 
     options = {"maxiter": 2000, "ftol": 1e-13}
     slope = partial(_with_slope, n=n, aim=aim)
