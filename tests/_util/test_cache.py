@@ -1,11 +1,11 @@
-"""Numbers kept on disk are the numbers that were found, to the last bit, or are found again."""
+"""Cached numbers are those that were computed, to the last bit, or are computed again."""
 
 import math
 import os
 
 import pytest
 
-from taciturn._util.cache import kept, sources
+from taciturn._util.cache import cached, sources
 
 ROWS = ((1.0 / 3.0, math.pi, 5e-324), (), (-0.0, math.inf))
 
@@ -27,21 +27,21 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "taciturn" / "fits"
 
 
-def ask(made_of="these sources", name="numbers", rows=ROWS, legal=lambda rows: True):
+def ask(version="these sources", name="numbers", rows=ROWS, valid=lambda rows: True):
     """What is returned, and whether it had to be found."""
     finder = Finder(rows)
-    return kept(name, made_of, finder, legal), finder.asked
+    return cached(name, version, finder, valid), finder.asked
 
 
-def test_what_was_found_is_kept_to_the_last_bit():
+def test_a_result_is_cached_to_the_last_bit():
     assert ask() == (ROWS, 1)
     found, asked = ask(rows=())
     assert (found, asked) == (ROWS, 0)
     assert math.copysign(1.0, found[2][0]) == -1.0
 
 
-@pytest.mark.parametrize("changed", [{"made_of": "others"}, {"name": "other numbers"}])
-def test_what_was_made_of_something_else_is_found_again(changed):
+@pytest.mark.parametrize("changed", [{"version": "others"}, {"name": "other numbers"}])
+def test_a_result_of_another_version_is_computed_again(changed):
     ask()
     assert ask(**changed, rows=((2.0,),)) == (((2.0,),), 1)
 
@@ -55,7 +55,7 @@ def test_a_new_version_takes_the_place_of_the_old(folder):
 
 @pytest.mark.parametrize("place", range(-1, 190, 10))
 @pytest.mark.parametrize("how", ["cut", "bit", "twice"])
-def test_a_damaged_file_is_found_out_and_replaced(folder, place, how):
+def test_a_damaged_file_is_detected_and_replaced(folder, place, how):
     ask()
     whole = (folder / "numbers").read_bytes()
     place %= len(whole)
@@ -69,16 +69,16 @@ def test_a_damaged_file_is_found_out_and_replaced(folder, place, how):
     assert (folder / "numbers").read_bytes() == whole
 
 
-def test_another_s_file_under_this_name_is_not_believed(folder):
+def test_a_file_of_another_name_is_rejected(folder):
     ask(name="others", rows=((2.0,),))
     (folder / "others").rename(folder / "numbers")
     assert ask() == (ROWS, 1)
 
 
-def test_what_is_not_legal_is_found_again():
+def test_an_invalid_result_is_computed_again():
     ask()
-    assert ask(rows=((2.0,),), legal=lambda rows: rows != ROWS) == (((2.0,),), 1)
-    assert ask(legal=lambda rows: rows != ROWS) == (((2.0,),), 0)
+    assert ask(rows=((2.0,),), valid=lambda rows: rows != ROWS) == (((2.0,),), 1)
+    assert ask(valid=lambda rows: rows != ROWS) == (((2.0,),), 0)
 
 
 def test_bytes_that_are_no_text_are_not_read(folder):
@@ -87,7 +87,7 @@ def test_bytes_that_are_no_text_are_not_read(folder):
     assert ask() == (ROWS, 1)
 
 
-def test_where_nothing_can_be_kept_it_is_found_every_time(tmp_path, monkeypatch):
+def test_without_a_cache_folder_results_are_computed_every_time(tmp_path, monkeypatch):
     """A file stands where the folder would be; then there is no home at all."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -101,7 +101,7 @@ def test_an_error_of_the_search_is_not_hidden():
         raise OSError("the search itself")
 
     with pytest.raises(OSError, match="the search itself"):
-        kept("numbers", "these sources", fails, bool)
+        cached("numbers", "these sources", fails, bool)
 
 
 def test_the_stamp_is_of_all_sources(tmp_path):

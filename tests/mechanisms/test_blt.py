@@ -194,11 +194,11 @@ BAD = {
 def test_decays_on_disk_that_no_fit_returns_are_not_used(name, tmp_path, monkeypatch):
     """Even if somebody made a seal for them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    real = blt.kept
-    monkeypatch.setattr(blt, "kept", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
+    real = blt.cached
+    monkeypatch.setattr(blt, "cached", lambda *asked: real(*asked[:2], lambda: BAD[name], asked[3]))
     with contextlib.suppress(ValueError):  # not two
         fitted.__wrapped__(30, 1)
-    monkeypatch.setattr(blt, "kept", real)
+    monkeypatch.setattr(blt, "cached", real)
     assert fitted.__wrapped__(30, 1) == _fit(30, 1, "max")
 
 

@@ -1,1 +1,1 @@
-"""Arrays, atomic file replacement, the cache folder and compilation: what every other package may use."""
+"""Utilities that every other package may use: array types, atomic writes, the cache folder and compilation."""

@@ -1,4 +1,4 @@
-"""The three kinds of arrays that travel through the package."""
+"""Array types, and two helpers for them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ Array = NDArray[np.float64]
 """Rows, points, features."""
 
 Integers = NDArray[np.int64]
-"""Rows on their lattice, and the noise that hides them."""
+"""Rows rounded to a lattice, and the noise added to them."""
 
 Arrays = dict[str, NDArray[Any]]
-"""One side's memory: a few named arrays, which a state can store."""
+"""The memory of an encoder, a decoder or a learner: named arrays, which a state can store."""
 
 Kind = TypeVar("Kind", bound=NDArray[Any])
 
 
 def fixed(array: Kind) -> Kind:
-    """`array`, made read-only: what a guarantee was computed from cannot be changed afterwards."""
+    """Make `array` read-only, so that values from which a guarantee was computed cannot change, and return it."""
     array.setflags(write=False)
     return array
 
 
 def same(some: Arrays, others: Arrays) -> bool:
-    """Whether two sets of arrays have the same names, and the same numbers to the last bit.
+    """Whether two sets of arrays have the same names and types, and equal numbers.
 
     >>> same({"x": np.ones(2)}, {"x": np.ones(2)}), same({"x": np.ones(2)}, {"x": np.ones(3)})
     (True, False)

@@ -1,4 +1,4 @@
-"""A file replaced as a whole: whoever reads it, and whatever crashes, finds the old one or the new one."""
+"""Atomic file writes: after a crash, and for any concurrent reader, a file has its old or its new content."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ OWNER_ONLY = 0o600
 HOLDS_FOLDERS = {os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd and os.listdir in os.supports_fd
 """Whether this system opens files by a descriptor of their folder (`openat`); Windows does not."""
 
-_BINARY = getattr(os, "O_BINARY", 0)  # of Windows, which changes line ends otherwise
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate line ends otherwise
 
 
 class Entry(os.PathLike[str]):
-    """A name in a folder, which may be held open by a descriptor.
+    """A file name in a folder, which may be held open by a descriptor.
 
-    With a descriptor, files are opened, renamed and removed in that very folder, although it was moved since and its
-    path leads to another one, or to none. Without one the path is followed each time.
+    With a descriptor, files are opened, renamed and removed in that folder, even if it was moved since and its path
+    leads to another folder, or to none. Without one, the path is resolved each time.
 
     Parameters
     ----------
     path : path
-        What the file is called, for people, and for systems without `openat`.
+        Path of the file: used in messages, and to open the file on systems without `openat`.
     folder : int, optional
-        A descriptor of the folder that it is in.
+        Descriptor of the folder that contains the file.
 
     Examples
     --------
@@ -46,11 +46,12 @@ class Entry(os.PathLike[str]):
     """
 
     def __init__(self, path: str | os.PathLike[str], folder: int | None = None) -> None:
-        self.path, self.folder = Path(path), folder
+        self.path = Path(path)
+        self.folder = folder
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Entry:
-        """The path itself, if it is one of these already."""
+        """Convert a path to an `Entry`; an `Entry` is returned as it is."""
         return path if isinstance(path, Entry) else cls(path)
 
     def __fspath__(self) -> str:
@@ -60,7 +61,7 @@ class Entry(os.PathLike[str]):
         return str(self.path)
 
     def beside(self, name: str) -> Entry:
-        """Another name in the same folder."""
+        """The entry of another name in the same folder."""
         return Entry(self.path.with_name(name), self.folder)
 
     @property
@@ -69,7 +70,7 @@ class Entry(os.PathLike[str]):
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors name the path, and not only the last part of it."""
+        """Make errors name the full path, not only its last part."""
         try:
             yield
         except OSError as error:
@@ -78,26 +79,26 @@ class Entry(os.PathLike[str]):
             raise
 
     def open(self, flags: int, mode: int = 0o666) -> int:
-        """A descriptor of the file, as `os.open` gives it."""
+        """Open the file with `os.open`, and return its descriptor."""
         with self._named():
             return os.open(self._name, flags | _BINARY, mode, dir_fd=self.folder)
 
     def reader(self) -> BinaryIO:
-        """The file, to be read."""
+        """Open the file for reading."""
         return cast(BinaryIO, os.fdopen(self.open(os.O_RDONLY), "rb"))
 
     def rename(self, to: Entry) -> None:
-        """Take the place of another name in the same folder."""
+        """Rename the file, replacing `to` if that exists."""
         with self._named():
             os.replace(self._name, to._name, src_dir_fd=self.folder, dst_dir_fd=to.folder)
 
     def unlink(self) -> None:
-        """Remove the name."""
+        """Remove the file."""
         with self._named():
             os.unlink(self._name, dir_fd=self.folder)
 
     def exists(self) -> bool:
-        """Whether the name is taken, if only by a link that leads nowhere."""
+        """Whether the name exists, be it a broken symbolic link."""
         try:
             os.stat(self._name, dir_fd=self.folder, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
@@ -106,14 +107,14 @@ class Entry(os.PathLike[str]):
 
     @property
     def size(self) -> int:
-        """Bytes of the file; 0 if there is none."""
+        """Size of the file in bytes; 0 if there is none."""
         try:
             return os.stat(self._name, dir_fd=self.folder).st_size
         except FileNotFoundError:
             return 0
 
     def sync_folder(self) -> None:
-        """Put the folder's names on the disk: a renamed file is only then safe from a power cut."""
+        """Sync the folder to disk: only then does a rename survive a power cut."""
         handle = os.open(self.path.parent, os.O_RDONLY) if self.folder is None else self.folder
         try:
             os.fsync(handle)
@@ -124,11 +125,12 @@ class Entry(os.PathLike[str]):
 
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` when the block ends, on the disk by then; or leaves no trace.
+    """Context manager of an atomic write: a file to write to, which replaces `path` when the block ends without error.
 
-    It is written beside the old one, as `.name.` and eight letters, synced, and renamed. The new name is safe from a
-    power cut only when its folder is synced too. What the process masks of modes is taken from `mode`, as `open` does.
-    Of an `Entry` whose folder is held open, all of this happens in that folder.
+    The data goes to a temporary file in the same folder, `.name.` and eight hexadecimal digits, which is synced and
+    renamed; after an error it is removed. The rename survives a power cut only when the folder is synced too
+    (`Entry.sync_folder`). The umask applies to `mode`, as in `open`. If `path` is an `Entry` whose folder is held open,
+    all of this happens in that folder.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -152,7 +154,7 @@ def replaced(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Binary
 
 
 def _new_beside(target: Entry, mode: int) -> tuple[Entry, int]:
-    """A new file in the same folder, and its descriptor."""
+    """Create a temporary file in the same folder; return its entry and its descriptor."""
     while True:
         temporary = target.beside(f".{target.path.name}.{secrets.token_hex(4)}")
         with contextlib.suppress(FileExistsError):

@@ -1,11 +1,11 @@
-"""Numbers that take long to find, kept on disk for later processes, and believed only where nothing has changed.
+"""The cache folder, and results of slow computations cached in it for later processes.
 
-A file is one short text: a seal, and rows of numbers to the last bit. The seal is a hash of the numbers, of their name,
-and of what they were made of. A file that is torn, altered, or made by other sources is as good as none: the numbers
-are found again, and it is written anew. So it is where nothing can be kept.
+A cache file is a short text: a checksum, and rows of numbers to the last bit. The checksum is a hash of the numbers, of
+their name, and of the version they were computed with. If a file is truncated, altered or of another version, the
+numbers are computed and written again. If nothing can be written, they are computed in each process.
 
-A seal is no signature. It guards against accidents; whoever can write to the user's cache folder can make one. So who
-asks also says what is legal, and proves what rests on the numbers for all that are.
+A checksum is no signature: it detects accidents, and anyone who can write to the user's cache folder can make one. So
+callers pass a test of what is valid, and prove their guarantees for all valid numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rows = tuple[tuple[float, ...], ...]
 
 
 def cache() -> Path:
-    """The folder that fits and downloads are kept in: `taciturn` in the user's cache folder; it need not exist yet."""
+    """The folder of cached fits and downloads: `taciturn` in the user's cache folder; it need not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
     return Path(base).expanduser() / "taciturn"
 
@@ -33,26 +33,26 @@ def sources(folder: Path) -> str:
     return hashlib.sha256(repr([(file.name, file.read_bytes()) for file in files]).encode()).hexdigest()
 
 
-def kept(name: str, made_of: str, find: Callable[[], Rows], legal: Callable[[Rows], bool]) -> Rows:
-    """What `find` returns, or once returned in another process, if it was made of the same and is `legal`.
+def cached(name: str, version: str, compute: Callable[[], Rows], valid: Callable[[Rows], bool]) -> Rows:
+    """The result of `compute`, read from the cache if it is there with this `version` and is `valid`.
 
     >>> import tempfile
     >>> from unittest.mock import patch
     >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, XDG_CACHE_HOME=folder):
-    ...     kept("thirds", "rule 1", find=lambda: ((1 / 3, 2 / 3),), legal=bool)
-    ...     kept("thirds", "rule 1", find=lambda: ((1 / 4, 3 / 4),), legal=bool)
-    ...     kept("thirds", "rule 2", find=lambda: ((1 / 4, 3 / 4),), legal=bool)
+    ...     cached("thirds", "1", compute=lambda: ((1 / 3, 2 / 3),), valid=bool)
+    ...     cached("thirds", "1", compute=lambda: ((1 / 4, 3 / 4),), valid=bool)
+    ...     cached("thirds", "2", compute=lambda: ((1 / 4, 3 / 4),), valid=bool)
     ((0.3333333333333333, 0.6666666666666666),)
     ((0.3333333333333333, 0.6666666666666666),)
     ((0.25, 0.75),)
     """
-    nowhere = OSError, RuntimeError  # no such file, no such right, no home
-    with contextlib.suppress(*nowhere, ValueError, OverflowError):
-        if legal(rows := _read(_file(name), made_of)):
+    unusable = OSError, RuntimeError  # no such file, no permission, no home folder
+    with contextlib.suppress(*unusable, ValueError, OverflowError):
+        if valid(rows := _read(_file(name), version)):
             return rows
-    rows = find()
-    with contextlib.suppress(*nowhere):
-        _write(_file(name), made_of, rows)
+    rows = compute()
+    with contextlib.suppress(*unusable):
+        _write(_file(name), version, rows)
     return rows
 
 
@@ -60,19 +60,19 @@ def _file(name: str) -> Path:
     return cache() / "fits" / name
 
 
-def _read(path: Path, made_of: str) -> Rows:
-    seal, _, text = path.read_text(encoding="ascii").partition("\n")
-    if seal != _seal(path.name, made_of, text):
-        raise ValueError(f"{path} is not what was written, or not of this version.")
+def _read(path: Path, version: str) -> Rows:
+    checksum, _, text = path.read_text(encoding="ascii").partition("\n")
+    if checksum != _checksum(path.name, version, text):
+        raise ValueError(f"{path} is damaged, or of another version.")
     return tuple(tuple(map(float.fromhex, line.split())) for line in text.splitlines())
 
 
-def _write(path: Path, made_of: str, rows: Rows) -> None:
-    """Writes the rows under their seal; not at once, as who reads half of it finds a broken seal."""
+def _write(path: Path, version: str, rows: Rows) -> None:
+    """Write the checksum and the rows; the write need not be atomic, as the checksum of half a file is wrong."""
     text = "".join(" ".join(map(float.hex, row)) + "\n" for row in rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{_seal(path.name, made_of, text)}\n{text}", encoding="ascii", newline="\n")
+    path.write_text(f"{_checksum(path.name, version, text)}\n{text}", encoding="ascii", newline="\n")
 
 
-def _seal(*parts: str) -> str:
+def _checksum(*parts: str) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()

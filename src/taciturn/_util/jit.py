@@ -1,12 +1,12 @@
-"""How loops are compiled.
+"""Decorators that compile functions with Numba, and cache the compiled code on disk.
 
-A product and a sum may be fused into one rounding. Nothing else is relaxed but, in loops that only add up and in
-`lanes.add_up`, the order of the terms, which every error bound of the package allows: elsewhere `a/b*c` may overflow in
-another order, and comparisons with NaN and infinity must mean what they say.
+Floating point is relaxed in two ways only. A product and a sum may be fused into one rounding. Functions that only add
+up, and `_simd.add_up`, may reorder the terms, which every error bound of the package allows. Elsewhere the order
+matters, as `a/b*c` may overflow in another order, and comparisons with NaN and infinity must hold exactly.
 
-Compiled code is kept on disk, and a loop's holds that of the loops it calls. Numba looks only at a loop's own file to
-see whether it has changed; so that a change to one file is never answered with old code from another, the stamp here is
-that of all files beside it, and of this one, which has the compiler's options.
+The cached code of a function contains that of the functions it calls, but Numba compares only the function's own file
+with the cache. So that a change in one file never leaves old code in use in another, the stamp set here depends on all
+files in the folder of the function, and on this file, which has the compiler's options.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 
 
 def compiled(function: Any) -> Any:
-    """A loop compiled when it is first called, and kept on disk for later processes."""
+    """Compile a function at its first call, and cache the code on disk for later processes."""
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract"})(function))
 
 
 def strict(function: Any) -> Any:
-    """A loop of which nothing is relaxed."""
+    """Compile without any relaxation of floating point."""
     return _stamped(numba.njit(**_OPTIONS)(function))
 
 
 def inlined(function: Any) -> Any:
-    """A loop that is written out in place of every call of it, for what a hot loop calls with many arguments."""
+    """Compile inline at every call, for functions of many arguments that a hot loop calls."""
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract"}, inline="always")(function))
 
 
 def summing(function: Any) -> Any:
-    """A loop that only adds up, in any order."""
+    """Compile a function that only adds up, with terms in any order."""
     return _stamped(numba.njit(**_OPTIONS, fastmath={"contract", "reassoc"})(function))
 
 
 def _stamped(loop: Any) -> Any:
-    """The loop, its code on disk bound to all sources of its folder; a plain function where Numba is switched off."""
+    """Make the cached code depend on all sources of the folder; a plain function, if Numba is off, is left as it is."""
     if hasattr(loop, "py_func"):
         folder = Path(loop.py_func.__code__.co_filename).parent
         loop._cache._cache_file._source_stamp = sources(folder), Path(__file__).read_bytes()

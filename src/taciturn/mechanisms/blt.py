@@ -31,7 +31,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
-from taciturn._util.cache import Rows, kept, sources
+from taciturn._util.cache import Rows, cached, sources
 from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -176,8 +176,8 @@ def fitted(n: int, buffers: int, aim: Aim = "max") -> Decays:
     >>> 1.0 > decays[0] > inverse[0] > decays[1] > inverse[1] >= 0.0
     True
     """
-    made_of = f"{sources(Path(__file__).parent)}, numpy {np.__version__}, scipy {scipy.__version__}"
-    decays, inverse = kept(f"blt-{n}-{buffers}-{aim}", made_of, lambda: _fit(n, buffers, aim), _in_order)
+    version = f"{sources(Path(__file__).parent)}, numpy {np.__version__}, scipy {scipy.__version__}"
+    decays, inverse = cached(f"blt-{n}-{buffers}-{aim}", version, lambda: _fit(n, buffers, aim), _in_order)
     return decays, inverse
 
 
