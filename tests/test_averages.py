@@ -131,8 +131,8 @@ def test_what_is_refused():
         (lambda: average(releases, share=1.5), "positive and at most 1"),
         (lambda: average(releases[::-1]), "oldest first"),
         (lambda: average(releases + releases), "oldest first"),
-        (lambda: average(releases, until=3), "until must be a whole number, 4 or more"),
-        (lambda: average(releases[:1], until=1), "until must be a whole number, 2 or more"),
+        (lambda: average(releases, until=3), "until must be an integer, 4 or more"),
+        (lambda: average(releases[:1], until=1), "until must be an integer, 2 or more"),
     ):
         with pytest.raises(InvalidInput, match=why):
             refused()

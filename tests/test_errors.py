@@ -96,7 +96,7 @@ def test_whole_numbers_pass(value):
 @pytest.mark.parametrize("value", [0, -1, 1.5, math.nan, math.inf, None, "3", "three", [2], 1j])
 def test_other_numbers_are_not_whole(value):
     """The message has the name, the least value allowed and what came."""
-    with pytest.raises(InvalidInput, match="count must be a whole number, 1 or more, got"):
+    with pytest.raises(InvalidInput, match="count must be an integer, 1 or more, got"):
         integer("count", value)
 
 

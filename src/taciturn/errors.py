@@ -1,11 +1,11 @@
-"""Everything `taciturn` refuses, in one tree. Each message says what came, and what to do instead.
+"""The exceptions of `taciturn`, and checks of settings. Each message says what was expected, what came and what to do.
 
 TaciturnError
 ├── InvalidInput       a setting or an example that cannot be used (also a ValueError)
-├── Unprovable         a guarantee was asked for that nothing proves
+├── Unprovable         no proof covers the guarantee that was asked for
 ├── BudgetExhausted    the privacy budget, or the horizon it was planned for, is used up
 ├── StateConflict      a state of other settings, already used, or copied
-└── ContractBroken     a check of taciturn.checks found a promise that is not kept (also an AssertionError)
+└── ContractBroken     a check of taciturn.checks failed (also an AssertionError)
 """
 
 import math
@@ -33,7 +33,7 @@ class InvalidInput(TaciturnError, ValueError):
 
 
 class Unprovable(TaciturnError):
-    """A guarantee was asked for that nothing proves.
+    """No proof covers the guarantee that was asked for.
 
     >>> from taciturn import IGD, L2Ball, Logistic, Problem
     >>> IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.0))  # doctest: +ELLIPSIS
@@ -64,7 +64,7 @@ class StateConflict(TaciturnError):
 
 
 class ContractBroken(TaciturnError, AssertionError):
-    """A check of `taciturn.checks` found a promise that is not kept.
+    """A check of `taciturn.checks` failed.
 
     >>> from taciturn.checks.suite import demand
     >>> demand(1.1 <= 1.0, "a pair of streams uses 1.1 of the certificate", "Find what its proof forgot.")
@@ -75,7 +75,7 @@ class ContractBroken(TaciturnError, AssertionError):
 
 
 def float_or_nan(value: Any) -> float:
-    """Its float, or NaN if it has none: text is no number, whatever it spells.
+    """Convert to a float; NaN for anything that is no number, text of digits included.
 
     >>> float_or_nan(2), float_or_nan("2"), float_or_nan(None)
     (2.0, nan, nan)
@@ -95,7 +95,7 @@ def number(
 ) -> float:
     """Return `value` as a Python float if it is `right`, else reject it by name and state the `rule`.
 
-    Every number of a setting passes here or through `whole`: a NumPy scalar of half or single precision would make
+    Every number of a setting is converted here or by `integer`: a NumPy scalar of half or single precision would make
     every formula that it enters one of that precision, and a certificate too small.
 
     >>> import numpy as np
@@ -149,7 +149,7 @@ def between_0_and_1(name: str, value: Any, remedy: str = "") -> float:
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `allowed`, else refuse it and list them.
+    """Return `value` if it is one of `allowed`, else reject it and list them.
 
     >>> one_of("neighbours", "replace", ("replace", "zero-out"))
     'replace'
@@ -160,7 +160,7 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def integer(name: str, value: Any, least: int = 1) -> int:
-    """Return `value` as an int if it is a whole number of at least `least`, else refuse it by name.
+    """Return `value` as an int if it is an integer of at least `least`, else reject it by name.
 
     >>> integer("horizon", 1e5)
     100000
@@ -170,18 +170,18 @@ def integer(name: str, value: Any, least: int = 1) -> int:
     except (TypeError, ValueError, OverflowError):
         converted = least - 1
     if converted < least or converted != value:
-        raise InvalidInput(f"{name} must be a whole number, {least} or more, got {value!r}.")
+        raise InvalidInput(f"{name} must be an integer, {least} or more, got {value!r}.")
     return converted
 
 
 def _is_scalar(value: Any) -> bool:
-    """Whether NumPy, if it is NumPy's, counts it as one real number; an array of one entry is a list, not a number."""
+    """Whether it is one real number; of NumPy's, a real scalar: an array of one entry is not a number."""
     kind = getattr(getattr(value, "dtype", None), "kind", "f")
     return not isinstance(value, str | bytes) and getattr(value, "ndim", 0) == 0 and kind in "biuf"
 
 
 def expect(name: str, value: Any, right: bool, example: str) -> None:
-    """Refuse a setting of the wrong kind, and show one of the right kind.
+    """Reject a setting of the wrong type, and show one of the right type.
 
     >>> expect("privacy", 1.0, False, "Privacy(epsilon=1.0, delta=1e-6)")
     Traceback (most recent call last):

@@ -68,7 +68,7 @@ def test_offline_recipes_are_private_with_their_parts():
         assert pol(PROBLEM, BUDGET, 100, how=how, seed=2) == written
     assert pol(PROBLEM, BUDGET, 100) == pol(PROBLEM, BUDGET, 100, how="mean")
     for recipe in (output_perturbation, pol):
-        with pytest.raises(InvalidInput, match="horizon must be a whole number, 1 or more"):
+        with pytest.raises(InvalidInput, match="horizon must be an integer, 1 or more"):
             recipe(PROBLEM, BUDGET, 0)
 
 

@@ -140,7 +140,7 @@ def test_the_last_round_publishes_once(schedule, expected):
 @pytest.mark.parametrize("rounds", [0, -1, 1.5, math.nan, math.inf, "often", "3", None])
 def test_every_takes_a_positive_integer(rounds):
     """Others are refused."""
-    with pytest.raises(InvalidInput, match="rounds must be a whole number, 1 or more"):
+    with pytest.raises(InvalidInput, match="rounds must be an integer, 1 or more"):
         every(rounds)
 
 
@@ -154,7 +154,7 @@ def test_geometric_takes_a_ratio_above_1(ratio):
 @pytest.mark.parametrize("start", [0, -1, 1.9, None])
 def test_geometric_starts_at_a_round(start):
     """Others are refused, and not cut to an integer."""
-    with pytest.raises(InvalidInput, match="start must be a whole number, 1 or more"):
+    with pytest.raises(InvalidInput, match="start must be an integer, 1 or more"):
         geometric(2.0, start)
 
 
@@ -168,7 +168,7 @@ def test_at_takes_increasing_rounds(rounds):
 @pytest.mark.parametrize("rounds", [[0], [-1, 2], [1.5, 2.5], [1, math.nan], ["1"]])
 def test_at_takes_whole_rounds(rounds):
     """Others are refused, and not cut to integers."""
-    with pytest.raises(InvalidInput, match="a round must be a whole number, 1 or more"):
+    with pytest.raises(InvalidInput, match="a round must be an integer, 1 or more"):
         at(rounds)
 
 
@@ -194,7 +194,7 @@ def test_a_schedule_that_does_not_increase_is_refused():
 @pytest.mark.parametrize("horizon", [0, -5, 10.5, math.inf])
 def test_horizons_are_whole_and_positive(horizon):
     """Others are refused."""
-    with pytest.raises(InvalidInput, match="horizon must be a whole number, 1 or more"):
+    with pytest.raises(InvalidInput, match="horizon must be an integer, 1 or more"):
         Timetable(every(1), horizon)
 
 

@@ -158,8 +158,8 @@ def test_a_table_of_numbers_is_not_read_row_by_row(monkeypatch):
         ("abc", None, "Give it as in"),
         ([], None, "one name or more"),
         (["a", "a"], None, "all different"),
-        (None, 0, "whole number"),
-        (None, 2.5, "whole number"),
+        (None, 0, "an integer"),
+        (None, 2.5, "an integer"),
     ],
 )
 def test_a_rule_is_stated_once_and_well(names, buckets, why):

@@ -94,7 +94,7 @@ def test_releases(release, schedule):
     [
         ({"method": "sgd"}, InvalidInput, "method must be one of"),
         ({"release": "often"}, InvalidInput, "release must be one of"),
-        ({"release": 0}, InvalidInput, "release must be a whole number"),
+        ({"release": 0}, InvalidInput, "release must be an integer"),
         ({"loss": "zero-one"}, InvalidInput, "loss must be one of"),
         ({"loss": "squared"}, InvalidInput, "squared learns numbers"),
         ({"feature_bound": -1.0}, InvalidInput, "feature_bound must be positive"),

@@ -120,7 +120,7 @@ def test_fit_plans_for_its_rows_and_partial_fit_for_a_stream_without_end():
     assert classifier(horizon=2 * N).fit(X, LABELS).plan_.private.horizon == 2 * N
     with pytest.raises(BudgetExhausted, match="past the horizon"):
         classifier().fit(X, LABELS).partial_fit(X, LABELS)
-    with pytest.raises(InvalidInput, match="horizon must be a whole number"):
+    with pytest.raises(InvalidInput, match="horizon must be an integer"):
         classifier(horizon=0).fit(X, LABELS)
 
 

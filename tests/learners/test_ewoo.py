@@ -523,7 +523,7 @@ def test_experts_are_bounded_at_the_door():
 
 def test_experts_need_two():
     """And a positive bound."""
-    with pytest.raises(InvalidInput, match="count must be a whole number, 2 or more"):
+    with pytest.raises(InvalidInput, match="count must be an integer, 2 or more"):
         experts(1)
     with pytest.raises(InvalidInput, match="loss_bound must be positive"):
         experts(3, 0.0)

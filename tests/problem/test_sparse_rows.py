@@ -252,12 +252,12 @@ def test_complex_entries_are_no_numbers():
 @pytest.mark.parametrize(
     ("part", "values", "message"),
     [
-        ("indices", [0, 3, 1], "names others"),
-        ("indices", [0, -1, 1], "names others"),
-        ("indptr", [0, 2, 1, 3], "do not follow each other"),
-        ("indptr", [0, 1, 2, 9], "do not follow each other"),
-        ("indptr", [-1, 1, 2, 3], "do not follow each other"),
-        ("data", [1.0], "do not follow each other"),
+        ("indices", [0, 3, 1], "column indices"),
+        ("indices", [0, -1, 1], "column indices"),
+        ("indptr", [0, 2, 1, 3], "indptr"),
+        ("indptr", [0, 1, 2, 9], "indptr"),
+        ("indptr", [-1, 1, 2, 3], "indptr"),
+        ("data", [1.0], "indptr"),
     ],
 )
 def test_broken_matrices_are_refused(part, values, message):

@@ -241,7 +241,7 @@ def test_answers_say_a_kind():
     for text, words in (("1-2", "about a colon"), ("a:b", "about a colon"), ("2:1", "lower first")):
         with pytest.raises(InvalidInput, match=words):
             range_of(text, "x")
-    with pytest.raises(InvalidInput, match="whole number"):
+    with pytest.raises(InvalidInput, match="an integer"):
         kind_of("hash many", "x")
 
 
@@ -254,5 +254,5 @@ def test_the_longest_column_that_fits_is_meant():
 def test_options_declare_a_column_once():
     with pytest.raises(InvalidInput, match="column a is declared twice"):
         stated_columns(["a"], ["a=0:1"], [], ["a=4"], [])
-    with pytest.raises(InvalidInput, match="the hash of a must be a whole number"):
+    with pytest.raises(InvalidInput, match="the hash of a must be an integer"):
         stated_columns(["a"], [], [], ["a=x"], [])

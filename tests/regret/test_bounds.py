@@ -95,7 +95,7 @@ def test_igd_bounds_are_for_what_igd_takes():
     with pytest.raises(Unprovable, match=r"Give the problem a ridge, e\.g\. 0\.01"):
         igd_regret_bound(linear(0.0, L2Ball(1.0)), 10)
     for horizon in (0, -1, 2.5):
-        with pytest.raises(InvalidInput, match="horizon must be a whole number, 1 or more"):
+        with pytest.raises(InvalidInput, match="horizon must be an integer, 1 or more"):
             igd_regret_bound(linear(1.0, L2Ball(1.0)), horizon)
 
 

@@ -45,7 +45,7 @@ from taciturn.mechanisms.blt import BLTCoder, coefficients, prefix_squares
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
-from taciturn.problem.clipping import complaint, longest_row
+from taciturn.problem.clipping import describe_bad_row, longest_row
 from taciturn.problem.inputs import CompressedRows, Rows, by_number
 from taciturn.problem.optimize import mean_smoothness, search_limits
 from taciturn.problem.problem import Problem
@@ -193,7 +193,7 @@ class Clip:
         return CompressedRows(starts, columns, entries, width), labels
 
     def _reject(self, row: int, X: Array, y: Array, first: int) -> None:
-        raise InvalidInput(complaint(row, X, y, self.problem.loss, self.problem.outputs, first))
+        raise InvalidInput(describe_bad_row(row, X, y, self.problem.loss, self.problem.outputs, first))
 
     @property
     def _bounds(self) -> tuple[float, float, int, float]:

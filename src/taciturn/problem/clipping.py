@@ -1,4 +1,4 @@
-"""Examples as they come, made arrays of numbers; what is wrong with them; and rows no longer than their bound."""
+"""Validation of examples, and clipping of rows to a bound on their norm."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from taciturn.problem.inputs import Source, SparseRows, as_numbers, source_of
 
 
 def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
-    """Features and labels of the right shapes, or a refusal; no labels are zeros. Arrays of floats are not copied.
+    """Convert features and labels to numbers, and check their shapes; missing labels are zeros.
+
+    Arrays of floats are not copied.
 
     >>> as_rows([[1, 2]], None, dimension=2)
     (array([[1., 2.]]), array([0.]))
     """
-    given, X = X, source_of(X) or as_numbers(X)
-    y = np.zeros(X.shape[:1]) if y is None else as_numbers(y)
-    if len(X.shape) != 2 or X.shape[1] != dimension or y.shape != X.shape[:1]:
+    rows = source_of(X) or as_numbers(X)
+    labels = np.zeros(rows.shape[:1]) if y is None else as_numbers(y)
+    if len(rows.shape) != 2 or rows.shape[1] != dimension or labels.shape != rows.shape[:1]:
         raise InvalidInput(
-            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {X.shape} and {y.shape}. "
-            f"{_shape_remedy(given)}"
+            f"expected features of shape (n, {dimension}) and labels of shape (n,), got {rows.shape} and "
+            f"{labels.shape}. {_shape_remedy(X)}"
         )
-    return X, y
+    return rows, labels
 
 
 def _shape_remedy(X: Any) -> str:
-    """How to pass what came, in the right shape."""
+    """How to pass `X` in the right shape."""
     if isinstance(X, Mapping) or (isinstance(X, Sequence) and any(isinstance(row, Mapping) for row in X)):
         return "Dicts have no order of columns: hash or vectorise them first."
     if isinstance(source_of(X), SparseRows):
@@ -39,7 +41,7 @@ def _shape_remedy(X: Any) -> str:
 
 
 def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
-    """Which labels are illegal: not finite, not -1 or +1, or none of the classes from 0 on.
+    """Mask of invalid labels: not finite, not -1 or +1 (`kind` "sign"), or not a class number (`kind` "class").
 
     >>> bad_labels(np.array([0.0, 1.0, 3.0, 0.5]), "class", classes=3)
     array([False, False,  True,  True])
@@ -51,25 +53,30 @@ def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
     return ~np.isfinite(y)
 
 
-def complaint(row: int, X: Array, y: Array, loss: object, classes: int, first: int = 0) -> str:
-    """What is wrong with a row, and what to do."""
-    nothing, bad = "Nothing was learnt from this call.", ~np.isfinite(X[row])
+def describe_bad_row(row: int, X: Array, y: Array, loss: object, classes: int, first: int = 0) -> str:
+    """The error message for a bad row: what is wrong with it, and what to do."""
+    nothing = "Nothing was learnt from this call."
+    bad = ~np.isfinite(X[row])
     if not bad.any() and np.isfinite(y[row]):
-        legal, remedy = "-1 or +1", "Map your two classes by a public rule, e.g. 2*y - 1 for 0 and 1."
         if classes > 1:
-            legal, remedy = f"a class from 0 to {classes - 1}", "Number your classes by a public rule."
-        return f"row {first + row} has label {y[row]:g}, and {type(loss).__name__} needs {legal}. {nothing} {remedy}"
-    column = int(np.argmax(bad))
+            valid = f"a class from 0 to {classes - 1}"
+            remedy = "Number your classes by a public rule."
+        else:
+            valid = "-1 or +1"
+            remedy = "Map your two classes by a public rule, e.g. 2*y - 1 for 0 and 1."
+        return f"row {first + row} has label {y[row]:g}, and {type(loss).__name__} needs {valid}. {nothing} {remedy}"
     if bad.any():
-        what, remedy = f"feature {column} {_is(X[row, column])}", f"{_ENCODE}, {_LET_PASS}"
+        column = int(np.argmax(bad))
+        what = f"feature {column} {_is(X[row, column])}"
+        remedy = f"{_ENCODE}, {_ZERO_OUT}"
     else:
-        real = getattr(loss, "labels", "real") == "real"
-        what, remedy = f"its label {_is(y[row])}", _NUMBER_LABELS if real else _MAP_CLASSES
+        what = f"its label {_is(y[row])}"
+        remedy = _NUMBER_LABELS if getattr(loss, "labels", "real") == "real" else _MAP_CLASSES
     return f"row {first + row} cannot be used: {what}. {nothing} {remedy}"
 
 
-_ENCODE = "Mend the row, or encode text as numbers by a public rule"
-_LET_PASS = 'or set on_bad="zero" to let rare rows like it pass as examples without influence.'
+_ENCODE = "Correct the row, or encode text as numbers by a public rule"
+_ZERO_OUT = 'or set on_bad="zero" to count rows like it as examples without influence.'
 _NUMBER_LABELS = "Give a number for every label."
 _MAP_CLASSES = "Map your classes by a public rule."
 
@@ -79,12 +86,12 @@ def _is(value: float) -> str:
 
 
 def longest_row(bound: float, dimension: int) -> float:
-    """Rows that are longer are scaled to this length: short of the bound by more than any rounding error of a norm."""
+    """The norm that longer rows are scaled to: below the bound by more than any rounding error of a norm."""
     return bound * (1.0 - max(1e-12, dimension * 2.0**-51))
 
 
 def clip_rows(X: Array, bound: float) -> Array:
-    """Rows scaled to norm at most `bound`; dividing by the largest entry first, so that no norm overflows."""
+    """Clip rows to norm at most `bound`; rows are divided by their largest entry first, so that no norm overflows."""
     bound = longest_row(bound, X.shape[1])
     largest = np.max(np.abs(X), axis=1, keepdims=True)
     unit = X / np.where(largest > 0.0, largest, 1.0)
@@ -95,7 +102,7 @@ def clip_rows(X: Array, bound: float) -> Array:
 
 
 def clip_sparse_rows(X: Any, bound: float) -> tuple[Any, NDArray[np.bool_]]:
-    """Rows of a sparse matrix of SciPy's scaled to norm at most `bound`, and which rows are bad and have become 0.
+    """Clip rows of a SciPy sparse matrix to norm at most `bound`; return them and a mask of bad rows, which become 0.
 
     >>> from scipy.sparse import csr_matrix
     >>> V, bad = clip_sparse_rows(csr_matrix([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0], [np.nan, 0.0, 0.0]]), 1.0)
@@ -104,7 +111,8 @@ def clip_sparse_rows(X: Any, bound: float) -> tuple[Any, NDArray[np.bool_]]:
     """
     X = X.copy()
     X.sum_duplicates()
-    rows, bound = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), longest_row(bound, X.shape[1])
+    bound = longest_row(bound, X.shape[1])
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     bad = np.zeros(X.shape[0], dtype=np.bool_)
     bad[rows[~np.isfinite(X.data)]] = True
     X.data[bad[rows]] = 0.0
@@ -119,7 +127,7 @@ def clip_sparse_rows(X: Any, bound: float) -> tuple[Any, NDArray[np.bool_]]:
 
 
 def append_column(X: Any, column: Array) -> Any:
-    """A sparse matrix of SciPy's with one more column."""
+    """Append a column to a SciPy sparse matrix."""
     from scipy.sparse import csr_matrix, hstack
 
     return hstack([X, csr_matrix(column[:, None])], format="csr")

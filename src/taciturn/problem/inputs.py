@@ -1,4 +1,8 @@
-"""Where rows come from: numbers out of anything; sparse matrices and Arrow tables, a block at a time."""
+"""Rows of numbers from arrays, lists, SciPy's sparse matrices and Arrow tables.
+
+Sparse matrices and tables are converted to arrays a block at a time; learners that need no dense rows take a sparse
+matrix as `CompressedRows`.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,18 @@ _REMEDY = "X.check_format() says what is wrong with it."
 
 
 class Source(Protocol):
-    """Rows of numbers, of which a block at a time becomes an array."""
+    """Rows of numbers that can be sliced; a slice is an array."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows and columns."""
 
     def __getitem__(self, block: slice) -> Array:
-        """These rows."""
+        """A block of rows as an array."""
 
 
 class SparseRows:
-    """A sparse matrix of SciPy's, made dense a block at a time where a learner needs that.
+    """The rows of a SciPy sparse matrix; a slice is a dense array.
 
     >>> from scipy.sparse import csr_matrix
     >>> SparseRows(csr_matrix([[0.0, 2.0], [1.0, 0.0]]))[1:2]
@@ -38,18 +42,17 @@ class SparseRows:
         self.matrix = matrix.tocsr()
         self.shape = self.matrix.shape
         if len(self.shape) != 2:
-            return  # refused for its shape
-        starts = np.array(self.matrix.indptr, dtype=np.int64)  # a copy: what was checked is what is used
-        rising = len(starts) == self.shape[0] + 1 and starts[0] >= 0 and bool((starts[1:] >= starts[:-1]).all())
-        if not rising or starts[-1] > min(len(self.matrix.indices), len(self.matrix.data)):
-            raise InvalidInput(f"the rows of a sparse matrix do not follow each other. {_REMEDY}")
+            return  # rejected by its shape later
+        starts = np.array(self.matrix.indptr, dtype=np.int64)  # a copy: it cannot change after it was validated
+        increasing = len(starts) == self.shape[0] + 1 and starts[0] >= 0 and bool((starts[1:] >= starts[:-1]).all())
+        if not increasing or starts[-1] > min(len(self.matrix.indices), len(self.matrix.data)):
+            raise InvalidInput(f"indptr of a sparse matrix must increase from row to row within its data. {_REMEDY}")
         self.starts = starts
 
     def __getitem__(self, block: slice) -> Array:
         first, end, _ = block.indices(self.shape[0])
         starts = self.starts[first : max(first, end) + 1]
-        numbers = int(starts[0]), int(starts[-1]), self.shape[1]
-        columns, entries = stored(self.matrix.indices, self.matrix.data, *numbers)
+        columns, entries = stored(self.matrix.indices, self.matrix.data, int(starts[0]), int(starts[-1]), self.shape[1])
         real = self.matrix.dtype.kind in "biuf"
         out = np.full((len(starts) - 1, self.shape[1]), 0.0 if real else math.nan)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -58,20 +61,20 @@ class SparseRows:
 
 
 def stored(columns: Any, entries: Any, first: int, last: int, width: int) -> tuple[Integers, Array]:
-    """Copies of the stored columns and entries from one number to another, or a refusal.
+    """Validated copies of the columns and entries stored at positions `first` to `last`.
 
-    SciPy would take a column that is not there to the next row, which is another person's.
+    SciPy would write a column out of range into the next row, which is another example.
     """
     columns = np.array(columns[first:last], dtype=np.int64)
     if len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < width:
-        raise InvalidInput(f"a sparse matrix of {width} columns names others. {_REMEDY}")
+        raise InvalidInput(f"column indices of a sparse matrix of {width} columns must be below {width}. {_REMEDY}")
     return columns, np.array(as_numbers(entries[first:last]), dtype=np.float64)
 
 
 class ColumnRows:
-    """A table or batch of Arrow's: columns of numbers, without copies but of the block that is asked for.
+    """The rows of an Arrow table or record batch; a slice is an array, and only slices are copied.
 
-    A missing value is not a number.
+    A missing value becomes NaN.
     """
 
     def __init__(self, table: Any) -> None:
@@ -80,14 +83,15 @@ class ColumnRows:
 
     def __getitem__(self, block: slice) -> Array:
         start, end, _ = block.indices(self.shape[0])
-        part, out = self.table.slice(start, end - start), np.empty((end - start, self.shape[1]))
+        part = self.table.slice(start, end - start)
+        out = np.empty((end - start, self.shape[1]))
         for j, column in enumerate(part.columns):
             out[:, j] = as_numbers(np.asarray(column))
         return out
 
 
 def source_of(X: Any) -> Source | None:
-    """A source of rows, if `X` is a sparse matrix or an Arrow table, or is one; nothing is imported to find out."""
+    """`X` as a `Source` if it is a sparse matrix or an Arrow table, else None; neither library is imported."""
     if isinstance(X, SparseRows | ColumnRows):
         return X
     if hasattr(X, "tocsr") and hasattr(X, "toarray"):
@@ -98,10 +102,10 @@ def source_of(X: Any) -> Source | None:
 
 
 def as_numbers(values: Any) -> Array:
-    """An array of floats; what is not a number becomes NaN, and is dealt with as a bad value.
+    """Convert to an array of floats; entries that are not numbers become NaN, which validation treats as bad values.
 
-    An entry's number depends on that entry alone: if one of them is no number, the others are read as they would have
-    been without it. One person's row must not change how another's is read.
+    An entry is converted by itself: one that is no number changes nothing in how the others are converted, as one
+    example must not change how other examples are read.
 
     >>> as_numbers(["1.5", None, 2])
     array([1.5, nan, 2. ])
@@ -114,7 +118,7 @@ def as_numbers(values: Any) -> Array:
             return plain
         if plain.dtype.kind in "biuf":
             return np.asarray(plain, dtype=np.float64, order="C")
-        if plain.dtype.kind in "mM" and isinstance(values, np.ndarray):  # one duration makes a list of numbers "m"
+        if plain.dtype.kind in "mM" and isinstance(values, np.ndarray):  # a list with one duration has this kind too
             return np.full(plain.shape, math.nan)
     except (ValueError, OverflowError):
         pass
@@ -126,7 +130,7 @@ def as_numbers(values: Any) -> Array:
 
 
 def _as_number(entry: Any) -> float:
-    """Its float; dates, durations, sequences and the like have none."""
+    """Convert one entry to a float; NaN for dates, durations, sequences and the like."""
     if isinstance(entry, np.datetime64 | np.timedelta64) or (isinstance(entry, np.ndarray) and entry.ndim):
         return math.nan
     try:
@@ -137,9 +141,9 @@ def _as_number(entry: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CompressedRows:
-    """Row i has `entries[starts[i]:starts[i+1]]` in the `columns` of these numbers, and 0 elsewhere.
+    """Rows in compressed sparse row (CSR) format, possibly a slice of a matrix, with which it shares memory.
 
-    A slice shares memory with the whole.
+    Row i has `entries[starts[i]:starts[i+1]]` in the columns `columns[starts[i]:starts[i+1]]`, and 0 elsewhere.
 
     >>> from scipy.sparse import csr_matrix
     >>> rows = compressed(SparseRows(csr_matrix([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])))
@@ -162,7 +166,7 @@ class CompressedRows:
         return CompressedRows(self.starts[start : max(start, end) + 1], self.columns, self.entries, self.width)
 
     def end_of_block(self, start: int, most: int) -> int:
-        """The end of the longest block from row `start` on whose rows and entries come to `most`; of one row at least.
+        """The end of the longest block from row `start` on with at most `most` rows and entries in all, or of one row.
 
         >>> CompressedRows(np.array([0, 2, 4, 9]), None, None, 5).end_of_block(0, most=6)
         2
@@ -173,20 +177,20 @@ class CompressedRows:
         return start + max(1, fitting)
 
     def numbers(self) -> tuple[Integers, Integers, Array]:
-        """Starts from 0 on, columns and entries as compiled code wants them, of these rows alone: copies, checked."""
+        """Validated copies of starts (from 0 on), columns and entries of these rows, as compiled code takes them."""
         first, last = int(self.starts[0]), int(self.starts[-1])
         columns, entries = stored(self.columns, self.entries, first, last, self.width)
         return np.asarray(self.starts, dtype=np.int64) - first, columns, entries
 
     def matrix(self) -> Any:
-        """As a matrix of SciPy's, a copy."""
+        """A SciPy matrix of these rows, a copy."""
         from scipy.sparse import csr_matrix
 
         starts, columns, entries = self.numbers()
         return csr_matrix((entries, columns, starts), shape=self.shape)
 
     def dense(self) -> Array:
-        """As an array; what is stored twice is added up."""
+        """An array of these rows; entries stored twice are added up."""
         starts, columns, entries = self.numbers()
         out = np.zeros(self.shape)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -195,14 +199,14 @@ class CompressedRows:
 
 
 Rows = Array | CompressedRows
-"""Bounded examples: an array, or compressed rows where a learner takes them."""
+"""Clipped examples: an array, or compressed rows for learners that take them."""
 
 ByNumber = tuple[Array, Integers, Integers, Array]
-"""Rows for compiled code: an array and nothing, or an array without rows and compressed ones."""
+"""Rows for compiled code: a dense array with empty CSR arrays, or an array without rows with CSR arrays."""
 
 
 def compressed(source: SparseRows) -> CompressedRows | None:
-    """The rows of a sparse matrix, not copied; None if its entries are not real numbers."""
+    """The rows of a sparse matrix without copying; None if its entries are not real numbers."""
     matrix = source.matrix
     if matrix.dtype.kind not in "biuf":
         return None
@@ -210,7 +214,7 @@ def compressed(source: SparseRows) -> CompressedRows | None:
 
 
 def by_number(rows: Rows) -> ByNumber:
-    """Either kind of bounded rows, as one type for compiled code.
+    """Dense or compressed rows as one type for compiled code.
 
     >>> [part.shape for part in by_number(np.ones((2, 3)))]
     [(2, 3), (0,), (0,), (0,)]

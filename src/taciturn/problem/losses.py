@@ -175,7 +175,7 @@ class Absolute(ScalarLoss):
 
 @dataclass(frozen=True)
 class Huber(ScalarLoss):
-    """`½(u - y)²` up to `width` from the label and linear beyond: regression that shrugs off outliers.
+    """`½(u - y)²` up to `width` from the label and linear beyond: regression robust to outliers.
 
     >>> float(Huber(1.0).value(3.0, 0.0)), Huber(1.0).prox(3.0, 0.0, step=1.0)
     (2.5, 2.0)
@@ -239,7 +239,7 @@ class Linear(ScalarLoss):
 
 @dataclass(frozen=True)
 class Advice:
-    """`v·x`: what following experts with weights `x` costs, where expert i loses `v_i`, cut to [0, loss_bound].
+    """`v·x`: the loss of experts followed with weights `x`, where expert i loses `v_i`, clipped to [0, loss_bound].
 
     Examples have no labels.
 
@@ -254,7 +254,7 @@ class Advice:
         object.__setattr__(self, "loss_bound", positive("loss_bound", self.loss_bound))
 
     def value(self, x: Array, v: Array, y: float) -> float:
-        """`v·x`, v cut to its bounds."""
+        """`v·x`, v clipped to its bounds."""
         return float(self.gradient(x, v, y) @ x)
 
     def values(self, points: Array, v: Array, y: float) -> Array:
@@ -262,15 +262,15 @@ class Advice:
         return np.asarray(points @ np.clip(v, 0.0, self.loss_bound), dtype=np.float64)
 
     def gradient(self, x: Array, v: Array, y: float) -> Array:
-        """The experts' losses, cut to their bounds."""
+        """The experts' losses, clipped to their bounds."""
         return np.clip(v, 0.0, self.loss_bound)
 
     def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """Cutting makes no vector longer."""
+        """Clipping makes no vector longer."""
         return feature_bound * ROUNDED_UP
 
     def smoothness(self, feature_bound: float) -> float:
-        """A line does not bend."""
+        """0: the loss is linear."""
         return 0.0
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
@@ -289,7 +289,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Nearness:
-    """`½‖x - v‖²`: what a point costs that stands for vectors; the leader is their mean. Examples have no labels.
+    """`½‖x - v‖²`: half the squared distance to an example, minimised by the mean. Examples have no labels.
 
     >>> Nearness().value(np.zeros(2), np.array([3.0, 4.0]), 0.0)
     12.5
@@ -306,7 +306,7 @@ class Nearness:
         return x - v
 
     def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """The farthest that an example can lie."""
+        """The largest distance of an example."""
         return (feature_bound + radius) * ROUNDED_UP
 
     def smoothness(self, feature_bound: float) -> float:
@@ -314,7 +314,7 @@ class Nearness:
         return 1.0
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """The point cancels: two examples' distance."""
+        """The distance of two examples, as the point cancels."""
         return 2.0 * feature_bound * ROUNDED_UP
 
 

@@ -163,11 +163,11 @@ class MultiHinge(ScoresLoss):
 
     By Crammer and Singer (*On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines*, 2001, Section
     3). It is 0 once the true class leads by a margin of 1. The largest of linear functions is convex, and has the slope
-    of any one that is largest: `e_k - e_y`, k the wrong class with the largest score; and 0 where the margin is kept.
+    of any one that is largest: `e_k - e_y`, k the wrong class with the largest score; and 0 where the margin is met.
 
     **Ties.** Scores are rounded, by each way of adding up differently, so which of two equal ones comes out larger says
     nothing. Scores within `2⁻⁴⁰(1 + |u|)` of the largest wrong one, u, tie with it, and the first of them is taken; a
-    margin is kept that lacks no more than that. The slope is then that of the loss or of a linear function which is as
+    margin is met that lacks no more than that. The slope is then that of the loss or of a linear function which is as
     close below it. Certificates rest on the slope's length alone, which is the same for any rule.
 
     **Gradient diameter.** A slope is 0 or `sqrt(2)` long, so gradients are at most `sqrt(2)·R` long and `2·sqrt(2)·R`
@@ -176,7 +176,7 @@ class MultiHinge(ScoresLoss):
     two gradients are opposite, `2·sqrt(2)·R` apart; with an intercept too, as v is the same in both.
 
     Kinks lie wherever wrong classes tie, and at the margin. `FTRL` needs no more than a slope, and `EWOO` no more than
-    values. `IGD` and `FTL` refuse it, as their solvers are certified for smooth losses of several scores alone; so does
+    values. `IGD` and `FTL` reject it, as their solvers are certified for smooth losses of several scores alone; so does
     `GIGA`, whose steps on it do not contract.
 
     >>> loss, W, v = MultiHinge(3), np.array([1.0, 0.0, 0.0, 0.5, 0.0, 0.0]), np.array([0.6, 0.8])

@@ -1,4 +1,4 @@
-"""Finite nets of points: how to make one of a convex set, and how wide it is."""
+"""Finite nets of points: a grid over a convex set, validation of candidates, and their diameter."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from taciturn.errors import InvalidInput, integer
 from taciturn.problem.sets import ConvexSet
 
 _MOST_POINTS = 10**6
-_FAR = 1e6  # radii to project from, to find how far a set reaches
-_COMPARED = 4096  # points up to which every pair is looked at
+_FAR = 1e6  # radii from which to project, to find the bounding box
+_COMPARED = 4096  # points up to which every pair is compared
 
 
 def grid(domain: ConvexSet, size: int, per_axis: int) -> Array:
@@ -44,7 +44,8 @@ def grid(domain: ConvexSet, size: int, per_axis: int) -> Array:
            [0.75, 0.25],
            [1.  , 0.  ]])
     """
-    size, per_axis = integer("size", size), integer("per_axis", per_axis, least=2)
+    size = integer("size", size)
+    per_axis = integer("per_axis", per_axis, least=2)
     domain.check_dimension(size)
     radius = float(domain.radius_in(size))
     if not math.isfinite(radius):
@@ -65,7 +66,7 @@ def grid(domain: ConvexSet, size: int, per_axis: int) -> Array:
 
 
 def candidates(points: Any, domain: ConvexSet, size: int) -> Array:
-    """Points of a set as an array, if there are two or more of them and something to choose.
+    """Validate candidates: an array of two or more points of the set, not all the same.
 
     >>> from taciturn import Simplex
     >>> candidates([[0, 1], [1, 0]], Simplex(), 2)

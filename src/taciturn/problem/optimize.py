@@ -29,7 +29,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss, Values
 from taciturn.problem.sets import ConvexSet, L2Ball
 
-_FIRST_STEPS = 6  # straight at the goal, before the way round by easier ones
+_FIRST_STEPS = 6  # on the objective itself, before easier ones
 _NEWTON_STEPS = 60
 _MODEL_STEPS = 4_000
 _HALVINGS = 40
@@ -37,7 +37,7 @@ _UNIT = 2.0**-53
 
 
 class Objective(Protocol):
-    """A smooth, strongly convex function on the whole space."""
+    """A smooth, strongly convex function on R^d."""
 
     @property
     def ridge(self) -> float:
@@ -91,7 +91,7 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Scalars:
-    """The mean of `loss(v·x, y)` over bounded examples; kinks are rounded off by averaging over `width`.
+    """The mean of `loss(v·x, y)` over clipped examples; kinks are smoothed by averaging over `width`.
 
     Averaged over `[u - width/2, u + width/2]` a loss has the slope `(loss(u + width/2) - loss(u - width/2))/width`: no
     steeper than the loss itself in that interval, with a curvature of at most twice the bound on slopes over `width`.
@@ -127,18 +127,21 @@ class Scalars:
         return np.asarray(clipped, dtype=np.float64)
 
     def model(self, x: Array) -> tuple[Array, Array]:
-        u, reach = self.V @ x, self.width / 2.0 or 2.0**-17
+        u = self.V @ x
+        reach = self.width / 2.0 or 2.0**-17
         bend = (self.loss.slope(u + reach, self.y) - self.loss.slope(u - reach, self.y)) / (2.0 * reach)
         H = (self.V.T * bend) @ self.V / len(self.y) + self.ridge * np.eye(len(x))
         return H, H @ x - self.gradient(x)
 
     def along(self, x: Array, ahead: Array) -> Callable[[float], float]:
-        u, moved = self.V @ x, self.V @ ahead
-        first, second = float(np.sum((self.ridge * x + self.tilt) * ahead)), self.ridge * float(ahead @ ahead)
+        u = self.V @ x
+        moved = self.V @ ahead
+        first = float(np.sum((self.ridge * x + self.tilt) * ahead))
+        second = self.ridge * float(ahead @ ahead)
         return lambda s: float(moved @ self.slopes(u + s * moved)) / len(self.y) + first + s * second
 
     def stages(self) -> Sequence[Objective]:
-        """The loss averaged over widths that shrink to this one: Newton's method loses its way among sharp kinks."""
+        """The loss averaged over widths that shrink to this one: Newton's method fails to converge at sharp kinks."""
         powers = range(14, 0, -2) if self.width > 0.0 else ()
         return [*(replace(self, width=self.width * 2.0**power) for power in powers), self]
 
@@ -184,7 +187,8 @@ class Vectors:
         return [self]
 
     def below(self, x: Array) -> tuple[float, Array]:
-        g, ridge = self._data_gradient(x), 0.5 * self.problem.ridge * float(x @ x)
+        g = self._data_gradient(x)
+        ridge = 0.5 * self.problem.ridge * float(x @ x)
         value = float(np.mean(self.problem.values(x, self.V, self.y) - ridge))
         return float(value + np.sum(self.tilt * x) - g @ x), g
 
@@ -193,7 +197,7 @@ class Vectors:
 
 
 def mean_loss(problem: Problem, V: Array, y: Array, ridge: float, width: float = 0.0) -> Objective:
-    """The objective of a problem's loss on bounded examples, with this ridge."""
+    """The objective of a problem's loss on clipped examples, with this ridge."""
     if isinstance(problem.loss, ScalarLoss):
         return Scalars(problem, V, y, ridge, width)
     return Vectors(problem, V, y, ridge)
@@ -270,7 +274,8 @@ def rounding_slack(
     which it is the difference; the projected step by `16·(size + 8)·2⁻⁵³` of the numbers in it, points of norm up to
     `longest`.
     """
-    smoothness, size = mean_smoothness(problem, ridge, width), problem.size
+    smoothness = mean_smoothness(problem, ridge, width)
+    size = problem.size
     in_mean = 2.0 * (t + size + 32) * _UNIT * steepest
     in_slopes = 4.0 * (size + 8) * _UNIT * longest * (smoothness - ridge)
     in_step = 16.0 * (size + 8) * _UNIT * (longest + steepest / smoothness)
@@ -304,7 +309,7 @@ def _with_momentum(
 
 
 def _newton(objective: Objective, domain: ConvexSet, x: Array, short: float, count: int) -> tuple[Array, bool]:
-    """Steps to the minimiser of a model over the set, each as long as the function falls; the last one is plain."""
+    """Steps to the minimiser of a model over the set, each as long as the function decreases; last, a gradient step."""
     for _ in range(count):
         model = objective.model(x)
         if model is None:
@@ -318,7 +323,7 @@ def _newton(objective: Objective, domain: ConvexSet, x: Array, short: float, cou
 
 
 def _falling(derivative: Callable[[float], float]) -> float:
-    """How far, at most to 1, a convex function falls, to a tenth."""
+    """Line search: how far, at most to 1, a convex function decreases, to a tenth."""
     if derivative(1.0) <= 0.0:
         return 1.0
     low, high = 0.0, 1.0
@@ -331,7 +336,9 @@ def _falling(derivative: Callable[[float], float]) -> float:
 
 
 def quadratic_minimiser(H: Array, b: Array, domain: ConvexSet, start: Array) -> Array:
-    """`argmin ½x·Hx - b·x` over the set: by eigenvectors in a ball, by projected steps in others that are felt.
+    """`argmin ½x·Hx - b·x` over the set.
+
+    Where the constraint is active: by eigenvectors in a ball, by projected steps in other sets.
 
     >>> from taciturn import Simplex
     >>> quadratic_minimiser(np.eye(2), np.array([2.0, 0.0]), Simplex(), np.ones(2) / 2).round(9)
@@ -343,7 +350,8 @@ def quadratic_minimiser(H: Array, b: Array, domain: ConvexSet, start: Array) -> 
     if bool((domain.project(free.copy()) == free).all()):
         return free
     values, vectors = np.linalg.eigh(H)
-    values, along = np.maximum(values, 1e-300), vectors.T @ b
+    values = np.maximum(values, 1e-300)
+    along = vectors.T @ b
     if isinstance(domain, L2Ball):
         return domain.project(np.asarray(vectors @ (along / (values + _multiplier(values, along, domain.radius)))))
 

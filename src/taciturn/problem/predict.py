@@ -1,4 +1,4 @@
-"""Points and new rows on their way to predictions: rows a block at a time, bounded as in learning, sparse or not."""
+"""Input of predictions: a released point, and new rows, clipped as in learning a block at a time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from taciturn.problem.inputs import Source, SparseRows, as_numbers, compressed
 if TYPE_CHECKING:
     from taciturn.problem.problem import Problem
 
-_VALUES = 2**20  # entries that are bounded at once
+_VALUES = 2**20  # entries that are clipped at once
 
 
 def as_point(point: Any, size: int) -> Array:
-    """A point of so many entries, or a refusal.
+    """Convert a point to an array, and check that it has `size` finite entries.
 
     >>> as_point([0.6, 0.8], size=2)
     array([0.6, 0.8])
@@ -36,7 +36,7 @@ def as_point(point: Any, size: int) -> Array:
 
 
 def coefficients(problem: Problem, point: Array) -> tuple[Array, Array]:
-    """What a score is made of: the weights of features, a row for each score, and what the intercept adds to it.
+    """The linear function of the features that a point is: weights, a row for each score, and intercepts.
 
     >>> from taciturn import L2Ball, Logistic, Problem
     >>> coefficients(Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=0.5), np.array([0.6, 0.0, 0.2]))
@@ -46,17 +46,18 @@ def coefficients(problem: Problem, point: Array) -> tuple[Array, Array]:
     return rows[:, : problem.dimension], problem.intercept * rows[:, problem.dimension :].sum(axis=1)
 
 
-def bounded_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any]:
-    """Bounded rows, a block at a time, to be multiplied by a point: arrays, or, of `sparse` rows, matrices of SciPy's.
+def clipped_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any]:
+    """Clipped rows, a block at a time, to be multiplied by a point: arrays, or SciPy matrices if `sparse`.
 
     >>> from scipy.sparse import csr_matrix
     >>> from taciturn import L2Ball, Logistic, Problem
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0)
-    >>> [V @ [0.6, 0.0, 0.1] for V in bounded_blocks(problem, SparseRows(csr_matrix([[0.5, 0.0]])), sparse=True)]
+    >>> [V @ [0.6, 0.0, 0.1] for V in clipped_blocks(problem, SparseRows(csr_matrix([[0.5, 0.0]])), sparse=True)]
     [array([0.4])]
     """
     stored = compressed(rows) if sparse and isinstance(rows, SparseRows) else None
-    start, labels = 0, np.ones(rows.shape[0])  # legal for every loss, and of no influence on features
+    start = 0
+    labels = np.ones(rows.shape[0])  # valid for every loss, and of no influence on features
     while start < max(1, len(labels)):
         if stored is None:
             end = start + max(1, _VALUES // problem.width)

@@ -1,4 +1,4 @@
-"""What is being learnt, from examples of which only public bounds are known."""
+"""The learning problem: loss, convex set and public bounds; it validates and clips every example."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, integer, not_negative, one_of, positive
-from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, complaint
+from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, describe_bad_row
 from taciturn.problem.inputs import CompressedRows, Source
 from taciturn.problem.multiclass import ScoresLoss
-from taciturn.problem.predict import as_point, bounded_blocks
+from taciturn.problem.predict import as_point, clipped_blocks
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss
 from taciturn.problem.sets import ConvexSet
 from taciturn.problem.vector_loss import VectorLoss
@@ -25,8 +25,8 @@ from taciturn.problem.vector_loss import VectorLoss
 class Problem:
     """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
 
-    Every example is bounded at this door and nowhere else: longer rows are scaled to `feature_bound`, larger labels
-    cut to `label_bound`. Bounds are statements of yours about the world; none is ever read off the data.
+    Every example is validated and clipped here, once: longer rows are scaled to norm `feature_bound`, larger labels
+    clipped to `label_bound`. Bounds are stated from public knowledge; none is ever inferred from data.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Problem:
     dimension : int
         Number of features, the intercept not counted.
     feature_bound : float
-        Longest features (Euclidean norm), before the intercept.
+        Largest Euclidean norm of the features, before the intercept.
     label_bound : float, optional
         Largest label in absolute value; needed where labels are real numbers.
     intercept : float
@@ -45,11 +45,11 @@ class Problem:
     ridge : float
         Strong convexity added to every loss.
     neighbours : {"replace", "zero-out"}
-        One example replaced by any other, or its whole data term by 0. Neither is "add or remove".
+        One example replaced by any other, or its data term replaced by 0. Neither is "add or remove".
     on_bad : {"raise", "zero"}
-        A row with a NaN, an infinity or an illegal label: refuse the call before anything changes, naming the row (keep
-        that refusal on the trusted side: it speaks of the data), or count it as an example without influence that still
-        takes its round.
+        What to do with a row that has a NaN, an infinity or an invalid label: reject the call before anything changes,
+        with an error that names the row (keep the error secret: it depends on the data), or count the row as an example
+        without influence that still takes its round.
 
     Examples
     --------
@@ -88,7 +88,8 @@ class Problem:
             object.__setattr__(self, "label_bound", 1.0)
         elif self.label_bound is None:
             raise InvalidInput(
-                f"{type(self.loss).__name__} has real labels: state label_bound, the largest |y|; larger ones are cut."
+                f"{type(self.loss).__name__} has real labels: state label_bound, the largest |y|; larger labels are "
+                "clipped."
             )
         object.__setattr__(self, "label_bound", positive("label_bound", self._label_bound))
         self.domain.check_dimension(self.size)
@@ -103,7 +104,7 @@ class Problem:
 
     @property
     def width(self) -> int:
-        """Entries of a bounded example: the features and, if there is one, the intercept."""
+        """Entries of a clipped example: the features and, if there is one, the intercept."""
         return self.dimension + (self.intercept > 0.0)
 
     @property
@@ -113,17 +114,17 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """Entries of a point: as many as a bounded example has, for each output."""
+        """Entries of a point: `width` for each output."""
         return self.outputs * self.width
 
     @property
     def norm_bound(self) -> float:
-        """Longest bounded example, intercept included: `sqrt(R² + c²)`."""
+        """Largest norm of a clipped example, intercept included: `sqrt(R² + c²)`."""
         return math.hypot(self.feature_bound, self.intercept) * (1.0 + 2.0**-50)
 
     @property
     def radius(self) -> float:
-        """Longest point of the domain; may be infinite."""
+        """Largest norm of a point of the domain; may be infinite."""
         return float(self.domain.radius_in(self.size))
 
     @property
@@ -138,7 +139,7 @@ class Problem:
 
     @cached_property
     def lipschitz(self) -> float:
-        """Longest gradient of the data term over the domain, rounded up; may be infinite."""
+        """Largest norm of a gradient of the data term over the domain, rounded up; may be infinite."""
         if not isinstance(self.loss, ScalarLoss):
             return float(self.loss.lipschitz(self.norm_bound, self.radius, self._label_bound))
         reach = self.norm_bound * self.radius
@@ -146,7 +147,7 @@ class Problem:
 
     @property
     def lipschitz_with_ridge(self) -> float:
-        """Longest gradient of `f` over the domain; infinite where the domain is."""
+        """Largest norm of a gradient of `f` over the domain; infinite where the domain is."""
         return self.lipschitz + (self.ridge * self.radius if self.ridge > 0.0 else 0.0)
 
     @cached_property
@@ -158,7 +159,7 @@ class Problem:
 
     @cached_property
     def gradient_diameter(self) -> float:
-        """How far apart the data gradients of two neighbouring examples can lie at one point of the domain, rounded up.
+        """Largest distance of the data gradients of two neighbouring examples at one point of the domain, rounded up.
 
         The ridge is the same in both and cancels. Under zero-out one of the two gradients is 0.
         """
@@ -167,12 +168,12 @@ class Problem:
         return float(self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound))
 
     def clip(self, X: Any, y: Any = None) -> tuple[Array, Array]:
-        """Examples made legal: `(V, y)` with the intercept appended, every row within its bounds."""
+        """Validate and clip examples: `(V, y)` with the intercept appended, every row within its bounds."""
         X, y = self.read(X, y)
         return self.clip_block(X[:], y)
 
     def read(self, X: Any, y: Any = None) -> tuple[Source, Array]:
-        """Examples as numbers, not bounded yet, to be cut into blocks; a refusal if shapes are wrong, or no labels."""
+        """Convert examples to numbers, not clipped yet, to be cut into blocks; check shapes and labels."""
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
         return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
@@ -182,29 +183,30 @@ class Problem:
         self.check_shape(X.shape, len(y))
         V, labels, bad = self._clip(X.copy(), y.copy())
         if bad.any() and self.on_bad == "raise":
-            raise InvalidInput(complaint(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
+            raise InvalidInput(describe_bad_row(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
         return V, labels
 
     def clip_sparse_block(self, X: CompressedRows, first: int = 0) -> Any:
-        """The features of rows to predict for, clipped, as a sparse matrix of SciPy's; `first` numbers the rows."""
+        """Clipped features of rows to predict for, as a SciPy sparse matrix; `first` is the number of the first row."""
         self.check_shape(X.shape, X.shape[0])
         V, bad = clip_sparse_rows(X.matrix(), self.feature_bound)
         if bad.any() and self.on_bad == "raise":
             row = int(np.argmax(bad))
             features = X[row : row + 1].dense()
-            raise InvalidInput(complaint(0, features, np.ones(1), self.loss, self.outputs, first + row))
+            raise InvalidInput(describe_bad_row(0, features, np.ones(1), self.loss, self.outputs, first + row))
         return append_column(V, np.where(bad, 0.0, self.intercept)) if self.width > self.dimension else V
 
     def check_shape(self, shape: tuple[int, ...], rows: int) -> None:
         """Reject examples of another shape than was declared."""
         if shape != (rows, self.dimension):
             raise InvalidInput(
-                f"{rows} rows of {self.dimension} features were due, and {shape} came. Check the source."
+                f"expected {rows} rows of {self.dimension} features, got shape {shape}. Check the source."
             )
 
     def _clip(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The definition: bounded rows, labels, and which rows are bad and have become examples without influence."""
-        X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        """The definition of clipping: rows, labels, and a mask of bad rows, which become examples without influence."""
+        X = np.asarray(X, dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64)
         bad = bad_labels(y, self.loss.labels, self.outputs) | ~np.isfinite(X).all(axis=1)
         V = np.empty((len(y), self.width))
         V[:, : self.dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
@@ -214,24 +216,25 @@ class Problem:
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
 
     def predict(self, point: Array, X: Any) -> Array:
-        """`v·x` at a released point for new features, bounded as in learning; its sign is the class, if there are two.
+        """`v·x` at a released point for new features, clipped as in learning; its sign is the class, if there are two.
 
-        With a loss of several scores, a row of them for each example; the largest is the class. Sparse rows stay so.
+        With several scores, there is a row of them for each example; the largest is the class. Sparse rows stay sparse.
 
         >>> from taciturn import L2Ball, Logistic, Problem
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
         array([0.4])
         """
-        rows, point = as_rows(X, None, self.dimension)[0], as_point(point, self.size)
-        product = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # another's wants arrays
-        blocks = bounded_blocks(self, rows, sparse=product and type(self) is Problem)
+        rows, _ = as_rows(X, None, self.dimension)
+        point = as_point(point, self.size)
+        linear = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # overridden: needs arrays
+        blocks = clipped_blocks(self, rows, sparse=linear and type(self) is Problem)
         return np.concatenate([self._scores(point, V) for V in blocks])
 
     def _scores(self, point: Array, V: Any) -> Array:
         return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:
-        """`f(x)` on each bounded example: the data term and the ridge."""
+        """`f(x)` on each clipped example: the data term and the ridge."""
         ridge = 0.5 * self.ridge * float(x @ x)
         if isinstance(self.loss, ScalarLoss):
             return np.asarray(self.loss.value(V @ x, y) + ridge, dtype=np.float64)
@@ -240,7 +243,7 @@ class Problem:
         return np.array([self.loss.value(x, v, float(b)) for v, b in zip(V, y, strict=True)]) + ridge
 
     def gradient(self, x: Array, v: Array, y: float) -> Array:
-        """Gradient of `f` at `x` on one bounded example: the data term and the ridge."""
+        """Gradient of `f` at `x` on one clipped example: the data term and the ridge."""
         return self.data_gradient(x, v, y) + self.ridge * x
 
     def data_gradient(self, x: Array, v: Array, y: float) -> Array:
@@ -250,7 +253,7 @@ class Problem:
         return self.loss.gradient(x, v, y)
 
     def mean_gradient(self, x: Array, V: Array, y: Array) -> Array:
-        """Gradient of the data term, its mean over bounded examples."""
+        """Gradient of the data term, its mean over clipped examples."""
         if isinstance(self.loss, ScalarLoss):
             return np.asarray(V.T @ self.loss.slope(V @ x, y) / len(y))
         if isinstance(self.loss, ScoresLoss):

@@ -1,4 +1,4 @@
-"""Numbers within public ranges: every door and every data set scales them by this rule, and so to the same bits."""
+"""Scaling of numbers from public ranges to [-1, 1]: one rule for all inputs and data sets, so to the same bits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from taciturn._util.arrays import Array
 
 
 def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
-    """Numbers cut to a public range, which is mapped to [-1, 1]; NaN stays. Ranges may be one for each column.
+    """Clip numbers to a public range, and map the range to [-1, 1]; NaN stays. Ranges may be one for each column.
 
-    Cut first, so that nothing overflows; rounding is monotone, so nothing leaves [-1, 1].
+    They are clipped first, so that nothing overflows; rounding is monotone, so nothing leaves [-1, 1].
 
     >>> between([0, 5, 20], 0, 10)
     array([-1.,  0.,  1.])
@@ -22,7 +22,7 @@ def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
 
 
 def number_between(value: float, low: float, high: float) -> float:
-    """The same of one number, in a fraction of the time. Slow twin: `between`.
+    """`between` for one number, in a fraction of the time. Slow twin: `between`.
 
     >>> number_between(7.5, 0.0, 10.0)
     0.5

@@ -78,7 +78,7 @@ class ScalarLoss(ABC):
         return bisect(residual, min(first, z), max(first, z))
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """Bound on `‖slope·v - slope'·v'‖` over two legal examples at one point of norm ≤ `radius`.
+        """Bound on `‖slope·v - slope'·v'‖` over two valid examples at one point of norm ≤ `radius`.
 
         By the triangle inequality twice the longest gradient; some losses know better.
         """
@@ -93,7 +93,7 @@ class ScalarLoss(ABC):
 
 
 def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
-    """Look at a loss's slopes on a grid of predictions, and refuse it if they belie its constants.
+    """Check a loss's slopes on a grid of predictions, and reject it if they contradict its constants.
 
     A spot check, for losses of your own: certificates rest on `slope_bound`, on `curvature`, and on slopes that
     never fall.

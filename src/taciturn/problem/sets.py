@@ -152,8 +152,8 @@ class Simplex(_AnyDimension):
             x = np.maximum(x - np.max(x), -self.total)  # which changes nothing but the rounding
         largest_first = np.sort(x)[::-1]
         threshold = (np.cumsum(largest_first) - self.total) / np.arange(1, len(x) + 1)
-        kept = max(int(np.count_nonzero(largest_first > threshold)), 1)
-        exact = (float(np.sum(largest_first[:kept])) - self.total) / kept  # adds pairwise, unlike cumsum
+        support = max(int(np.count_nonzero(largest_first > threshold)), 1)
+        exact = (float(np.sum(largest_first[:support])) - self.total) / support  # adds pairwise, unlike cumsum
         return np.asarray(np.maximum(x - exact, 0.0), dtype=np.float64)
 
     def contains(self, x: Array) -> bool:
@@ -169,7 +169,7 @@ class Simplex(_AnyDimension):
 
 @dataclass(frozen=True)
 class L1Ball(_AnyDimension):
-    """`{x : Σ|x_i| ≤ radius}`; outside, the projection is that of |x| on the simplex, signs kept.
+    """`{x : Σ|x_i| ≤ radius}`; outside, the projection is that of |x| on the simplex, with the signs of x.
 
     >>> L1Ball(1.0).project(np.array([2.0, -1.0]))
     array([ 1., -0.])

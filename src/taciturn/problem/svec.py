@@ -1,4 +1,4 @@
-"""Symmetric matrices as vectors of the same length: the diagonal, and the rest times `sqrt(2)`."""
+"""Symmetric matrices as vectors of the same norm: the upper triangle, off-diagonal entries times `sqrt(2)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses that see a point and an example as they are: what one must provide."""
+"""The protocol of losses that are not a function of `v·x` alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class VectorLoss(Protocol):
 
     @property
     def labels(self) -> Literal["sign", "real", "class", "none"]:
-        """Legal labels: -1 and +1, any number up to the problem's `label_bound`, a class from 0 on, or none."""
+        """Valid labels: -1 and +1, any number up to the problem's `label_bound`, a class from 0 on, or none."""
 
     def value(self, x: Array, v: Array, y: float) -> float:
         """The loss of the point `x` on one example."""
@@ -46,10 +46,10 @@ class VectorLoss(Protocol):
         """Its gradient in `x`."""
 
     def lipschitz(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """Longest gradient over points of norm ≤ `radius` and legal examples."""
+        """Largest norm of a gradient over points of norm ≤ `radius` and valid examples."""
 
     def smoothness(self, feature_bound: float) -> float:
         """Lipschitz constant of the gradient; infinite where there is none."""
 
     def gradient_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
-        """Largest distance between the gradients of two legal examples at one such point."""
+        """Largest distance between the gradients of two valid examples at one such point."""
