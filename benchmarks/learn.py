@@ -51,7 +51,7 @@ from taciturn.datasets.files import find
 from taciturn.estimators.stream import Stream
 from taciturn.readers.rows import open_rows
 from taciturn.runs import run as runs
-from taciturn.runs.folder import Folder
+from taciturn.runs.files import Folder
 from taciturn.runs.ingest import learn_from
 
 COLUMNS = (*(name.replace(" ", "_") for name in RANGES), "area", "soil")

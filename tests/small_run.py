@@ -15,8 +15,7 @@ from taciturn.contract.model_file import read_model, write_model
 from taciturn.core.state import read_state
 from taciturn.plan import Plan
 from taciturn.readers.rows import Batch, open_rows
-from taciturn.runs.files import locked
-from taciturn.runs.folder import Folder
+from taciturn.runs.files import Folder, locked
 from taciturn.runs.ingest import Ending, learn_from
 from taciturn.runs.run import Run, begin, resume
 

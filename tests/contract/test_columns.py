@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
-from taciturn.contract.categories import check_values
-from taciturn.contract.columns import Categories, Hashed, Ignored, Range
+from taciturn.contract.columns import Categories, Hashed, Ignored, Range, check_values
 from taciturn.contract.toml import column_of
 from taciturn.contract.values import PlainValues
 

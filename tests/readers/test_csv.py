@@ -14,9 +14,7 @@ from contract.declared import HEADER, contract, csv, read
 from taciturn import InvalidInput
 from taciturn.readers import csv as csv_rows
 from taciturn.readers import rows
-from taciturn.readers.csv import CsvRows
-from taciturn.readers.csv_arrow import read_fast
-from taciturn.readers.csv_header import DELIMITERS, header_of, split
+from taciturn.readers.csv import DELIMITERS, CsvRows, header_of, read_fast, split
 from taciturn.readers.lines import LONGEST, line_ends
 
 WHOLE = [

@@ -12,8 +12,18 @@ from pyarrow import parquet
 
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of, read_contract
-from taciturn.readers.draft import Draft, columns_of, toml, toml_key
-from taciturn.readers.draft_options import ask, by_column, kind_of, range_of, stated_columns, values_of
+from taciturn.readers.draft import (
+    Draft,
+    ask,
+    by_column,
+    columns_of,
+    kind_of,
+    range_of,
+    stated_columns,
+    toml,
+    toml_key,
+    values_of,
+)
 
 NAMES = ["age", "town", "hours per week", "bought"]
 

@@ -12,8 +12,7 @@ from taciturn.core.state import read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.readers.rows import Batch
 from taciturn.runs import run as runs
-from taciturn.runs.files import locked
-from taciturn.runs.folder import Folder
+from taciturn.runs.files import Folder, locked
 from taciturn.runs.resume import Unseen
 from taciturn.runs.run import begin
 

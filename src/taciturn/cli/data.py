@@ -45,8 +45,7 @@ def init(
     Example: taciturn init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
     from taciturn._util.output import json_text
-    from taciturn.readers.draft import Draft, columns_of, distinct
-    from taciturn.readers.draft_options import ask, range_of, stated_columns, values_of
+    from taciturn.readers.draft import Draft, ask, columns_of, distinct, range_of, stated_columns, values_of
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")

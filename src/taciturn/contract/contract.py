@@ -45,11 +45,9 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
-from taciturn.contract.categories import Bad
-from taciturn.contract.columns import Column, Ignored
+from taciturn.contract.columns import Bad, Column, Ignored
 from taciturn.contract.target import Target
-from taciturn.contract.toml import KINDS, column_of, read_toml, refuse_blanks, release_of, target_of
-from taciturn.contract.toml_table import Section
+from taciturn.contract.toml import KINDS, Section, column_of, read_toml, refuse_blanks, release_of, target_of
 from taciturn.contract.values import Values
 from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings

@@ -20,7 +20,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import replaced
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.contract.toml_table import Section
+from taciturn.contract.toml import Section
 from taciturn.errors import InvalidInput
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.stream import Spent, Stream

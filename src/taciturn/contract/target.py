@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.contract.categories import Bad, Named, Vocabulary, named
-from taciturn.contract.columns import check_range, no_number
+from taciturn.contract.columns import Bad, Named, Vocabulary, check_range, named, no_number
 from taciturn.contract.values import Values, shown, text_of
 from taciturn.estimators.labels import classes_of, labels_of
 

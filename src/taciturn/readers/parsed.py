@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.categories import Bad
+from taciturn.contract.columns import Bad
 from taciturn.contract.contract import Contract
 from taciturn.contract.values import Values
 

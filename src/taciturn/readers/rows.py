@@ -18,8 +18,7 @@ from taciturn.contract.columns import Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number
 from taciturn.errors import InvalidInput, integer, one_of
-from taciturn.readers.csv import CsvRows
-from taciturn.readers.csv_header import header_of
+from taciturn.readers.csv import CsvRows, header_of
 from taciturn.readers.jsonl import JsonRows
 from taciturn.readers.lines import Lines
 from taciturn.readers.parquet import check_kinds, open_parquet, parquet_blocks

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from taciturn._util.atomic import HOLDS_FOLDERS, Entry
@@ -15,6 +17,65 @@ try:
     import fcntl
 except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
+
+_HALF_WRITTEN = re.compile(r"\.(state\.npz|model\.json|report\.html)\.[a-z0-9_]{8}")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where a run lives, and what its files are called.
+
+    Parameters
+    ----------
+    path : Path
+        Where the folder is, or was when the run began.
+    handle : int, optional
+        A descriptor of the folder, as `taciturn.runs.files.locked` gives it. Every file is then read and written
+        in that folder, wherever its path leads meanwhile: what is locked and what is written to cannot become two.
+    """
+
+    path: Path
+    handle: int | None = None
+
+    @property
+    def state(self) -> Entry:
+        """Secret: as sensitive as the rows."""
+        return Entry(self.path / "state.npz", self.handle)
+
+    @property
+    def models(self) -> Entry:
+        """Every release, public."""
+        return Entry(self.path / "models.jsonl", self.handle)
+
+    @property
+    def model(self) -> Entry:
+        """The model to use, public."""
+        return Entry(self.path / "model.json", self.handle)
+
+    @property
+    def report(self) -> Entry:
+        """For people."""
+        return Entry(self.path / "report.html", self.handle)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the path leads to this folder no longer: it was moved or deleted, or a link was changed."""
+        if self.handle is None:
+            return False
+        try:
+            return not os.path.samestat(os.stat(self.path), os.fstat(self.handle))
+        except OSError:
+            return True
+
+    def sync(self) -> None:
+        """Put its names on the disk."""
+        self.state.sync_folder()
+
+    def clear(self) -> None:
+        """Remove what a killed process left half-written."""
+        for name in os.listdir(self.path if self.handle is None else self.handle):
+            if _HALF_WRITTEN.fullmatch(name):
+                Entry(self.path / name, self.handle).unlink()
 
 
 _FULL = {
@@ -85,7 +146,7 @@ def write_at(path: str | os.PathLike[str], place: int, data: bytes) -> None:
 def locked(folder: Path) -> Iterator[int | None]:
     """Hold a folder for this process alone, until the end of the block or of the process, however it ends.
 
-    What the block is given is a descriptor of that folder, for `taciturn.runs.folder.Folder`: a lock is on a folder
+    What the block is given is a descriptor of that folder, for `taciturn.runs.files.Folder`: a lock is on a folder
     and not on its path, so whoever writes by the path writes to another folder once this one was moved. It is None
     where a system cannot open files by it.
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from types import FrameType
+from typing import Generic, Literal, Protocol, TypeVar
 
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
 from taciturn.runs.diagnostics import Diagnostics
-from taciturn.runs.interrupts import Interrupts, noted
-from taciturn.runs.prefetch import Ahead
 from taciturn.runs.resume import Unseen
 from taciturn.runs.run import Run
 
@@ -119,3 +122,106 @@ def _learn_within(run: Run, X: Array, y: Array, diagnostics: Diagnostics | None)
         )
     if run.left == 0:
         run.commit()  # nothing more can come of it: show it, whether or not the input ends here
+
+
+T = TypeVar("T")
+
+
+class Ahead(Generic[T]):
+    """What an iterator gives, fetched by a thread that is two items ahead at the most.
+
+    Examples
+    --------
+    >>> with Ahead(iter("ab")) as letters:
+    ...     [letters.next(timeout=9.0) for _ in range(2)]
+    ['a', 'b']
+    """
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+        self._ready: queue.Queue[tuple[str, T | None, BaseException | None]] = queue.Queue(maxsize=1)
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._fetch, daemon=True)
+
+    def __enter__(self) -> Ahead[T]:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        with contextlib.suppress(queue.Empty):
+            self._ready.get_nowait()  # a thread that waits to hand something over need not
+        self._thread.join(timeout=0.3)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the thread still waits for input; there is no way to call it back."""
+        return self._thread.is_alive()
+
+    def next(self, timeout: float) -> T | None:
+        """The next item, or None if there is none in time; StopIteration, or its error, where the iterator ends."""
+        try:
+            kind, item, error = self._ready.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if kind == "item":
+            return item
+        self._ready.put((kind, item, error))  # for whoever asks again
+        raise error if error is not None else StopIteration
+
+    def _fetch(self) -> None:
+        try:
+            for item in self._items:
+                if not self._hand_over(("item", item, None)):
+                    return
+            self._hand_over(("end", None, None))
+        except BaseException as error:
+            self._hand_over(("end", None, error))
+
+    def _hand_over(self, what: tuple[str, T | None, BaseException | None]) -> bool:
+        """Whether anyone still wanted it."""
+        while not self._left.is_set():
+            try:
+                self._ready.put(what, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+
+class Interrupts:
+    """The signal that came, if any."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Note the first; the second of a kind ends the process as it always would have."""
+        self.signal = signal.Signals(number)
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    @property
+    def exit_status(self) -> int:
+        """128 and the signal's number, as shells have it; 0 if none came."""
+        return 128 + self.signal if self.signal is not None else 0
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[Interrupts]:
+    """Note SIGINT and SIGTERM for the time of the block; elsewhere than in the main thread nothing can be noted.
+
+    >>> with noted() as interrupts:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     interrupts.signal.name, interrupts.exit_status
+    ('SIGTERM', 143)
+    """
+    interrupts = Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    before = {number: signal.signal(number, interrupts) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupts
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

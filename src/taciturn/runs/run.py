@@ -42,10 +42,9 @@ from taciturn.core.state import new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
-from taciturn.runs.digest import RowDigest
-from taciturn.runs.files import write_at
-from taciturn.runs.folder import Folder
+from taciturn.runs.files import Folder, write_at
 from taciturn.runs.journal import bring_up, lines_of
+from taciturn.runs.resume import RowDigest
 
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit
 _MOST_ROWS = 2**13  # rows after which a commit may be due
