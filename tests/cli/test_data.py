@@ -287,5 +287,5 @@ def test_a_name_that_is_no_unicode_is_rejected(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("init", "rows.jsonl", "--columns", "age,\udcff")
     assert isinstance(done.exception, InvalidInput)
-    assert "is no valid Unicode" in str(done.exception)
+    assert "is not valid Unicode" in str(done.exception)
     assert not (tmp_path / "taciturn.toml").exists()

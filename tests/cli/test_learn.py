@@ -23,7 +23,7 @@ PUBLIC = ("models.jsonl", "model.json")
 
 @pytest.fixture
 def taciturn(capsys, monkeypatch):
-    """The command as the shell has it: status, output and complaints."""
+    """The command as the shell has it: status, output and err."""
 
     def run(*arguments):
         books._BOOKS.clear()
@@ -31,7 +31,7 @@ def taciturn(capsys, monkeypatch):
         with pytest.raises(SystemExit) as ended:
             cli.main()
         said = capsys.readouterr()
-        return SimpleNamespace(status=ended.value.code or 0, out=said.out, complaints=said.err)
+        return SimpleNamespace(status=ended.value.code or 0, out=said.out, err=said.err)
 
     return run
 
@@ -40,7 +40,7 @@ def test_learning_writes_what_it_says(taciturn, tmp_path):
     """A model that can be read, a line for each release, a page, and a secret that only its owner reads."""
     toml, data = write_case(tmp_path, 50)
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
-    assert (done.status, done.complaints) == (0, "")
+    assert (done.status, done.err) == (0, "")
     assert "Complete: all 50 rows" in done.out
     assert "25 models released; spent epsilon" in done.out
     place = tmp_path / "run"
@@ -70,7 +70,7 @@ def test_as_json_it_says_the_same(taciturn, tmp_path):
 def test_quiet_says_nothing(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50)
     done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--quiet")
-    assert (done.status, done.out, done.complaints) == (0, "", "")
+    assert (done.status, done.out, done.err) == (0, "", "")
 
 
 def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(taciturn, tmp_path):
@@ -108,7 +108,7 @@ def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(tac
     for name in ("mended", "zero"):
         done = taciturn("learn", toml, data, "--out", tmp_path / name)
         assert done.status == 2
-        assert "line 18: age" in done.complaints
+        assert "line 18: age" in done.err
         assert "Stopped after 16 rows" in done.out
         assert "abc" not in (tmp_path / name / "report.html").read_text()
     assert taciturn("learn", toml, data, "--out", tmp_path / "zero", "--resume", "--bad-rows", "zero").status == 0
@@ -124,7 +124,7 @@ def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, 
     for again in ((), ("--resume",)):
         done = taciturn("learn", toml, data, "--out", tmp_path / "run", *again)
         assert done.status == 2
-        assert "more rows than the 40 of the contract's horizon" in done.complaints
+        assert "more rows than the 40 of the contract's horizon" in done.err
         assert read_model(tmp_path / "run" / "model.json").round == 40
 
 
@@ -141,8 +141,8 @@ def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_pat
     before = (tmp_path / "run" / "state.npz").read_bytes()
     done = taciturn("learn", toml, data, "--out", tmp_path / "run", *arguments)
     assert done.status == 2
-    assert words in done.complaints
-    assert done.complaints.count("\n") == 1
+    assert words in done.err
+    assert done.err.count("\n") == 1
     assert (tmp_path / "run" / "state.npz").read_bytes() == before
 
 
@@ -152,7 +152,7 @@ def test_another_contract_is_refused(taciturn, tmp_path):
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
     done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume")
     assert done.status == 2
-    assert "the contract is not the one" in done.complaints
+    assert "the contract is not the one" in done.err
 
 
 def test_a_missing_file_leaves_no_folder(taciturn, tmp_path):
@@ -185,7 +185,7 @@ def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(taciturn, tmp_path):
         place = tmp_path / f"run{bad}"
         done = taciturn("learn", toml, data, "--out", place, "--json", "--seed", 1)
         assert (done.status, json.loads(done.out)["rows"]) == (2, 16)
-        assert "Jane" in done.complaints
+        assert "Jane" in done.err
         assert "Jane" not in done.out
         assert (place / "report.html").stat().st_mode & 0o777 == 0o600
         assert "for you alone" in (place / "report.html").read_text()
@@ -213,7 +213,7 @@ def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(taciturn
     assert taciturn("check", toml).status == 0
     checked = json.loads(taciturn("check", toml, "--json").out)["plan"]
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
-    assert (done.status, done.complaints) == (0, "")
+    assert (done.status, done.err) == (0, "")
     page = (tmp_path / "run" / "report.html").read_text()
     assert "Left out" in page
     assert checked["mechanism"] in checked["noise_of_last_release"]
@@ -235,9 +235,9 @@ def test_a_report_that_fails_is_a_warning_after_the_result(taciturn, tmp_path, m
     toml, data = write_case(tmp_path, 50)
     done = taciturn("learn", toml, data, "--out", tmp_path / "run", *form)
     assert done.status == 0
-    assert done.complaints.startswith("taciturn: warning: report.html could not be written")
-    assert str(error) in done.complaints
-    assert done.complaints.count("\n") == 1
+    assert done.err.startswith("taciturn: warning: report.html could not be written")
+    assert str(error) in done.err
+    assert done.err.count("\n") == 1
     if form:
         said = json.loads(done.out)
         assert said["releases"] == 25
@@ -256,8 +256,8 @@ def test_a_refused_row_is_said_although_the_report_fails_too(taciturn, tmp_path,
     toml, data = write_case(tmp_path, 50, horizon=40)
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
-    assert "report.html could not be written" in done.complaints
-    assert "more rows than the 40" in done.complaints
+    assert "report.html could not be written" in done.err
+    assert "more rows than the 40" in done.err
 
 
 @pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "state.npz"])
@@ -270,9 +270,9 @@ def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(tacit
     (place / name).write_text("somebody's work")
     done = taciturn("learn", toml, tmp_path / "not-even-read.csv", "--out", place, *resume)
     assert done.status == 2
-    assert done.complaints.count("\n") == 1
-    assert name in done.complaints or resume
-    assert "--out" in done.complaints or "--resume" in done.complaints
+    assert done.err.count("\n") == 1
+    assert name in done.err or resume
+    assert "--out" in done.err or "--resume" in done.err
     assert [path.name for path in place.iterdir()] == [name]
     assert (place / name).read_text() == "somebody's work"
 
@@ -286,8 +286,8 @@ def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(tacitur
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
-    assert "state.npz" in done.complaints
-    assert "--out" in done.complaints
+    assert "state.npz" in done.err
+    assert "--out" in done.err
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
@@ -324,8 +324,8 @@ def test_a_horizon_past_what_sums_can_hold_is_named_with_its_limit(taciturn, tmp
     done = taciturn(command, *arguments)
     assert done.status == 2
     for words in (f"learning.horizon is {horizon:,}", "67,108,864", 'method = "giga"'):
-        assert words in done.complaints
-    assert done.complaints.count("\n") == 1
+        assert words in done.err
+    assert done.err.count("\n") == 1
     assert not (tmp_path / "run").exists()
     toml.write_text(toml.read_text().replace('release = "auto"', 'release = "geometric"\nmethod = "giga"'))
     assert taciturn("check", toml).status == 0
@@ -357,8 +357,8 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(taciturn, tmp_pat
         if stopped:
             assert done.status == 2
             for words in ("the disk is full", "nothing was shown after the last commit", "--resume", "Free some space"):
-                assert words in done.complaints
-            assert done.complaints.count("\n") == 1
+                assert words in done.err
+            assert done.err.count("\n") == 1
         check(place, read_contract(toml))
         assert taciturn("learn", toml, data, "--out", place, "--resume").status == 0
         check(place, read_contract(toml))
@@ -378,8 +378,8 @@ def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, 
         patched.setattr(os, "fsync", full)
         done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
-    assert "the disk is full" in done.complaints
-    assert "--resume" not in done.complaints
+    assert "the disk is full" in done.err
+    assert "--resume" not in done.err
     assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
 
 
@@ -387,5 +387,5 @@ def test_a_first_release_may_be_far_away(taciturn, tmp_path):
     """Beyond the rounds that a plan looks ahead."""
     toml, data = write_case(tmp_path, 50, horizon=-1, release="200_000")
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
-    assert (done.status, done.complaints) == (0, "")
+    assert (done.status, done.err) == (0, "")
     assert "0 models released" in done.out

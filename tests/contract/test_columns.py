@@ -36,7 +36,7 @@ def test_a_column_adds_at_most_one_to_the_square_of_a_row(column, values):
     out, bad = encode(column, values)
     assert out.shape == (len(values), column.width) == (len(values), len(column.names))
     assert ((out**2).sum(axis=1) <= 1.0).all()
-    assert [column.complaint(value) is not None for value in values] == bad.tolist()
+    assert [column.error(value) is not None for value in values] == bad.tolist()
 
 
 def test_ranges_are_scaled_and_cut():
@@ -99,7 +99,7 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"range": [0, 1], "hash": 4}, "exactly one of"),
         ({"rnage": [0, 1]}, "Did you mean range"),
         ({"range": [0, 1], "unit": "m"}, "columns.x.unit is unknown"),
-        ("number", "columns.x cannot be 'number'"),
+        ("number", "columns.x must be a table, got 'number'"),
     ],
 )
 def test_other_declarations_are_refused_by_name(declared, words):
@@ -113,6 +113,6 @@ def test_values_keep_their_kind():
 
 
 def test_an_ignored_column_has_nothing():
-    assert (Ignored("note").width, Ignored("note").names, Ignored("note").complaint("x")) == (0, (), None)
+    assert (Ignored("note").width, Ignored("note").names, Ignored("note").error("x")) == (0, (), None)
     with pytest.raises(InvalidInput, match="ignored"):
         Ignored("note").encode(PlainValues(["x"]), np.zeros((1, 0)))

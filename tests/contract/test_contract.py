@@ -57,9 +57,9 @@ def test_a_file_states_the_plan(path):
         ("epsilon = 1.0", 'epsilon = "?"', 'privacy.epsilon is still "\\?"'),
         ('column = "bought"', "", "target.column is missing. Name the column"),
         ('column = "bought"', "column = 3", "target.column must be a text"),
-        ('positive = ["yes"]', "", "state one of classes, positive and range for the target bought, not none"),
-        ('positive = ["yes"]', 'positive = ["yes"]\nrange = [0, 1]', "not positive and range"),
-        ('positive = ["yes"]', 'classes = ["yes"]', "target.classes must be two or more"),
+        ('positive = ["yes"]', "", "state exactly one of classes, positive and range for the target bought, got none"),
+        ('positive = ["yes"]', 'positive = ["yes"]\nrange = [0, 1]', "got positive and range"),
+        ('positive = ["yes"]', 'classes = ["yes"]', "target.classes must list two or more"),
         ('positive = ["yes"]', "range = [0, 1]\n[lerning]", "lerning is unknown. Did you mean learning"),
         ('positive = ["yes"]', 'positive = "yes"', "target.positive must be a list"),
         ("horizon = 1000", "horizon = 10.5", "learning.horizon must be an integer"),
@@ -75,7 +75,7 @@ def test_a_file_states_the_plan(path):
         ("{ range = [0, 100] }", '"?"', "state the range of age. Fill in columns.age"),
         ("{ range = [0, 100] }", '{ range = ["?", 100] }', "state the range of age"),
         ("[columns]", "[columns]\n[columns.age]\nhash = 2\n[other]", "other is unknown"),
-        ("[privacy]", "[privacy", "is no TOML"),
+        ("[privacy]", "[privacy", "is not valid TOML"),
     ],
 )
 def test_what_is_wrong_is_named_with_a_remedy(path, old, new, words):
@@ -115,7 +115,7 @@ def test_the_default_bound_is_the_longest_row_and_never_scales_one_down():
     assert made.feature_bound == 2.0  # age, town, floor, ip
     longest = np.zeros((1, made.dimension))
     longest[0, [0, 1, 3, 6]] = 1.0
-    bounded, _ = made.request().problem(made.dimension).clip(longest, [1.0])
+    bounded, _ = made.settings().problem(made.dimension).clip(longest, [1.0])
     assert np.allclose(bounded[0, :-1], longest[0], rtol=1e-9)
     assert contract(feature_bound=1.5).feature_bound == 1.5
 

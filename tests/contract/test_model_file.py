@@ -87,7 +87,7 @@ def test_a_model_before_any_release_is_data_free():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m.update(format="taciturn model 2"), 'is no "taciturn model 1"'),
+        (lambda m: m.update(format="taciturn model 2"), 'is not a "taciturn model 1" file'),
         (lambda m: m.pop("format"), "is no"),
         (lambda m: m.update(extra=1), "extra is unknown"),
         (lambda m: m.pop("guarantee"), "guarantee is missing"),
@@ -114,7 +114,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path, change, words):
 def test_what_is_no_model_is_refused(tmp_path):
     (tmp_path / "a").write_text("{")
     (tmp_path / "b").write_text("[]")
-    for name, words in (("a", "is no JSON"), ("b", "is no"), ("nowhere", "cannot be read: No such file")):
+    for name, words in (("a", "is not valid JSON"), ("b", "is no"), ("nowhere", "cannot be read: No such file")):
         with pytest.raises(InvalidInput, match=words):
             read_model(tmp_path / name)
 

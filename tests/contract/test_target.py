@@ -25,9 +25,9 @@ def test_a_value_changes_its_own_label_alone(target, values, place, other):
 
 @pytest.mark.parametrize("target", TARGETS, ids=repr)
 @given(values=st.lists(VALUES, min_size=1))
-def test_complaints_are_about_bad_values_alone(target, values):
+def test_errors_are_about_bad_values_alone(target, values):
     labels, bad = target.encode(PlainValues(values))
-    assert [target.complaint(value) is not None for value in values] == bad.tolist()
+    assert [target.error(value) is not None for value in values] == bad.tolist()
     assert np.isfinite(labels).all()
 
 

@@ -61,7 +61,7 @@ def test_the_fast_reader_takes_plain_blocks():
     """Else the test above would compare the definition with itself."""
     for newline in ("\n", "\r\n"):
         block = (newline.join(WHOLE) + newline).encode()
-        assert read_fast(block, line_ends(block), ROWS.header, ROWS.wanted, ROWS.floats) is not None
+        assert read_fast(block, line_ends(block), ROWS.header, ROWS.columns, ROWS.floats) is not None
 
 
 @given(st.lists(FIELDS, min_size=6, max_size=6), st.sampled_from(DELIMITERS))
@@ -133,7 +133,7 @@ def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):
         records = list(python_csv.reader(io.StringIO(block.decode("utf-8", "replace"))))
         columns = {
             name: csv_rows.PlainValues([(r + [""] * 6)[self.header.places[name]] for r in records])
-            for name in self.wanted
+            for name in self.columns
         }
         yield csv_rows.Parsed(columns, np.arange(first, first + len(records)))
 
@@ -145,10 +145,10 @@ def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("abc,Oslo,1,a,b,yes", "line 3: age is 'abc', which is not a number. Mend the row, or say --bad-rows zero"),
+        ("abc,Oslo,1,a,b,yes", "line 3: age is 'abc', which is not a number. Correct the row, or pass --bad-rows zero"),
         (",Oslo,1,a,b,yes", "line 3: age is missing"),
         ("1,Oslo,1,a,b,", "line 3: bought is missing"),
-        ("1,Oslo,1,a,b", "line 3: it has 5 fields where 6 were due"),
+        ("1,Oslo,1,a,b", "line 3: it has 5 fields instead of 6"),
         ("1,Oslo,1,a,b,yes,no", "line 3: it has 7 fields"),
         ('1,"Oslo,1,a,b,yes', "line 3: a quote is not balanced"),
         ("", "line 3: it is empty"),
@@ -218,7 +218,7 @@ TAKEN = {"1", "2.5", "-3e2", " 4 ", "1.", ".5", "00012", "1e+5", "4.9e-324"}
 def test_numbers_are_the_same_by_both_readers(number):
     """To the last bit, if Arrow takes them; the common ones it does take."""
     block = f"{number},Oslo,1,a,b,yes".encode()
-    fast = read_fast(block, line_ends(block), ROWS.header, ROWS.wanted, ROWS.floats)
+    fast = read_fast(block, line_ends(block), ROWS.header, ROWS.columns, ROWS.floats)
     slow = next(ROWS.parse(block, 2, fast=False)).values["age"].numbers()
     assert fast is not None or number not in TAKEN
     if fast is not None:

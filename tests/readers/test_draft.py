@@ -85,12 +85,12 @@ def test_of_parquet_the_schema_is_read(tmp_path):
     ("name", "content", "words"),
     [
         ("a.jsonl", b"{}", "JSON lines have no header"),
-        ("a.csv", b"39,State-gov,77516,Bachelors\n", "If it is a row, put a line of names before it"),
-        ("a.csv", b"age,1e3\n", "numbers where names were due"),
+        ("a.csv", b"39,State-gov,77516,Bachelors\n", "If it is a row, add a line of names before it"),
+        ("a.csv", b"age,1e3\n", "numbers instead of names"),
         ("a.csv", b"age,age\n", "two columns have the name 'age'"),
         ("a.csv", b"age,,\n", "two columns have the name ''"),
         ("a.csv", b"", "must be a header"),
-        ("a.csv.gz", b"x", "is no whole gzip file"),
+        ("a.csv.gz", b"x", "is not a complete gzip file"),
     ],
 )
 def test_headers_that_name_no_columns_are_refused(tmp_path, name, content, words):
@@ -201,7 +201,7 @@ def test_any_names_of_json_lines_are_drafted(names, source, kind):
 
 
 def test_what_no_contract_can_hold_is_rejected():
-    with pytest.raises(InvalidInput, match=r"'\\ud800' is no valid Unicode"):
+    with pytest.raises(InvalidInput, match=r"'\\ud800' is not valid Unicode"):
         Draft("rows.jsonl", ["\ud800"]).text()
 
 
@@ -219,9 +219,9 @@ def test_a_column_without_a_name_may_be_ignored(tmp_path):
 
 
 def test_columns_that_are_not_there_are_refused():
-    with pytest.raises(InvalidInput, match=r"agee is no column of sales\.csv, which has age, town"):
+    with pytest.raises(InvalidInput, match=r"agee is not a column of sales\.csv, which has age, town"):
         Draft("sales.csv", NAMES, columns={"agee": {"ignore": True}})
-    with pytest.raises(InvalidInput, match="bougth is no column"):
+    with pytest.raises(InvalidInput, match="bougth is not a column"):
         Draft("sales.csv", NAMES, target={"column": "bougth"})
 
 
@@ -248,7 +248,7 @@ def test_answers_say_a_kind():
     assert kind_of("-1.5:2", "x") == {"range": [-1.5, 2]}
     assert kind_of("10:30,12:00", "x") == {"categories": ["10:30", "12:00"]}
     assert values_of("1,2.5", "x") == [1, 2.5]
-    for text, words in (("1-2", "about a colon"), ("a:b", "about a colon"), ("2:1", "lower first")):
+    for text, words in (("1-2", "separated by a colon"), ("a:b", "separated by a colon"), ("2:1", "lower first")):
         with pytest.raises(InvalidInput, match=words):
             range_of(text, "x")
     with pytest.raises(InvalidInput, match="an integer"):

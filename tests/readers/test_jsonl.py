@@ -83,9 +83,9 @@ def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b'{"age": 1', "line 1: it is no JSON"),
-        (b"\xff", "it is no JSON"),
-        (b"[1]", "it is no object in braces"),
+        (b'{"age": 1', "line 1: it is not valid JSON"),
+        (b"\xff", "it is not valid JSON"),
+        (b"[1]", "it is not a JSON object"),
         (b'{"age": [1], "bought": "yes"}', "age is a list"),
         (b'{"age": 1, "bought": {}}', "bought is an object"),
         (b'{"bought": "yes"}', "age is missing"),
@@ -93,7 +93,7 @@ def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
         (b'{"age": Infinity, "bought": "yes"}', "age is inf, which is not a number"),
         (b'{"age": true, "bought": "yes"}', "age is True, which is not a number"),
         (b'{"age": 1}', "bought is missing"),
-        (b"", "it is no JSON"),
+        (b"", "it is not valid JSON"),
         (b'{"age": "' + b"1" * 2**20 + b'"}', "longer than"),
     ],
 )

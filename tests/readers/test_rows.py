@@ -79,9 +79,9 @@ def test_labels_are_not_read_for_predictions():
     [
         ("age,town,floor,ip,note", "column bought of the contract is not in the header"),
         (HEADER + ",age", "column age of the contract is twice in the header"),
-        (HEADER + ",extra", "column extra is in the file and not in the contract"),
-        ("40,Oslo,1,a,b,yes", "if that is a row, the file has no header: put the names before it"),
-        ('{"age": 1}', "the first line is JSON, and no header of a CSV file. Say --format json"),
+        (HEADER + ",extra", "column extra is in the file but not in the contract"),
+        ("40,Oslo,1,a,b,yes", "if that is a row, the file has no header: add a line of names before it"),
+        ('{"age": 1}', "the first line is JSON, not the header of a CSV file. Pass --format json"),
         ("", "the first line must be a header"),
     ],
 )
@@ -104,7 +104,10 @@ def test_files_are_known_by_their_endings(tmp_path):
         "json",
     ]
     assert format_of("a.dat", "csv") == "csv"
-    for source, given_format, words in (("a.dat", None, "no ending"), ("a.csv", "xml", "format must be one of")):
+    for source, given_format, words in (
+        ("a.dat", None, "no known file extension"),
+        ("a.csv", "xml", "format must be one of"),
+    ):
         with pytest.raises(InvalidInput, match=words):
             format_of(source, given_format)
     (tmp_path / "a.csv").write_text(csv(*ROWS))
@@ -120,10 +123,10 @@ def test_broken_and_missing_files_are_refused(tmp_path):
         file.write(csv(*ROWS))
     whole = (tmp_path / "a.csv.gz").read_bytes()
     (tmp_path / "a.csv.gz").write_bytes(whole[:-20])
-    with pytest.raises(InvalidInput, match="no whole gzip file"):
+    with pytest.raises(InvalidInput, match="not a complete gzip file"):
         list(open_rows(contract(), tmp_path / "a.csv.gz"))
     (tmp_path / "a.csv.gz").write_bytes(b"nothing")
-    with pytest.raises(InvalidInput, match="no whole gzip file"):
+    with pytest.raises(InvalidInput, match="not a complete gzip file"):
         list(open_rows(contract(), tmp_path / "a.csv.gz"))
     with pytest.raises(InvalidInput, match="cannot be read: No such file"):
         open_rows(contract(), tmp_path / "nowhere.csv")

@@ -142,11 +142,11 @@ def test_a_live_pipe_is_shown_as_it_comes_and_a_signal_leaves_it_resumable(tmp_p
     process.stdin.flush()
     wait_for(lambda: shown(place).count(b"\n") == 10, process)
     process.send_signal(number)
-    out, complaints = process.communicate(timeout=30)  # which closes the pipe: only now, after the signal
-    assert process.returncode == status, complaints
+    out, err = process.communicate(timeout=30)  # which closes the pipe: only now, after the signal
+    assert process.returncode == status, err
     assert b"Go on with --resume" in out
-    assert b"Traceback" not in complaints
-    assert b"Fatal" not in complaints
+    assert b"Traceback" not in err
+    assert b"Fatal" not in err
     declared = read_contract(toml)
     go(place, declared, open_rows(declared, data), seed=4, again=True)
     go(tmp_path / "whole", declared, open_rows(declared, data), seed=4)
@@ -163,12 +163,12 @@ def test_a_signal_ends_a_process_that_waits_for_a_pipe_that_stays_open(tmp_path)
     wait_for((tmp_path / "run" / "state.npz").exists, process)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    out, complaints = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=30)
     os.close(reading)
     os.close(writing)
-    assert process.returncode == 130, complaints
+    assert process.returncode == 130, err
     assert json.loads(out)["rows"] == 0
-    assert complaints == b""
+    assert err == b""
 
 
 def peak_memory(folder, rows):
@@ -228,9 +228,9 @@ def test_a_folder_that_is_moved_takes_its_run_along_and_another_run_shares_no_fi
     assert shown(live).count(b"\n") == 15
     feed(second, lines[31:])
     for process, moved in ((first, True), (second, False)):
-        _, complaints = process.communicate(timeout=30)
-        assert process.returncode == 0, complaints
-        assert (b"was moved while this run was learning" in complaints) == moved
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 0, err
+        assert (b"was moved while this run was learning" in err) == moved
     for place in (live, old):
         check(place, declared)
         assert read_state(place / "state.npz").t == shown(place).count(b"\n") * 2 == 60
@@ -253,10 +253,10 @@ def test_a_folder_that_is_deleted_stops_its_run(tmp_path, anew):
     if anew:
         place.mkdir()
     feed(process, lines[21:])
-    _, complaints = process.communicate(timeout=30)
-    assert process.returncode == 2, complaints
-    assert b"was deleted while this run was learning in it" in complaints
-    assert complaints.count(b"\n") == 1
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 2, err
+    assert b"was deleted while this run was learning in it" in err
+    assert err.count(b"\n") == 1
     assert list(place.iterdir()) == [] if anew else not place.exists()
 
 
@@ -276,10 +276,10 @@ def test_a_file_that_may_grow_no_more_leaves_a_run_that_goes_on(tmp_path):
     arguments = ["learn", toml, data, "--out", place]
     ends = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     limited = start(LIMITED.format(200_000), *arguments, **ends)
-    _, complaints = limited.communicate(timeout=60)
-    assert limited.returncode == 2, complaints
-    assert b"larger than this process may write" in complaints
-    assert b"--resume" in complaints
+    _, err = limited.communicate(timeout=60)
+    assert limited.returncode == 2, err
+    assert b"larger than this process may write" in err
+    assert b"--resume" in err
     check(place, read_contract(toml))
     seen = shown(place)
     go(place, read_contract(toml), open_rows(read_contract(toml), data), again=True)

@@ -1,1 +1,1 @@
-"""The contract file: what is declared about a stream before anyone looks at it, and rows read by it."""
+"""The contract file: what is declared about a stream before its first row is read."""

@@ -1,13 +1,16 @@
-"""What a column is, and the features that its values become: by that value and the contract alone.
+"""The kinds of columns, and how the values of each are encoded as features.
+
+The encoding of a value depends on that value and on the contract only.
 
 | declared | features | a value becomes |
 |---|---|---|
-| `range = [low, high]` | 1 | scaled linearly to [-1, 1], cut to it if it lies outside |
-| `categories = [...]` | one for each | 1 at its own; an unknown or missing one is 0 everywhere |
-| `hash = buckets` | so many | +1 or -1 at a place, both by a hash of `name=value`; a missing one is 0 everywhere |
+| `range = [low, high]` | 1 | scaled linearly to [-1, 1]; a value outside the range is clipped |
+| `categories = [...]` | one per category | one-hot; an unknown or missing value is 0 everywhere |
+| `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value`; a missing value is 0 |
 | `ignore = true` | 0 | not read |
 
-Each of the first three adds at most 1 to the squared length of a row: with n of them no row is longer than `sqrt(n)`.
+Each of the first three adds at most 1 to the squared norm of a row: with n such columns, the norm of a row is at most
+`sqrt(n)`.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.contract.values import Values, is_number, number_of, shown, text_of
+from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.estimators.dict_rows import signed_bucket
 from taciturn.problem.ranges import between
@@ -32,12 +35,12 @@ Named = int | float | str
 """A category or class as it is declared."""
 
 MOST_BUCKETS = 2**20
-"""Of a hashed column: more features than that drown in noise."""
+"""Largest number of buckets of a hashed column; with more features, the noise outweighs the data."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """A number with a public range, scaled linearly to [-1, 1]; what lies outside is cut.
+    """A number with a public range, scaled linearly to [-1, 1]; values outside the range are clipped.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((4, 1))
@@ -65,15 +68,15 @@ class Range:
         return (self.name,)
 
     def encode(self, values: Values, out: Array) -> Bad:
-        """Write the features of these values, and say which of them are bad."""
+        """Write the features of these values to `out`, and return which values are bad."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
         out[:, 0] = np.where(bad, 0.0, between(numbers, self.low, self.high))
         return bad
 
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a value, if anything."""
-        return no_number(self.name, value)
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        return number_error(self.name, value)
 
     def declared(self) -> dict[str, Any]:
         return {"range": [self.low, self.high]}
@@ -81,7 +84,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Categories:
-    """One of a public list, as a feature for each.
+    """A category from a public list, one-hot encoded.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((3, 2))
@@ -115,8 +118,8 @@ class Categories:
         out[known, places[known]] = 1.0
         return np.zeros(len(places), dtype=np.bool_)
 
-    def complaint(self, value: Any) -> str | None:
-        """Nothing is: what is unknown has no feature."""
+    def error(self, value: Any) -> str | None:
+        """None: an unknown category is encoded as zeros."""
         return None
 
     def declared(self) -> dict[str, Any]:
@@ -125,7 +128,10 @@ class Categories:
 
 @dataclass(frozen=True)
 class Hashed:
-    """Any text, as a sign at one of so many places: both from a hash of `name=value` that is the same everywhere.
+    """Any text, encoded by feature hashing: a sign in one of `buckets` features.
+
+    Bucket and sign come from a hash of `name=value` that is the same in every process.
+
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((3, 4))
@@ -151,19 +157,20 @@ class Hashed:
         return tuple(f"{self.name}#{i}" for i in range(self.buckets))
 
     def place(self, text: str) -> tuple[int, float]:
-        """Where a text goes, and its sign."""
+        """The bucket of a text, and its sign."""
         return signed_bucket(f"{self.name}={text}", self.buckets)
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values; none is bad."""
         codes, texts = values.texts()
         placed = [(0, 0.0) if text is None else self.place(text) for text in texts]
-        places, signs = np.array([p for p, _ in placed], dtype=np.int64), np.array([s for _, s in placed])
+        places = np.array([p for p, _ in placed], dtype=np.int64)
+        signs = np.array([s for _, s in placed])
         out[np.arange(len(codes)), places[codes]] = signs[codes]
         return np.zeros(len(codes), dtype=np.bool_)
 
-    def complaint(self, value: Any) -> str | None:
-        """Nothing is."""
+    def error(self, value: Any) -> str | None:
+        """None: every value is valid."""
         return None
 
     def declared(self) -> dict[str, Any]:
@@ -189,11 +196,11 @@ class Ignored:
         return ()
 
     def encode(self, values: Values, out: Array) -> Bad:
-        """Write nothing: it is never asked to."""
-        raise InvalidInput(f"column {self.name} is ignored and has no features.")
+        """Always an error: an ignored column is not read."""
+        raise InvalidInput(f"column {self.name} is ignored and has no features. Leave it out.")
 
-    def complaint(self, value: Any) -> str | None:
-        """Nothing is."""
+    def error(self, value: Any) -> str | None:
+        """None: every value is valid."""
         return None
 
     def declared(self) -> dict[str, Any]:
@@ -204,23 +211,23 @@ Column = Range | Categories | Hashed | Ignored
 
 
 def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
-    """The ends of a range as Python floats; one that is empty, infinite, too narrow or too wide is rejected."""
+    """Validate a range, and return its ends as Python floats; it must be finite, and neither empty nor too wide."""
     ends = float_or_nan(low), float_or_nan(high)
     if not (-math.inf < ends[0] < ends[1] < math.inf and 1e-60 <= ends[1] - ends[0] <= 1e60):
         raise InvalidInput(f"{key} must be two finite numbers, the lower first, got [{low!r}, {high!r}].")
     return ends
 
 
-def no_number(name: str, value: Any) -> str | None:
-    """What is wrong with a value that should be a number, if anything."""
+def number_error(name: str, value: Any) -> str | None:
+    """The error of a value that should be a number, or None."""
     if not math.isnan(number_of(value)):
         return None
-    return f"{name} is missing" if text_of(value) is None else f"{name} is {shown(value)}, which is not a number"
+    return f"{name} is missing" if text_of(value) is None else f"{name} is {short_repr(value)}, which is not a number"
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The declared values of a column: numbers, which values equal, or texts, which they spell.
+    """The declared values of a column: numbers, compared as numbers, or texts, compared as texts.
 
     >>> Vocabulary((1, 2, 7)).place("7.0"), Vocabulary(("a", "b")).place("c")
     (2, -1)
@@ -234,17 +241,17 @@ class Vocabulary:
 
     @property
     def numeric(self) -> bool:
-        """Whether they are numbers."""
+        """Whether the declared values are numbers."""
         return not isinstance(self.values[0], str)
 
     def place(self, text: str | None) -> int:
-        """Which of them a text is, or -1."""
+        """The index of a text among the declared values, or -1."""
         if text is None:
             return -1
         return self._places.get(number_of(text) if self.numeric else text, -1)
 
     def places(self, values: Values) -> tuple[NDArray[np.int64], Bad]:
-        """Which of them each value is, or -1; and which values are missing."""
+        """The index of each value among the declared ones, or -1; and which values are missing."""
         codes, texts = values.texts()
         places = np.array([self.place(text) for text in texts], dtype=np.int64)
         missing = np.array([text is None for text in texts], dtype=np.bool_)
@@ -252,7 +259,7 @@ class Vocabulary:
 
 
 def named(values: Iterable[Any]) -> tuple[Named, ...]:
-    """Declared values as Python's own numbers and texts, whatever types they came in.
+    """Declared values as Python numbers and strings, converted from NumPy types.
 
     >>> named([np.int8(3), np.float16(0.5), "no"])
     (3, 0.5, 'no')
@@ -268,14 +275,16 @@ def _named(value: Any) -> Named:
 
 
 def check_values(key: str, values: Iterable[Any]) -> tuple[Named, ...]:
-    """Categories or classes as declared: all numbers or all texts, none twice, none empty."""
+    """Validate declared categories or classes: all numbers or all texts, none twice, none empty."""
     listed = tuple(values)
     numbers = all(is_number(v) and math.isfinite(v) for v in listed)
     if not listed or not (numbers or all(isinstance(v, str) for v in listed)):
-        raise InvalidInput(f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {shown(listed)}.')
+        raise InvalidInput(
+            f'{key} must list numbers or texts, as in [1, 2] or ["no", "yes"]; got {short_repr(listed)}.'
+        )
     spelt = [v.strip() if isinstance(v, str) else float(v) for v in listed]
     if "" in spelt:
         raise InvalidInput(f"{key} names an empty text. Leave it out: an empty value is a missing one.")
     if len(set(spelt)) < len(spelt):
-        raise InvalidInput(f"{key} names a value twice: {shown(listed)}. Name each once.")
+        raise InvalidInput(f"{key} names a value twice: {short_repr(listed)}. Name each once.")
     return tuple(v.strip() if isinstance(v, str) else v for v in listed)

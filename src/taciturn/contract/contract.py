@@ -1,7 +1,7 @@
-"""A contract: everything that is stated about a stream in public, before a row of it is read.
+"""A contract: the public description of a stream, stated before its first row is read.
 
-From it follow the features, the labels, the bounds and the plan. Rows are read by it (`taciturn.readers.rows`), and
-two runs under one contract read a row alike. It is stated in a file:
+The features, the labels, the bounds and the plan follow from it. Rows are read as it declares
+(`taciturn.readers.rows`): two runs under one contract read a row in the same way. It is stated in a file:
 
 ```toml
 [privacy]
@@ -24,11 +24,11 @@ ip = { hash = 256 }
 note = { ignore = true }
 ```
 
-**Feature bound.** If none is stated, the longest row that the columns allow, `sqrt(n)` for n columns that are not
-ignored (`taciturn.contract.columns`): then no row is ever scaled down. A smaller one makes the noise smaller and
-shortens long rows. On Covertype, twelve columns, class 2 against the rest, 522,911 rows, delta = 1e-6: 75.2 % at
-epsilon 1 and 72.8 % at .1 with the default 3.46; 75.5 % and 74.1 % with any bound from 1 to 2.3, the typical length of
-a row.
+**Feature bound.** The default is the largest norm of a row that the columns allow: `sqrt(n)` for n columns that are not
+ignored (`taciturn.contract.columns`). Then no row is clipped. A smaller bound reduces the noise, and clips
+long rows. On Covertype (twelve columns, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy is 75.2 % at
+epsilon 1 and 72.8 % at .1 with the default 3.46; 75.5 % and 74.1 % with any bound from 1 to 2.3, the typical norm of a
+row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.contract.columns import Bad, Column, Ignored
 from taciturn.contract.target import Target
-from taciturn.contract.toml import KINDS, Section, column_of, read_toml, refuse_blanks, release_of, target_of
+from taciturn.contract.toml import KINDS, Section, column_of, read_toml, reject_blanks, release_of, target_of
 from taciturn.contract.values import Values
 from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings
@@ -57,22 +57,22 @@ from taciturn.plan import Plan
 
 @dataclass(frozen=True)
 class Contract:
-    """What is declared; read one from a file with `read_contract`.
+    """The declared settings of a stream; `read_contract` reads them from a file.
 
     Parameters
     ----------
     epsilon, delta, neighbours
-        The total budget of everything that the stream publishes, and what one person may change.
+        The total budget of everything that the stream publishes, and the neighbour relation.
     target : Classes, Positive or Number
-        What is predicted.
+        The column to predict.
     columns : tuple of columns
         In the order of their features.
     loss, method, release, horizon, radius, ridge, quantile, huber_width
         As in `taciturn.estimators.settings.Settings`.
     stated_bound : float, optional
-        The feature bound, if it was stated.
+        The feature bound, if it is stated.
     intercept : bool
-        Whether models have one.
+        Whether models have an intercept.
 
     Examples
     --------
@@ -106,11 +106,11 @@ class Contract:
         names = [self.target.column, *(column.name for column in self.columns)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise InvalidInput(f"{twice[0]} is declared twice. The target is no feature: take it out of [columns].")
+            raise InvalidInput(f"{twice[0]} is declared twice. The target is not a feature: remove it from [columns].")
         if not self.read:
             raise InvalidInput("no column is left to learn from. State the range of one under [columns].")
         if len(set(self.feature_names)) < self.dimension:
-            raise InvalidInput("two features have the same name, as town=Oslo would of two columns. Rename a column.")
+            raise InvalidInput("two features have the same name, such as town=Oslo from two columns. Rename a column.")
         privacy = Privacy(self.epsilon, self.delta)
         object.__setattr__(self, "epsilon", privacy.epsilon)
         object.__setattr__(self, "delta", privacy.delta)
@@ -131,21 +131,21 @@ class Contract:
 
     @property
     def dimension(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return sum(column.width for column in self.read)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Their names, in order."""
+        """Names of the features, in order."""
         return tuple(name for column in self.read for name in column.names)
 
     @property
     def feature_bound(self) -> float:
-        """Longest row: as stated, or the longest that the columns allow."""
+        """Largest norm of a row: as stated, or the largest that the columns allow."""
         return math.sqrt(len(self.read)) if self.stated_bound is None else self.stated_bound
 
-    def request(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:
-        """The same, as the front doors state it."""
+    def settings(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:
+        """The same settings, as the estimators take them."""
         return Settings(
             self.loss,
             epsilon=self.epsilon,
@@ -166,26 +166,26 @@ class Contract:
         )
 
     def plan(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Plan:
-        """How to learn."""
+        """The plan that follows from these settings."""
         if self.horizon is not None and self.horizon > MOST and self.method not in ("igd", "giga"):
             raise InvalidInput(
-                f"learning.horizon is {self.horizon:,}, and sums are exact up to {MOST:,} rows. Take a horizon of at "
-                'most that and begin a new run after it, which spends as much again; or set method = "giga", which has '
-                "no such limit."
+                f"learning.horizon is {self.horizon:,}, but sums are exact only up to {MOST:,} rows. Use a horizon "
+                'of at most that and start a new run afterwards, which spends the budget again; or set method = "giga"'
+                ", which has no such limit."
             )
-        return self.request(on_bad, seed).plan(self.dimension, self.horizon)
+        return self.settings(on_bad, seed).plan(self.dimension, self.horizon)
 
     def encode_labels(self, values: Values) -> tuple[Array, Bad]:
-        """Labels as the plan's problem wants them, and which of them are bad."""
+        """Labels as the plan's problem takes them, and a mask of the bad ones."""
         return self.target.encode(values)
 
     def decode_predictions(self, scores: Array) -> NDArray[Any]:
-        """Classes as they were declared, or numbers within the target's range."""
+        """Predictions: classes as declared, or numbers within the target's range."""
         return self.target.decode(scores)
 
     @property
     def declared(self) -> dict[str, Any]:
-        """The contract as plain data, as `contract_of` takes it."""
+        """The contract as plain data, in the form that `contract_of` takes."""
         learning = {
             "loss": self.loss,
             "method": self.method,
@@ -207,20 +207,20 @@ class Contract:
 
     @property
     def digest(self) -> str:
-        """A hash of what is declared: two contracts have the same if they declare the same, in the same order."""
+        """A hash of the declaration: equal if two contracts declare the same, in the same order."""
         text = json.dumps(self.declared, ensure_ascii=True, allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def guarantee(self, plan: Plan) -> str:
-        """What everyone may know, and what nobody can find out, in a few sentences."""
+        """The privacy guarantee and what is public, in a few sentences."""
         return (
-            f"{plan.private.guarantee} Public is also this contract: the names of the columns, their ranges and "
+            f"{plan.private.guarantee} This contract is public too: the names of the columns, their ranges and "
             "categories, the target's classes or range, and the settings."
         )
 
 
 def read_contract(path: str | os.PathLike[str]) -> Contract:
-    """The contract of a file, or a refusal that names the key.
+    """Read a contract file; an error names the key.
 
     >>> read_contract("nowhere.toml")
     Traceback (most recent call last):
@@ -232,7 +232,7 @@ def read_contract(path: str | os.PathLike[str]) -> Contract:
 
 
 def contract_of(data: dict[str, Any]) -> Contract:
-    """The contract that plain data declares.
+    """The contract that plain data declares, such as parsed TOML.
 
     >>> data = {
     ...     "privacy": {"epsilon": 1.0},
@@ -242,20 +242,20 @@ def contract_of(data: dict[str, Any]) -> Contract:
     >>> contract_of(data).feature_names
     ('age',)
     """
-    refuse_blanks(data)
-    whole = Section("", data)
-    privacy, target, learning = (whole.section(name) for name in ("privacy", "target", "learning"))
-    columns = whole.section("columns").data
+    reject_blanks(data)
+    root = Section("", data)
+    privacy, target, learning = (root.section(name) for name in ("privacy", "target", "learning"))
+    columns = root.section("columns").data
     if not columns:
         raise InvalidInput(f"[columns] is missing or empty. Declare each column of the data: {KINDS}.")
-    aim = target_of(target)
+    predicted = target_of(target)
     contract = Contract(
         epsilon=privacy.number("epsilon", remedy="State the total budget, as in epsilon = 1.0."),
         delta=privacy.number("delta", 1e-6),
         neighbours=privacy.choice("neighbours", ("replace", "zero-out"), "replace"),
-        target=aim,
+        target=predicted,
         columns=tuple(column_of(name, declared) for name, declared in columns.items()),
-        loss=learning.choice("loss", get_args(LossName), "logistic" if aim.names else "squared"),
+        loss=learning.choice("loss", get_args(LossName), "logistic" if predicted.names else "squared"),
         method=learning.choice("method", get_args(MethodName), "auto"),
         release=release_of(learning),
         horizon=learning.integer("horizon"),
@@ -266,6 +266,6 @@ def contract_of(data: dict[str, Any]) -> Contract:
         quantile=learning.number("quantile", 0.5),
         huber_width=learning.positive("huber_width"),
     )
-    for section in (whole, privacy, target, learning):
+    for section in (root, privacy, target, learning):
         section.close()
     return contract

@@ -1,4 +1,4 @@
-"""A contract explained: what is promised, what everyone may know, which features there are, and the plan."""
+"""The explanation of a contract: the guarantee, what is public, the features, and the plan."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
-    """The explanation for machines.
+    """The explanation as plain data, for `taciturn check --json`.
 
     >>> from taciturn.contract.contract import contract_of
     >>> target = {"column": "bought", "positive": ["yes"]}
     >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"age": {"range": [0, 100]}}})
-    >>> found = explain(contract, contract.plan())
-    >>> found["dimension"], found["columns"]
+    >>> data = explain(contract, contract.plan())
+    >>> data["dimension"], data["columns"]
     (1, [{'name': 'age', 'declared': 'a number from 0 to 100', 'features': 1}])
     """
     return {
@@ -29,54 +29,55 @@ def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
         "guarantee": contract.guarantee(plan),
         "in_plain_words": in_plain_words(contract),
         "public": public(contract),
-        "target": aim(contract),
+        "target": target_in_words(contract),
         "dimension": contract.dimension,
         "feature_bound": contract.feature_bound,
-        "columns": [{"name": c.name, "declared": kind(c), "features": c.width} for c in contract.columns],
+        "columns": [{"name": c.name, "declared": column_in_words(c), "features": c.width} for c in contract.columns],
         "plan": plan.as_data(),
     }
 
 
 def in_plain_words(contract: Contract) -> str:
-    """What the guarantee means to one person."""
+    """The guarantee for one row, as the accuracy of the best adversary."""
     replaced = contract.neighbours == "replace"
-    question = "which of two rows it is" if replaced else "whether it had any influence"
-    right = guessed_right(contract.epsilon, contract.delta)
-    percent = math.ceil(1000 * right) / 10
-    chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "nearly always, for all that is promised"
+    question = "which of two given rows it is" if replaced else "whether it was used or zeroed out"
+    percent = math.ceil(1000 * guess_accuracy(contract.epsilon, contract.delta)) / 10
+    chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "up to nearly 100 % of the time"
     return (
-        "Whoever sees every model that is published, knows all rows but one, and must say of that one "
-        f"{question}, both as likely beforehand, is right {chance}; a coin is right half the time. This is for all "
-        "models together, however many there are. It protects a row: whoever is in several is protected less."
+        "An adversary sees every published model, knows all rows but one, and guesses of that row "
+        f"{question}; both answers are equally likely beforehand. The guess is correct {chance}; a random guess is "
+        "correct half of the time. This holds for all models together, however many are published. It protects one "
+        "row: a person with several rows is protected less."
     )
 
 
-def guessed_right(epsilon: float, delta: float) -> float:
-    """How often the best guess between two neighbouring worlds, as likely as each other, can be right.
+def guess_accuracy(epsilon: float, delta: float) -> float:
+    """Upper bound on the accuracy of a guess between two equally likely neighbouring streams.
 
-    It is (1 + TV)/2, and two (epsilon, delta)-close distributions have TV <= (e^epsilon - 1 + 2 delta)/(e^epsilon + 1):
-    on the event A where the first is likelier, P(A) <= e^epsilon Q(A) + delta and 1 - Q(A) <= e^epsilon (1 - P(A)) +
-    delta, and these two added bound (P(A) - Q(A)) (e^epsilon + 1).
+    The best accuracy is (1 + TV)/2, and two (epsilon, delta)-close distributions have
+    TV <= (e^epsilon - 1 + 2 delta)/(e^epsilon + 1): on the event A where the first is likelier,
+    P(A) <= e^epsilon Q(A) + delta and 1 - Q(A) <= e^epsilon (1 - P(A)) + delta, and these two added bound
+    (P(A) - Q(A)) (e^epsilon + 1).
 
-    >>> round(guessed_right(1.0, 1e-6), 3), round(guessed_right(0.1, 1e-6), 3)
+    >>> round(guess_accuracy(1.0, 1e-6), 3), round(guess_accuracy(0.1, 1e-6), 3)
     (0.731, 0.525)
     """
     return min(1.0, (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon)))
 
 
 def public(contract: Contract) -> list[str]:
-    """What everyone may know."""
+    """What is public."""
     return [
         "every published model, when it was published, and whatever is computed from them",
         "how many rows there are, and in which order they come",
         "the contract: the budget, the names of the columns, their ranges and categories, the settings",
         "the size of the noise, which follows from the contract",
-        f"what may be predicted: {aim(contract)}",
+        f"what may be predicted: {target_in_words(contract)}",
     ]
 
 
-def aim(contract: Contract) -> str:
-    """What is predicted, in words."""
+def target_in_words(contract: Contract) -> str:
+    """The target in words."""
     target = contract.target
     if isinstance(target, Number):
         return f"{target.column}, a number from {target.low:g} to {target.high:g}"
@@ -85,8 +86,8 @@ def aim(contract: Contract) -> str:
     return f"{target.column}, one of {', '.join(map(str, target.classes))}"
 
 
-def kind(column: Column) -> str:
-    """What a column was declared to be, in words."""
+def column_in_words(column: Column) -> str:
+    """The declaration of a column in words."""
     if isinstance(column, Range):
         return f"a number from {column.low:g} to {column.high:g}"
     if isinstance(column, Categories):
@@ -96,13 +97,13 @@ def kind(column: Column) -> str:
 
 
 def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
-    """The explanation for people."""
+    """The explanation for the terminal."""
     from rich.markup import escape
     from rich.table import Table
 
     features = Table("column", "declared as", "features")
     for column in contract.columns:
-        features.add_row(escape(column.name), escape(kind(column)), str(column.width))
+        features.add_row(escape(column.name), escape(column_in_words(column)), str(column.width))
     return [
         "[bold]What is promised[/bold]",
         f"{escape(contract.guarantee(plan))}\n\n{escape(in_plain_words(contract))}\n",
@@ -123,7 +124,7 @@ def _learnt(contract: Contract) -> str:
         if contract.stated_bound is None
         else f"Rows longer than {bound} are scaled down to that."
     )
-    return f"{contract.dimension:,} features predict {aim(contract)}. {length}"
+    return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}"
 
 
 def plan_report(made: Plan) -> list[RenderableType]:

@@ -1,8 +1,8 @@
-"""`model.json`: the model to use, what it was learnt under, and what it cost. Nothing in it is secret.
+"""`model.json`: the latest model, its contract, and the privacy that was spent. All of it is public.
 
-Weights are those of the features as the contract encodes them: a score is their sum over a row, the row first scaled
-down to `feature_bound` if it is longer, plus the intercept's weight times its constant. Numbers are written so that
-they are read back to the last bit.
+Weights belong to the features as the contract encodes them. The score of a row is the inner product of the weights and
+the row, clipped to `feature_bound`, plus the weight of the intercept times its constant. Numbers are written so that
+reading them back gives the same bits.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Model:
     Attributes
     ----------
     contract : Contract
-        How rows are read, and what was learnt.
+        How rows are read, and the problem that was learnt.
     point : ndarray
-        Weights, with those of the intercept; a row of them for each class, if there are more than two, one after the
-        other.
+        Weights, the intercept's last; for more than two classes, the weights of each class, concatenated.
     round, releases : int
-        Of the last release, 0 if there is none, and how many were made. Rows that came later have no part in the model,
-        and how many they are says where learning stopped, which a bad row may have decided.
+        Round of the last release, 0 if there is none, and the number of releases. Rows after that round are not
+        counted: they have no part in the model, and their number would tell where learning stopped, which may depend on
+        a bad row.
     spent : Spent
         Epsilon, rounded up, and delta.
     guarantee : str
-        In words.
+        The guarantee in words.
     simulated : bool
-        Whether the noise came from a seed: then nobody is protected.
+        Whether the noise came from a seed: then the model is not private.
 
     Examples
     --------
@@ -70,8 +70,8 @@ class Model:
 
     @cached_property
     def problem(self) -> Problem:
-        """What was learnt; rows that are bad have the score 0."""
-        return self.contract.request(on_bad="zero").problem(self.contract.dimension)
+        """The problem that was learnt; bad rows have the score 0."""
+        return self.contract.settings(on_bad="zero").problem(self.contract.dimension)
 
     def scores(self, X: Any) -> Array:
         """Scores of encoded rows."""
@@ -82,7 +82,7 @@ class Model:
         return probabilities(self.problem, scores)
 
     def as_data(self) -> dict[str, Any]:
-        """The file's content."""
+        """The content of the file."""
         return {
             "format": FORMAT,
             "guarantee": self.guarantee,
@@ -96,7 +96,8 @@ class Model:
         }
 
     def _scores(self) -> list[dict[str, Any]]:
-        names, dimension = self.contract.target.names, self.contract.dimension
+        names = self.contract.target.names
+        dimension = self.contract.dimension
         rows = self.point.reshape(self.problem.outputs, self.problem.width)
         whose = names if len(rows) > 1 else [names[-1] if names else self.contract.target.column]
         return [
@@ -110,29 +111,32 @@ class Model:
 
 
 def model_of(contract: Contract, stream: Stream) -> Model:
-    """The model to use now of a stream that learns under this contract."""
-    guarantee, simulated = contract.guarantee(stream.plan), stream.plan.private.seed is not None
+    """The current model of a stream that learns under this contract."""
+    guarantee = contract.guarantee(stream.plan)
+    simulated = stream.plan.private.seed is not None
     last = (stream.plan.private.timetable.due(stream.k) or 0) if stream.k else 0
     return Model(contract, stream.model, last, stream.k, stream.spent, guarantee, simulated)
 
 
 def write_model(path: str | os.PathLike[str], contract: Contract, stream: Stream) -> None:
-    """Write the model to use now; the file is replaced as a whole."""
+    """Write the current model by an atomic write."""
     text = json.dumps(model_of(contract, stream).as_data(), indent=2, ensure_ascii=False, allow_nan=False)
     with replaced(path) as file:
         file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
-    """The model of a file, or a refusal that says what is wrong with it."""
+    """Read and validate a model file."""
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8", errors="surrogatepass"))
-    except OSError as refusal:
-        raise InvalidInput(f"{path} cannot be read: {refusal.strerror}. Learn a model with taciturn learn.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}. Learn a model with taciturn learn.") from None
     except (ValueError, RecursionError):
-        raise InvalidInput(f"{path} is no JSON. Give the model.json that taciturn learn wrote.") from None
+        raise InvalidInput(f"{path} is not valid JSON. Pass the model.json that taciturn learn wrote.") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InvalidInput(f'{path} is no "{FORMAT}". Give the model.json that this version of taciturn learn wrote.')
+        raise InvalidInput(
+            f'{path} is not a "{FORMAT}" file. Pass the model.json that this version of taciturn learn wrote.'
+        )
     return _model(Section("", data))
 
 
@@ -147,7 +151,7 @@ def _model(file: Section) -> Model:
         int(file.number("round")),
         int(file.number("releases")),
         Spent(epsilon, spent.number("delta")),
-        file.text("guarantee", "The file is not whole."),
+        file.text("guarantee", "The file is incomplete."),
         file.flag("simulated", True),
     )
     file.take("format"), file.take("feature_bound")
@@ -157,7 +161,7 @@ def _model(file: Section) -> Model:
 
 
 def _point(contract: Contract, scores: list[Any]) -> Array:
-    problem = contract.request().problem(contract.dimension)
+    problem = contract.settings().problem(contract.dimension)
     rows = []
     for entry in scores:
         section = Section("scores", entry if isinstance(entry, dict) else {})
@@ -167,13 +171,13 @@ def _point(contract: Contract, scores: list[Any]) -> Array:
         constant, weight = intercept.number("constant"), intercept.number("weight")
         if constant != problem.intercept:
             raise InvalidInput(
-                f"scores.intercept.constant is {constant}; {problem.intercept} follows from the contract."
+                f"scores.intercept.constant is {constant}, but {problem.intercept} follows from the contract."
             )
         rows.append([*row, weight] if problem.intercept else row)
         for part in (section, weights, intercept):
             part.close()
     if len(rows) != problem.outputs or not np.isfinite(rows).all():
-        raise InvalidInput(f"scores must be {problem.outputs} lists of finite weights. The file is not whole.")
+        raise InvalidInput(f"scores must be {problem.outputs} lists of finite weights. The file is incomplete.")
     return np.array(rows).ravel()
 
 

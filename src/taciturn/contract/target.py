@@ -1,4 +1,4 @@
-"""What is predicted: classes, some values against the rest, or a number with a public range."""
+"""The target: classes, some values against the rest, or a number with a public range."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.contract.columns import Bad, Named, Vocabulary, check_range, named, no_number
-from taciturn.contract.values import Values, shown, text_of
+from taciturn.contract.columns import Bad, Named, Vocabulary, check_range, named, number_error
+from taciturn.contract.values import Values, short_repr, text_of
 from taciturn.estimators.labels import classes_of, labels_of
 
 
 @dataclass(frozen=True)
 class Classes:
-    """One of these values: -1 and +1 if there are two, in this order, else numbered from 0. Others are bad.
+    """A class label: -1 and +1 for two classes, in this order; numbers from 0 for more. Other values are bad.
 
     >>> from taciturn.contract.values import PlainValues
     >>> Classes("bought", ("no", "yes")).encode(PlainValues(["yes", "no", "maybe"]))
@@ -43,7 +43,7 @@ class Classes:
         return Vocabulary(self.classes)
 
     def encode(self, values: Values) -> tuple[Array, Bad]:
-        """The label of each value, and which values are bad."""
+        """The label of each value, and a mask of the bad ones."""
         places, _ = self._vocabulary.places(values)
         return labels_of(np.maximum(places, 0), len(self.classes)), places < 0
 
@@ -51,11 +51,11 @@ class Classes:
         """The class of each row of scores."""
         return np.array(self.classes, dtype=object)[classes_of(scores)]
 
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a value, if anything."""
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
         if self._vocabulary.place(text_of(value)) >= 0:
             return None
-        return f"{self.column} is {shown(value)}, which is none of the classes"
+        return f"{self.column} is {short_repr(value)}, which is none of the classes"
 
     def declared(self) -> dict[str, Any]:
         return {"column": self.column, "classes": list(self.classes)}
@@ -63,10 +63,11 @@ class Classes:
 
 @dataclass(frozen=True)
 class Positive:
-    """These values, +1, against all the rest, -1; a missing one is bad.
+    """A binary label: +1 for these values, -1 for all others; a missing value is bad.
 
-    The other values are predicted as "rest". Where that is one of these values, they are named after those they are
-    not; this name is longer than any of these values and contains them, so it equals none.
+    The other values are predicted as "rest". If "rest" is one of the positive values, the others are called
+    "not ..." or "neither ... nor ...": this name contains every positive value and is longer, so it equals
+    none of them.
 
     >>> from taciturn.contract.values import PlainValues
     >>> Positive("cover", (2,)).encode(PlainValues(["2", "7", ""]))
@@ -98,7 +99,7 @@ class Positive:
         return Vocabulary(self.positive)
 
     def encode(self, values: Values) -> tuple[Array, Bad]:
-        """The label of each value, and which values are bad."""
+        """The label of each value, and a mask of the bad ones."""
         places, missing = self._vocabulary.places(values)
         return np.where(places >= 0, 1.0, -1.0), missing
 
@@ -106,8 +107,8 @@ class Positive:
         """The class of each score."""
         return np.array(self.names, dtype=object)[classes_of(scores)]
 
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a value, if anything."""
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
         return f"{self.column} is missing" if text_of(value) is None else None
 
     def declared(self) -> dict[str, Any]:
@@ -116,7 +117,10 @@ class Positive:
 
 @dataclass(frozen=True)
 class Number:
-    """A number with a public range: labels are what it exceeds the middle by, cut to the range; so are predictions.
+    """A number with a public range: its label is its distance from the middle of the range.
+
+    Values outside the range are clipped, and so are predictions.
+
 
     >>> from taciturn.contract.values import PlainValues
     >>> stars = Number("stars", 0.0, 10.0)
@@ -139,7 +143,7 @@ class Number:
 
     @property
     def middle(self) -> float:
-        """Half way between the ends."""
+        """The middle of the range."""
         return self.low + (self.high - self.low) / 2.0
 
     @property
@@ -147,7 +151,7 @@ class Number:
         return (self.high - self.low) / 2.0
 
     def encode(self, values: Values) -> tuple[Array, Bad]:
-        """The label of each value, and which values are bad."""
+        """The label of each value, and a mask of the bad ones."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
         return np.where(bad, 0.0, np.clip(numbers, self.low, self.high) - self.middle), bad
@@ -156,9 +160,9 @@ class Number:
         """The prediction of each score."""
         return np.clip(scores + self.middle, self.low, self.high)
 
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a value, if anything."""
-        return no_number(self.column, value)
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        return number_error(self.column, value)
 
     def declared(self) -> dict[str, Any]:
         return {"column": self.column, "range": [self.low, self.high]}

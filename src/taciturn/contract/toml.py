@@ -1,4 +1,4 @@
-"""The parts of a contract file: strictly, what is unknown, missing or of another kind is refused by its name."""
+"""The parser of contract files: an unknown, missing or mistyped key is an error that names the key."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, TypeVar, overload
 
 from taciturn.contract.columns import Categories, Column, Hashed, Ignored, Range, check_values
 from taciturn.contract.target import Classes, Number, Positive, Target
-from taciturn.contract.values import is_number, shown
+from taciturn.contract.values import is_number, short_repr
 from taciturn.errors import InvalidInput, integer, positive
 
 BLANK = "?"
-"""What a draft puts where someone has to state something."""
+"""The placeholder of a draft for a value that the user has to state."""
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -23,17 +23,17 @@ KINDS = "range = [low, high], categories = [...], hash = 256 or ignore = true"
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file declares, as plain data."""
+    """The content of a contract file, as plain data."""
     try:
         return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
-    except OSError as refusal:
-        raise InvalidInput(f"{path} cannot be read: {refusal.strerror}. Draft a contract with taciturn init.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as refusal:
-        raise InvalidInput(f"{path} is no TOML: {refusal}. Texts stand in quotes, lists in brackets.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}. Draft a contract with taciturn init.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}. Put texts in quotes and lists in brackets.") from None
 
 
 def release_of(learning: Section) -> str | int:
-    """When models are published: a word, or after every so many rows."""
+    """The release schedule: a name, or a number of rows between releases."""
     value = learning.take("release", "auto")
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
@@ -41,7 +41,7 @@ def release_of(learning: Section) -> str | int:
 
 
 def target_of(section: Section) -> Target:
-    """What is predicted.
+    """The target that a table declares.
 
     >>> target_of(Section("target", {"column": "bought", "positive": ["yes"]})).names
     ('rest', 'yes')
@@ -50,8 +50,9 @@ def target_of(section: Section) -> Target:
     kinds = [key for key in ("classes", "positive", "range") if key in section.data]
     if len(kinds) != 1:
         raise InvalidInput(
-            f"state one of classes, positive and range for the target {column}, not {' and '.join(kinds) or 'none'}: "
-            "as in classes = [1, 2, 7], positive = [2] for these against the rest, or range = [0, 10] for a number."
+            f"state exactly one of classes, positive and range for the target {column}, got "
+            f"{' and '.join(kinds) or 'none'}: as in "
+            "classes = [1, 2, 7], positive = [2] for these against the rest, or range = [0, 10] for a number."
         )
     if kinds == ["range"]:
         return Number(column, *section.pair("range"))
@@ -60,24 +61,26 @@ def target_of(section: Section) -> Target:
         return Positive(column, values)
     if len(values) < 2:
         raise InvalidInput(
-            f"target.classes must be two or more, got {shown(values)}. One against the rest is positive."
+            f"target.classes must list two or more classes, got {short_repr(values)}. "
+            "For one class against the rest, use positive."
         )
     return Classes(column, values)
 
 
 def column_of(name: str, declared: Any) -> Column:
-    """A column.
+    """The column that a value of [columns] declares.
 
     >>> column_of("age", {"range": [0, 100]})
     Range(name='age', low=0.0, high=100.0)
     """
     if not isinstance(declared, dict):
         raise InvalidInput(
-            f"columns.{name} cannot be {shown(declared)}. Declare it as in {{ range = [0, 100] }}: {KINDS}."
+            f"columns.{name} must be a table, got {short_repr(declared)}. Declare it as in "
+            f"{{ range = [0, 100] }}: {KINDS}."
         )
     section = Section(f"columns.{name}", declared)
     kinds = [key for key in ("range", "categories", "hash", "ignore") if key in declared]
-    _refuse_near_misses(section, kinds)
+    _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
         made = Range(name, *section.pair("range"))
@@ -93,7 +96,7 @@ def column_of(name: str, declared: Any) -> Column:
     return made
 
 
-def _refuse_near_misses(section: Section, kinds: list[str]) -> None:
+def _reject_near_misses(section: Section, kinds: list[str]) -> None:
     if not kinds:
         known = ("range", "categories", "hash", "ignore")
         for key in section.data:
@@ -102,7 +105,7 @@ def _refuse_near_misses(section: Section, kinds: list[str]) -> None:
 
 
 def blanks(data: Any, key: str = "") -> Iterator[str]:
-    """The keys that a draft left open.
+    """The keys that a draft left blank.
 
     >>> list(blanks({"privacy": {"epsilon": "?"}, "columns": {"x": {"range": ["?", 2]}}}))
     ['privacy.epsilon', 'columns.x.range']
@@ -114,21 +117,21 @@ def blanks(data: Any, key: str = "") -> Iterator[str]:
             yield from blanks(value, f"{key}.{name}" if key else str(name))
 
 
-def refuse_blanks(data: dict[str, Any]) -> None:
-    """Refuse a draft that was not filled in, and name what is open."""
-    found = list(blanks(data))
-    if not found:
+def reject_blanks(data: dict[str, Any]) -> None:
+    """Reject a draft with blanks, and name them."""
+    keys = list(blanks(data))
+    if not keys:
         return
-    first, others = found[0], found[1:]
+    first, *others = keys
     rest = f" Open as well: {', '.join(others[:20])}{' and more' if len(others) > 20 else ''}." if others else ""
     if first.startswith("columns."):
         name = first.removeprefix("columns.").removesuffix(".range").removesuffix(".categories")
-        raise InvalidInput(f"state the range of {name}. Fill in {first} with what is public: {KINDS}.{rest}")
+        raise InvalidInput(f"state the range of {name}. Fill in {first} with public values: {KINDS}.{rest}")
     raise InvalidInput(f'{first} is still "{BLANK}". Fill it in; taciturn never reads it off the data.{rest}')
 
 
 class Section:
-    """One table; `close` refuses the keys that were not taken.
+    """One table of the file, read key by key; `close` rejects the keys that were not read.
 
     >>> section = Section("privacy", {"epsilon": 1, "detla": 1e-6})
     >>> section.number("epsilon"), section.number("delta", 1e-6)
@@ -140,7 +143,8 @@ class Section:
     """
 
     def __init__(self, name: str, data: dict[str, Any]) -> None:
-        self.name, self.data = name, data
+        self.name = name
+        self.data = data
         self._known: list[str] = []
 
     def key(self, key: str) -> str:
@@ -148,12 +152,12 @@ class Section:
         return f"{self.name}.{key}" if self.name else key
 
     def take(self, key: str, default: Any = None) -> Any:
-        """The value, whatever it is."""
+        """The value, of any type."""
         self._known.append(key)
         return self.data.get(key, default)
 
     def section(self, key: str) -> Section:
-        """A table within; an empty one if it is missing."""
+        """A nested table; an empty one if it is missing."""
         value = self.take(key, {})
         if not isinstance(value, dict):
             raise InvalidInput(f"{self.key(key)} must be a table: write [{key}] on a line of its own.")
@@ -164,14 +168,14 @@ class Section:
     @overload
     def number(self, key: str, default: None, remedy: str = ...) -> float | None: ...
     def number(self, key: str, default: Any = ..., remedy: str = "") -> float | None:
-        """A number; without a default it must be there."""
+        """A number; without a default it is required."""
         value = self.take(key, default)
         if value is ...:
             raise InvalidInput(f"{self.key(key)} is missing. {remedy}".rstrip())
         if value is None:
             return None
         if not is_number(value):
-            raise InvalidInput(f"{self.key(key)} must be a number, got {shown(value)}. Write it without quotes.")
+            raise InvalidInput(f"{self.key(key)} must be a number, got {short_repr(value)}. Write it without quotes.")
         return float(value)
 
     def positive(self, key: str) -> float | None:
@@ -180,7 +184,7 @@ class Section:
         return None if value is None else positive(self.key(key), value)
 
     def integer(self, key: str) -> int | None:
-        """A whole number from 1 on, or None."""
+        """A positive integer, or None."""
         value = self.number(key, None)
         return None if value is None else integer(self.key(key), value)
 
@@ -188,41 +192,41 @@ class Section:
         """True or false."""
         value = self.take(key, default)
         if not isinstance(value, bool):
-            raise InvalidInput(f"{self.key(key)} must be true or false, without quotes; got {shown(value)}.")
+            raise InvalidInput(f"{self.key(key)} must be true or false, without quotes; got {short_repr(value)}.")
         return value
 
     def text(self, key: str, remedy: str) -> str:
-        """A text; it must be there."""
+        """A text; it is required."""
         value = self.take(key)
         if not isinstance(value, str) or not value:
-            came = "is missing" if value is None else f"must be a text in quotes, got {shown(value)}"
+            came = "is missing" if value is None else f"must be a text in quotes, got {short_repr(value)}"
             raise InvalidInput(f"{self.key(key)} {came}. {remedy}")
         return value
 
     def choice(self, key: str, allowed: tuple[Choice, ...], default: Choice) -> Choice:
-        """One of a few words."""
+        """One of the allowed words."""
         value = self.take(key, default)
         for choice in allowed:
             if choice == value:
                 return choice
-        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {shown(value)}.")
+        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {short_repr(value)}.")
 
     def listed(self, key: str) -> list[Any]:
         """A list."""
         value = self.take(key)
         if not isinstance(value, list):
-            raise InvalidInput(f"{self.key(key)} must be a list in brackets, got {shown(value)}.")
+            raise InvalidInput(f"{self.key(key)} must be a list in brackets, got {short_repr(value)}.")
         return value
 
     def pair(self, key: str) -> tuple[float, float]:
         """Two numbers."""
         value = self.take(key)
         if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
-            raise InvalidInput(f"{self.key(key)} must be two numbers, as in [0, 100]; got {shown(value)}.")
+            raise InvalidInput(f"{self.key(key)} must be two numbers, as in [0, 100]; got {short_repr(value)}.")
         return float(value[0]), float(value[1])
 
     def close(self) -> None:
-        """Refuse what nobody asked for."""
+        """Reject the keys that were not read."""
         for key in self.data:
             if key not in self._known:
                 near = difflib.get_close_matches(key, self._known, 1)

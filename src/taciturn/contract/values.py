@@ -1,13 +1,13 @@
-"""A column's values in a block of rows, as numbers or as texts, whatever format they came in.
+"""The values of a column in a block of rows, as numbers or as texts, independent of the file format.
 
-A value's number and its text depend on that value alone: `PlainValues` is the definition, one value after the other,
-and `taciturn.readers.arrow.ArrowValues` its fast twin.
+The number and the text of a value depend on that value only. `PlainValues` is the definition, one value at a time;
+`taciturn.readers.arrow.ArrowValues` is its fast path.
 
-**Numbers** are decimals: digits, signs, a point and an exponent, with blanks around them. No `inf`, `nan`, `1_000`,
-`0x1F`, no digits of other scripts, nothing past the range of floating point. Truth values are no numbers.
+**Numbers** are decimals: digits, signs, a point and an exponent; blanks around them are ignored. Not numbers are `inf`,
+`nan`, `1_000`, `0x1F`, digits of other scripts, values outside the range of floating point, and booleans.
 
-**Texts** are without the blanks around them; an empty one is missing, as is null. A number's text is the shortest that
-gives it back, without a point if it is whole, so that 7 in one format and 7.0 in another are the same category.
+**Texts** are stripped of blanks; an empty text is missing, and so is null. The text of a number is the shortest that
+parses to the same number, without a point for an integer: 7 in one format and 7.0 in another are the same category.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _DECIMAL = re.compile(r"[0-9+\-.eE \t]*")
 
 
 class Values(Protocol):
-    """A column's values in a block."""
+    """The values of a column in a block of rows."""
 
     def numbers(self) -> Array:
-        """The number of each; NaN where there is none."""
+        """The number of each value; NaN for a value that is not a number."""
 
     def texts(self) -> tuple[Integers, list[str | None]]:
-        """Different texts, and for each value which of them it is; None is a missing value's."""
+        """Codes and distinct texts: the text of value i is `texts[codes[i]]`, None if it is missing."""
 
     def value(self, row: int) -> Any:
-        """The value of one row, as it came."""
+        """The value of one row, unchanged."""
 
 
 class PlainValues:
-    """Values one after the other: texts, numbers, truth values, or None.
+    """A sequence of Python values: strings, numbers, booleans or None.
 
     >>> values = PlainValues(["7", " 7.5 ", "seven", None, 7.0])
     >>> values.numbers()
@@ -54,14 +54,14 @@ class PlainValues:
     def numbers(self) -> Array:
         kinds = set(map(type, self.values))
         if kinds <= {int, float} or (kinds == {str} and _DECIMAL.fullmatch("".join(self.values))):
-            with suppress(ValueError, OverflowError):  # then one of them is no number: ask each
+            with suppress(ValueError, OverflowError):  # one of them is not a number: fall back to one at a time
                 numbers = np.array(list(map(float, self.values)), dtype=np.float64)
                 return np.where(np.isfinite(numbers), numbers, math.nan)
         return np.array([number_of(value) for value in self.values], dtype=np.float64)
 
     def texts(self) -> tuple[Integers, list[str | None]]:
         places: dict[str | None, int] = {}
-        if len(set(map(type, self.values))) == 1:  # then equal values have equal texts, which 1 and True have not
+        if len(set(map(type, self.values))) == 1:  # then equal values have equal texts; 1 and True do not
             known = {v: places.setdefault(text_of(v), len(places)) for v in dict.fromkeys(self.values)}
             codes = list(map(known.__getitem__, self.values))
         else:
@@ -105,7 +105,7 @@ def text_of(value: Any) -> str | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a declared value is a number, and one that floating point can hold.
+    """Whether a declared value is a number within the range of floating point.
 
     >>> is_number(3), is_number(True), is_number("3"), is_number(10**400)
     (True, False, False, False)
@@ -115,10 +115,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, float) or abs(value) < 2**1000
 
 
-def shown(value: Any) -> str:
-    """A value for a message on the trusted side, not longer than a glance.
+def short_repr(value: Any) -> str:
+    """A value for an error message on the trusted side, shortened to 60 characters.
 
-    >>> shown("x" * 100)
+    >>> short_repr("x" * 100)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
     """
     if isinstance(value, int) and abs(value) >= 2**1000:

@@ -1,1 +1,1 @@
-"""Rows of CSV, JSON lines and Parquet files, read as a contract declares them."""
+"""Readers of CSV, JSON lines and Parquet files, which read rows as a contract declares them."""

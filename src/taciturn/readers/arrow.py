@@ -1,4 +1,4 @@
-"""Columns of Arrow's as values: the fast twin of `taciturn.contract.values.PlainValues`."""
+"""The values of Arrow columns: the fast path of `taciturn.contract.values.PlainValues`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taciturn.contract.values import number_of, text_of
 
 
 class ArrowValues:
-    """A column of a table; the same numbers and texts as of its values one after the other.
+    """A column of an Arrow table; it has the same numbers and texts as `PlainValues` of its values.
 
     >>> import pyarrow
     >>> values = ArrowValues(pyarrow.array([7.0, None, 0.5]))
@@ -41,7 +41,7 @@ class ArrowValues:
         return _text(_value(self.column[row]))
 
     def _distinct(self) -> tuple[Integers, list[Any]]:
-        """Different values, the last of them None, and for each row which of them it has."""
+        """Codes and distinct values, the last of which is None: row i has `values[codes[i]]`."""
         import pyarrow as pa
 
         coded = self.column if pa.types.is_dictionary(self.column.type) else self.column.dictionary_encode()
@@ -53,25 +53,26 @@ class ArrowValues:
 
 
 def in_memory(column: Any, kind: type, missing: float) -> Any:
-    """Numbers of this kind, read where Arrow keeps them: its own `to_numpy` and `fill_null` load all of pandas.
+    """The numbers of a column, read from Arrow's buffers: its own `to_numpy` and `fill_null` import pandas.
 
     >>> import pyarrow
     >>> in_memory(pyarrow.array([1.0, 2.0, None, 4.0])[1:], np.float64, math.nan)
     array([ 2., nan,  4.])
     """
-    start, end = column.offset, column.offset + len(column)
+    start = column.offset
+    end = start + len(column)
     if column.null_count == len(column):
         return np.full(len(column), missing, kind)
-    there, values = column.buffers()
+    valid, values = column.buffers()
     numbers: Any = np.frombuffer(values, kind, count=end)[start:]
     if not column.null_count:
         return numbers
-    bits = np.unpackbits(np.frombuffer(there, np.uint8), count=end, bitorder="little")[start:]
+    bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=end, bitorder="little")[start:]
     return np.where(bits, numbers, missing).astype(kind)
 
 
 def _listed(values: Any) -> list[Any]:
-    """Values as Python's: all at once, or one after the other if one of them has none."""
+    """Values as Python objects: all at once, or one at a time if one of them has no Python equivalent."""
     try:
         listed = values.to_pylist()
     except (ValueError, OverflowError):
@@ -80,7 +81,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _value(scalar: Any) -> Any:
-    """A value as Python's, or None, a missing one, where Python has none: a day after the year 9999, for one."""
+    """A value as a Python object, or None (missing) without an equivalent, such as a date after the year 9999."""
     try:
         return scalar.as_py()
     except (ValueError, OverflowError):
@@ -88,5 +89,5 @@ def _value(scalar: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Texts come as bytes, of which those that are none are read with signs in the place of what cannot be."""
+    """Decode a text, which comes as bytes; bytes that are not UTF-8 become replacement characters."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

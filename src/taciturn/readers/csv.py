@@ -1,11 +1,11 @@
-"""Rows of a CSV file: a line is a row, whatever stands in it.
+"""Rows of a CSV file: every line is one row.
 
-A newline ends a row even within quotes, so an unbalanced quote is one bad row, and never takes other people's rows with
-it. A file whose texts contain newlines has rows that this rule cuts into bad ones: write it as JSON lines or Parquet.
+A newline ends a row even within quotes, so an unbalanced quote makes one bad row and never changes other rows. Texts
+that contain newlines are therefore cut into bad rows: write such a file as JSON lines or Parquet.
 
-Fields are separated by a comma, a semicolon or a tab, whichever the header has most of. One that begins with a quote
-ends with one, and holds pairs of quotes for single ones; elsewhere quotes are texts. Lines are UTF-8. A row with too
-few or too many fields is bad, and so is an empty line.
+Fields are separated by a comma, a semicolon or a tab, the one that is most frequent in the header. A field that begins
+with a quote ends with a quote, and a quote inside it is doubled; in other fields quotes are ordinary characters. Lines
+are UTF-8. A row with too few or too many fields is bad, and so is an empty line.
 
 Blocks without quotes go through Arrow's reader (`read_fast`), if it is there and takes them; `split`
 is the definition.
@@ -33,28 +33,32 @@ if TYPE_CHECKING:
 
 DELIMITERS = (",", ";", "\t")
 
-_FEW = 256  # lines that are read one after the other, if the fast reader does not take them
+_FEW = 256  # a block of at most so many lines that the fast path does not accept is not split further
 
 
 @dataclass(frozen=True)
 class CsvRows:
-    r"""Takes blocks of lines apart.
+    r"""Parser of blocks of CSV lines.
 
     >>> from taciturn.readers.csv import header_of
-    >>> rows = CsvRows(header_of(b"x,y"), wanted=("y",), floats=frozenset())
+    >>> rows = CsvRows(header_of(b"x,y"), columns=("y",), floats=frozenset())
     >>> [part] = rows.parse(b'1,"a"\n2,b,c\n', first=2)
     >>> part.values["y"].value(0), part.lines, part.broken
-    ('a', array([2, 3]), {1: 'it has 3 fields where 2 were due'})
+    ('a', array([2, 3]), {1: 'it has 3 fields instead of 2'})
     """
 
     header: Header
-    wanted: tuple[str, ...]
+    columns: tuple[str, ...]
     floats: frozenset[str]
 
     def parse(self, block: bytes, first: int, size: int = 0, fast: bool = True) -> Iterator[Parsed]:
-        """The rows of a block whose first line has this number; where some are unusual, in parts."""
+        """Parse a block whose first line has the number `first`.
+
+        If the fast path does not accept the block, its halves are tried, so that a few unusual lines do not slow down
+        the others.
+        """
         ends = line_ends(block)
-        values = read_fast(block, ends, self.header, self.wanted, self.floats) if fast else None
+        values = read_fast(block, ends, self.header, self.columns, self.floats) if fast else None
         if values is not None:
             yield Parsed(values, np.arange(first, first + len(ends)), size=size)
         elif fast and len(ends) > _FEW:
@@ -62,22 +66,23 @@ class CsvRows:
             yield from self.parse(block[: ends[half - 1]], first, size)
             yield from self.parse(block[ends[half - 1] :], first + half, size)
         else:
-            yield self._slowly(block, ends, first, size)
+            yield self._parse_fallback(block, ends, first, size)
 
-    def _slowly(self, block: bytes, ends: Integers, first: int, size: int) -> Parsed:
+    def _parse_fallback(self, block: bytes, ends: Integers, first: int, size: int) -> Parsed:
         broken: dict[int, str] = {}
-        records, nothing = [], [""] * len(self.header.names)
+        records = []
+        empty = [""] * len(self.header.names)
         for row, (start, end) in enumerate(zip([0, *ends.tolist()], ends.tolist(), strict=False)):
             fields = self._fields(block[start:end])
             if isinstance(fields, str):
                 broken[row] = fields
-            records.append(nothing if isinstance(fields, str) else fields)
-        places = [self.header.places[name] for name in self.wanted]
-        values = {n: PlainValues([r[i] for r in records]) for n, i in zip(self.wanted, places, strict=True)}
+            records.append(empty if isinstance(fields, str) else fields)
+        places = [self.header.places[name] for name in self.columns]
+        values = {n: PlainValues([r[i] for r in records]) for n, i in zip(self.columns, places, strict=True)}
         return Parsed(values, np.arange(first, first + len(ends)), broken, size)
 
     def _fields(self, line: bytes) -> list[str] | str:
-        """The fields of a line, or what is wrong with it."""
+        """The fields of a line, or its error."""
         if len(line.rstrip(b"\n")) > LONGEST:
             return f"it is longer than {LONGEST:,} bytes"
         try:
@@ -86,10 +91,11 @@ class CsvRows:
             return "it is not UTF-8"
         if not text:
             return "it is empty"
-        fields, due = split(text, self.header.delimiter), len(self.header.names)
+        fields = split(text, self.header.delimiter)
+        count = len(self.header.names)
         if fields is None:
-            return "a quote is not balanced (texts end with their line)"
-        return fields if len(fields) == due else f"it has {len(fields)} fields where {due} were due"
+            return "a quote is not balanced (a text ends with its line)"
+        return fields if len(fields) == count else f"it has {len(fields)} fields instead of {count}"
 
 
 def split(line: str, delimiter: str) -> list[str] | None:
@@ -102,7 +108,8 @@ def split(line: str, delimiter: str) -> list[str] | None:
     """
     if '"' not in line:
         return line.split(delimiter)
-    fields, at = [], 0
+    fields = []
+    at = 0
     pattern = _FIELD[delimiter]
     while match := pattern.match(line, at):
         fields.append(match[2] if match[1] is None else match[1].replace('""', '"'))
@@ -117,7 +124,7 @@ _FIELD = {d: re.compile(rf'(?:"([^"]*(?:""[^"]*)*)"|((?!")[^{d}]*))({d}|\Z)', re
 
 @dataclass(frozen=True)
 class Header:
-    r"""The names of the columns, which are public, and what separates them.
+    r"""The header of a CSV file, which is public: the names of the columns and the delimiter.
 
     >>> header_of(b"age;town\r\n")
     Header(names=('age', 'town'), delimiter=';')
@@ -132,29 +139,30 @@ class Header:
 
 
 def header_of(line: bytes) -> Header:
-    """The header of a first line."""
+    """Parse the first line of a file."""
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
         raise InvalidInput("the header is not UTF-8. Save the file as UTF-8.") from None
     if text.lstrip().startswith("{"):
-        raise InvalidInput("the first line is JSON, and no header of a CSV file. Say --format json.")
+        raise InvalidInput("the first line is JSON, not the header of a CSV file. Pass --format json.")
     delimiter = max(DELIMITERS, key=re.sub(r'"[^"]*"', "", text).count)
     names = tuple(name.strip() for name in split(text, delimiter) or [])
     if not any(names) or len(line) > LONGEST:
-        raise InvalidInput("the first line must be a header, the names of the columns. Add one to the file.")
+        raise InvalidInput("the first line must be a header with the names of the columns. Add one to the file.")
     return Header(names, delimiter)
 
 
 def read_fast(
-    block: bytes, ends: Integers, header: Header, wanted: Sequence[str], floats: frozenset[str]
+    block: bytes, ends: Integers, header: Header, columns: Sequence[str], floats: frozenset[str]
 ) -> dict[str, ArrowValues] | None:
-    r"""The values of these columns, or None if they must be read the other way.
+    r"""Fast path: the values of these columns by Arrow's reader, or None if the block must be parsed by the fallback.
 
-    It is asked only where the two cannot differ: no quotes, no carriage return but at a line's end, no empty line,
-    UTF-8, lines of legal length, and no byte order mark at the beginning of a block, where Arrow would take it off.
-    Numbers that are infinite or not a number are Arrow's own idea. If it refuses a field, a count of fields or anything
-    else, the block is read the other way.
+    It is used only where the two cannot differ: no quotes, no carriage return except at the end of a line, no empty
+    line, valid UTF-8, no line that is too long, and no byte order mark at the start of the block, which Arrow would
+    skip.
+    Arrow also parses infinities and NaN as numbers; a block with one of them, and a block that Arrow rejects for any
+    reason, are left to the fallback.
 
     >>> from taciturn.readers.csv import header_of
     >>> from taciturn.readers.lines import line_ends
@@ -170,20 +178,21 @@ def read_fast(
     if not _plain(block, ends):
         return None
     names = [str(i) for i in range(len(header.names))]
-    places = {name: names[header.places[name]] for name in wanted}
-    kinds = {places[n]: pa.float64() if n in floats else pa.dictionary(pa.int32(), pa.string()) for n in wanted}
+    places = {name: names[header.places[name]] for name in columns}
+    kinds = {places[n]: pa.float64() if n in floats else pa.dictionary(pa.int32(), pa.string()) for n in columns}
     try:
         table = csv.read_csv(pa.BufferReader(block), *_options(csv, names, header.delimiter, kinds, len(block)))
     except (pa.ArrowException, ValueError):
         return None
     values = _values(table, places)
-    whole = table.num_rows == len(ends) and all(_finite(values[name]) for name in wanted if name in floats)
-    return values if whole else None
+    complete = table.num_rows == len(ends) and all(_finite(values[name]) for name in columns if name in floats)
+    return values if complete else None
 
 
 def _plain(block: bytes, ends: Integers) -> bool:
-    """Whether nothing in a block is read differently here."""
-    lengths, returns = np.diff(ends, prepend=0), b"\r" in block
+    """Whether Arrow reads everything in a block as `split` defines."""
+    lengths = np.diff(ends, prepend=0)
+    returns = b"\r" in block
     if b'"' in block or int(lengths.max()) > LONGEST or int(lengths.min()) <= 1 + returns:  # an empty line, perhaps
         return False
     if block.startswith(BOM_UTF8) or (returns and block.count(b"\r") != block.count(b"\r\n")):

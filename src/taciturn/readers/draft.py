@@ -1,6 +1,7 @@
-"""A draft of a contract from a file's header or schema: it asks for what is public, and never reads a row.
+"""A draft of a contract from the header or schema of a file; no row is read.
 
-What nobody stated is left open as `"?"`, which `taciturn check` refuses by name.
+Public values are stated as options of a command, or as answers to its questions. A value that is not stated is left
+blank as `"?"`, which `taciturn check` rejects by name.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass
 class Draft:
-    """What was stated so far, by the keys of the contract file.
+    """The values that are stated so far, by the keys of the contract file.
 
     >>> draft = Draft("sales.csv", ["age", "bought"], target={"column": "bought", "classes": ["no", "yes"]})
     >>> draft.open
@@ -48,17 +49,17 @@ class Draft:
         for name in [*self.columns, *([self.target["column"]] if "column" in self.target else [])]:
             if name not in self.names:
                 raise InvalidInput(
-                    f"{name} is no column of {self.source}, which has {', '.join(self.names)}. Name one of these."
+                    f"{name} is not a column of {self.source}, which has {', '.join(self.names)}. Name one of these."
                 )
 
     @property
     def features(self) -> list[str]:
-        """The columns but the target."""
+        """The columns except the target."""
         return [name for name in self.names if name != self.target.get("column")]
 
     @property
     def open(self) -> list[str]:
-        """The keys that are left to fill in."""
+        """The keys that are still blank."""
         aim = [] if {"classes", "positive", "range"} & set(self.target) else ["target.classes"]
         return [
             *([] if "epsilon" in self.privacy else ["privacy.epsilon"]),
@@ -68,7 +69,7 @@ class Draft:
         ]
 
     def text(self) -> str:
-        """The file."""
+        """The content of the contract file."""
         privacy = {"epsilon": BLANK, "delta": 1e-6, "neighbours": "replace"} | self.privacy
         target = {"column": BLANK} | self.target
         if len(target) == 1:
@@ -78,8 +79,8 @@ class Draft:
         columns = [self._column(name) for name in self.features]
         return "\n".join(
             [
-                f"# A contract for taciturn: what is public about {_in_comment(self.source)}, and the budget.",
-                '# Nothing here was read off its rows. Fill in every "?", then run: taciturn check',
+                f"# A contract for taciturn: the privacy budget, and what is public about {_in_comment(self.source)}.",
+                '# No row was read to write it. Fill in every "?", then run: taciturn check',
                 *_table("privacy", privacy),
                 *_table("target", target),
                 "\n[learning]",
@@ -98,18 +99,18 @@ class Draft:
 
 
 _MEANING = {
-    "epsilon": "total, of everything that is published; 1.0 is common, smaller is more private",
-    "delta": "well below one over the number of people",
-    "neighbours": "what one person may change: a whole row; or zero-out, its influence",
-    "column": "the column to predict; it is no feature, so take it out of [columns]",
+    "epsilon": "total budget of everything that is published; 1.0 is common, smaller is more private",
+    "delta": "well below 1 / (number of people)",
+    "neighbours": "neighbour relation: replace a row; or zero-out, remove its influence",
+    "column": "the column to predict; it is not a feature, so remove it from [columns]",
     "classes": 'all of them, as in ["no", "yes"]; or positive = ["yes"], against the rest; or range = [0, 10]',
     "positive": "these against the rest",
-    "range": "numbers; what lies outside is cut",
+    "range": "numbers; values outside the range are clipped",
 }
 _SETTINGS = (
     '# loss = "logistic"  # or hinge; for numbers squared, absolute, huber, quantile',
-    "# horizon = 100000   # rows in all; without it the stream may go on for ever, under more noise",
-    "# feature_bound = 2.0  # longest row, if not the longest that the columns allow; longer ones are scaled down",
+    "# horizon = 100000   # number of rows; without it the stream has no end, and the noise is larger",
+    "# feature_bound = 2.0  # largest norm of a row, by default the largest that the columns allow",
 )
 
 
@@ -120,7 +121,7 @@ def _table(name: str, values: dict[str, Any]) -> list[str]:
 
 
 def toml(value: Any) -> str:
-    """A value as TOML writes it; a text in quotes, with JSON's escapes, which are TOML's, and one more for DEL.
+    """A value in TOML; a text is in quotes, with the escapes of JSON, which are valid in TOML, and one for DEL.
 
     >>> toml({"range": [0, 1.5]}), toml(["a", 1]), toml(True)
     ('{ range = [0, 1.5] }', '["a", 1]', 'true')
@@ -133,7 +134,7 @@ def toml(value: Any) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise InvalidInput(f"{value!r} is no valid Unicode, which a contract must be. Rename it.") from None
+            raise InvalidInput(f"{value!r} is not valid Unicode, which a contract must be. Rename it.") from None
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -141,7 +142,7 @@ def toml(value: Any) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key, in quotes if it must be.
+    """A key in TOML, in quotes if needed.
 
     >>> toml_key("age"), toml_key("hours per week")
     ('age', '"hours per week"')
@@ -150,14 +151,14 @@ def toml_key(name: str) -> str:
 
 
 def _in_comment(text: str) -> str:
-    """A text that stays on its line: ASCII, with escapes for all control characters, which comments may not have."""
+    """A text for a comment: ASCII, with escapes for control characters, which comments must not contain."""
     return json.dumps(text)[1:-1]
 
 
 def columns_of(source: Source, format: str | None = None) -> tuple[list[str], dict[str, str]]:
-    """The names of a file's columns and, where a schema has them, their types; not one row is read.
+    """Names of the columns of a file and, from a schema, their types; no row is read.
 
-    From CSV bytes are taken one by one, up to the first newline.
+    The bytes of a CSV file are read one at a time, up to the first newline.
     """
     kind = format_of(source, format)
     if kind == "json":
@@ -169,23 +170,23 @@ def columns_of(source: Source, format: str | None = None) -> tuple[list[str], di
     else:
         with opened(source, buffered=False) as (stream, _):
             names, kinds = list(header_of(_first_line(stream)).names), {}
-    if kind == "csv" and any(map(_is_number, names)):  # the contract is public, and is to hold nobody's values
+    if kind == "csv" and any(map(_is_number, names)):  # the contract is public: it must not contain values of a row
         raise InvalidInput(
-            "the first line of the file has numbers where names were due. If it is a row, put a line of names before "
-            "it; if they are names, repeat all names as in --columns country,2024,2025."
+            "the first line of the file has numbers instead of names. If it is a row, add a line of names before it; "
+            "if they are names, repeat all names as in --columns country,2024,2025."
         )
     return distinct(names), kinds
 
 
 def distinct(names: list[str]) -> list[str]:
-    """The names of columns, if each is there once.
+    """The names of columns; a name that occurs twice is an error.
 
     >>> distinct(["age", "town"])
     ['age', 'town']
     """
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidInput(f"two columns have the name {twice[0]!r}. Give each its own.")
+        raise InvalidInput(f"two columns have the name {twice[0]!r}. Rename one of them.")
     return names
 
 
@@ -207,7 +208,7 @@ def _first_line(stream: IO[bytes]) -> bytes:
 
 
 def range_of(text: str, key: str) -> list[float]:
-    """Two numbers about a colon.
+    """Parse a range: two numbers separated by a colon.
 
     >>> range_of("-173:601", "VDH")
     [-173, 601]
@@ -215,13 +216,13 @@ def range_of(text: str, key: str) -> list[float]:
     low, colon, high = text.partition(":")
     ends = [number_of(low), number_of(high)]
     if not colon or not all(end == end for end in ends):
-        raise InvalidInput(f"the range of {key} must be two numbers about a colon, as in 0:100; got {text!r}.")
+        raise InvalidInput(f"the range of {key} must be two numbers separated by a colon, as in 0:100; got {text!r}.")
     check_range(f"the range of {key}", *ends)
     return [_short(end) for end in ends]
 
 
 def values_of(text: str, key: str) -> list[Named]:
-    """Numbers, if all are, or texts, between commas.
+    """Parse a list separated by commas: numbers if all entries are numbers, otherwise texts.
 
     >>> values_of("1,2", "soil"), values_of("no, 1", "bought")
     ([1, 2], ['no', '1'])
@@ -237,7 +238,7 @@ def _short(number: float) -> float:
 
 
 def kind_of(answer: str, key: str) -> dict[str, Any]:
-    """What an answer declares of a column.
+    """Parse the declaration of a column, as typed by the user.
 
     >>> kind_of("0:100", "age"), kind_of("a,b", "town"), kind_of("hash 64", "ip"), kind_of("ignore", "id")
     ({'range': [0, 100]}, {'categories': ['a', 'b']}, {'hash': 64}, {'ignore': True})
@@ -253,7 +254,7 @@ def kind_of(answer: str, key: str) -> dict[str, Any]:
 
 
 def by_column(options: Sequence[str], names: Sequence[str], example: str) -> dict[str, str]:
-    """Options of the form column=value, by column; names may contain the sign, so the longest that fits is meant.
+    """Options of the form column=value, by column; names may contain "=", so the longest matching name counts.
 
     >>> by_column(["age=0:100"], ["age", "town"], "--range age=0:100")
     {'age': '0:100'}
@@ -262,7 +263,7 @@ def by_column(options: Sequence[str], names: Sequence[str], example: str) -> dic
     for option in options:
         fitting = [name for name in names if option.startswith(f"{name}=")]
         if not fitting:
-            raise InvalidInput(f"{option!r} names no column of {', '.join(names)}. Say it as in {example}.")
+            raise InvalidInput(f"{option!r} names no column of {', '.join(names)}. Write it as in {example}.")
         name = max(fitting, key=len)
         found[name] = option[len(name) + 1 :]
     return found
@@ -275,7 +276,7 @@ def stated_columns(
     hashes: Sequence[str],
     ignored: Sequence[str],
 ) -> dict[str, dict[str, Any]]:
-    """What options declare of columns, each once.
+    """The columns that options declare, each at most once.
 
     >>> stated_columns(["age", "id"], ["age=0:100"], [], [], ["id"])
     {'age': {'range': [0, 100]}, 'id': {'ignore': True}}
@@ -287,7 +288,7 @@ def stated_columns(
     for name in found:
         if found.count(name) > 1:
             raise InvalidInput(
-                f"column {name} is declared twice. Say it once, as a range, categories, hash or ignored."
+                f"column {name} is declared twice. Declare it once, as a range, categories, hash or ignored."
             )
     return (
         {name: {"range": range_of(text, name)} for name, text in ranged.items()}
@@ -298,7 +299,7 @@ def stated_columns(
 
 
 def ask(draft: Draft, question: Callable[[str], str]) -> None:
-    """Ask for what is open; an empty answer leaves it so, and one that cannot be is asked for again."""
+    """Ask for the blanks; an empty answer leaves one blank, and after an invalid answer the question is repeated."""
     if "epsilon" not in draft.privacy:
         _until("epsilon, the total budget", question, lambda a: draft.privacy.update(epsilon=_epsilon(a)))
     if "column" not in draft.target:
@@ -316,8 +317,8 @@ def _until(about: str, question: Callable[[str], str], take: Callable[[str], Non
     while answer := question(about).strip():
         try:
             return take(answer)
-        except InvalidInput as refusal:
-            about = f"{refusal} Again"
+        except InvalidInput as error:
+            about = f"{error} Again"
 
 
 def _epsilon(answer: str) -> float:
@@ -330,7 +331,7 @@ def _declare(draft: Draft, name: str, answer: str) -> None:
 
 def _aim_at(draft: Draft, answer: str) -> None:
     if answer not in draft.names:
-        raise InvalidInput(f"{answer} is no column.")
+        raise InvalidInput(f"{answer} is not a column.")
     draft.target["column"] = answer
 
 
@@ -340,4 +341,4 @@ def _aim(answer: str) -> dict[str, Any]:
         return {"classes": kind["categories"]}
     if "range" in kind:
         return kind
-    raise InvalidInput("the target has two classes or more, or a range.")
+    raise InvalidInput("the target must have two or more classes, or a range.")

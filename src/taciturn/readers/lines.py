@@ -1,7 +1,7 @@
-"""Blocks of whole lines out of a stream of bytes: as large as is fast, and from a live one no later than a second.
+"""Blocks of complete lines from a stream of bytes: large blocks from a file, and at most a second of a live input.
 
-A line ends at a newline and nowhere else, so what stands in one line changes no other. One that is longer than a
-megabyte is cut there, and is still too long: its reader refuses it, and memory stays bounded.
+A line ends at a newline and nowhere else, so the content of one line never changes another. A line longer than a
+megabyte is truncated just above that length: its reader rejects it, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import numpy as np
 from taciturn._util.arrays import Integers
 
 LONGEST = 2**20
-"""Bytes of a line; longer ones are bad rows."""
+"""Largest length of a line in bytes; longer lines are bad rows."""
 
 _CHUNK = 2**22  # bytes read at once
-_PAUSE, _PATIENCE = 0.1, 1.0  # seconds: how long a live input rests before its lines are used, and how long they wait
+_PAUSE = 0.1  # seconds without input after which the lines of a live input are used
+_PATIENCE = 1.0  # seconds after which they are used although more input arrives
 
 
 class Lines:
-    r"""The lines of a stream; with `skip_mark` a UTF-8 byte order mark at its start is no part of the first.
+    r"""The lines of a stream; with `skip_mark`, a UTF-8 byte order mark at its start is skipped.
 
     >>> lines = Lines(io.BytesIO(b"a,b\n1,2\n3,4\n5,6"))
     >>> lines.first()
@@ -38,24 +39,27 @@ class Lines:
         self, stream: IO[bytes], position: Callable[[], int] | None = None, *, skip_mark: bool = False
     ) -> None:
         self._arrivals = arrivals(stream)
-        self._pending, self._ended, self._skipping = b"", False, False
-        self._used, self._position = 0, position
+        self._pending = b""
+        self._ended = False
+        self._skipping = False  # the rest of a line that is too long
+        self._used = 0
+        self._position = position
         self._mark_due = skip_mark
 
     @property
     def size(self) -> int:
-        """Bytes of the source that were used."""
+        """Bytes of the source that were read."""
         return self._position() if self._position else self._used
 
     def first(self) -> bytes:
-        """The first line, which is then used."""
+        """Read the first line."""
         while b"\n" not in self._pending and not self._ended:
             self._fill()
         end = self._pending.find(b"\n") + 1
         return self._use(end or len(self._pending))
 
     def blocks(self, most: int) -> Iterator[bytes]:
-        """The other lines, as they arrive, at most so many at once."""
+        """The other lines, as they arrive, at most `most` in a block."""
         while True:
             end = len(self._pending) if self._ended else self._pending.rfind(b"\n") + 1
             if end:
@@ -76,14 +80,14 @@ class Lines:
         if arrived is None:
             self._ended = True
             return
-        if self._skipping:  # the rest of a line that is too long
+        if self._skipping:
             end = arrived.find(b"\n")
             self._used += len(arrived) if end < 0 else end
             arrived, self._skipping = (b"", True) if end < 0 else (arrived[end:], False)
         self._pending += arrived
         if self._mark_due:
             if len(self._pending) < len(BOM_UTF8) and BOM_UTF8.startswith(self._pending):
-                return  # a mark may be arriving in pieces
+                return  # a mark may arrive in several chunks
             self._mark_due = False
             if self._pending.startswith(BOM_UTF8):
                 self._use(len(BOM_UTF8))
@@ -94,7 +98,7 @@ class Lines:
 
 
 def _stops(block: bytes, most: int) -> list[int]:
-    """Lengths of the parts of at most so many lines."""
+    """Lengths of the parts of at most `most` lines."""
     ends = line_ends(block)[most - 1 :: most].tolist()
     if not ends or ends[-1] < len(block):
         ends.append(len(block))
@@ -112,9 +116,9 @@ def line_ends(block: bytes) -> Integers:
 
 
 def arrivals(stream: IO[bytes]) -> Iterator[bytes]:
-    """Bytes as they come: by the chunk from a file, and from a pipe or a terminal what there is when it pauses.
+    """Bytes as they arrive: chunks of a file; from a pipe or a terminal, what arrived until it paused.
 
-    A read of a buffered pipe returns what is there and leaves its buffer empty, so `select` knows whether more is.
+    A read of a buffered pipe returns what is available and leaves its buffer empty, so `select` can tell if more is.
     """
     ready = _watch(stream)
     if ready is None:
@@ -134,7 +138,7 @@ def arrivals(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _watch(stream: IO[bytes]) -> Callable[[float], bool] | None:
-    """Whether more can be read within so many seconds; None for files, of which more always can be."""
+    """A function that tells whether more can be read within some seconds; None for files, which never wait."""
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError, io.UnsupportedOperation):
@@ -145,7 +149,7 @@ def _watch(stream: IO[bytes]) -> Callable[[float], bool] | None:
     def ready(seconds: float) -> bool:
         try:
             return bool(select.select([descriptor], [], [], seconds)[0])
-        except (OSError, ValueError):  # no such thing for pipes on this system: use what came
+        except (OSError, ValueError):  # this system cannot select on pipes: use what arrived
             return False
 
     return ready

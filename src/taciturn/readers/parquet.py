@@ -1,4 +1,4 @@
-"""Rows of a Parquet file, a batch of records at a time; only the columns of the contract are read."""
+"""Rows of a Parquet file, in batches of records; only the columns of the contract are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taciturn.readers.source import Source
 
 
 def open_parquet(source: Source) -> Any:
-    """The file, or a refusal."""
+    """Open a Parquet file."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -23,40 +23,41 @@ def open_parquet(source: Source) -> Any:
             "Parquet files need the extra `data` (pyarrow): install taciturn[data], or use CSV."
         ) from None
     if not isinstance(source, str | os.PathLike) and not source.seekable():
-        raise InvalidInput("Parquet cannot be read from a pipe. Give the file, or pipe CSV or JSON lines.")
+        raise InvalidInput("Parquet cannot be read from a pipe. Pass the file name, or pipe CSV or JSON lines.")
     try:
         return parquet.ParquetFile(source, pre_buffer=False)
-    except (pa.ArrowException, OSError) as refusal:
-        raise _unreadable(refusal) from None
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(error) from None
 
 
-def _unreadable(refusal: Exception) -> InvalidInput:
-    return InvalidInput(f"this Parquet file cannot be read: {' '.join(str(refusal).split())[:200]}. Write it again.")
+def _unreadable(error: Exception) -> InvalidInput:
+    return InvalidInput(f"this Parquet file cannot be read: {' '.join(str(error).split())[:200]}. Write it again.")
 
 
-def parquet_blocks(file: Any, wanted: tuple[str, ...], most: int, size: int) -> Iterator[Parsed]:
-    """Blocks of rows of these columns, of a file of so many bytes; rows are numbered from 1."""
+def parquet_blocks(file: Any, columns: tuple[str, ...], most: int, size: int) -> Iterator[Parsed]:
+    """Blocks of rows of these columns, of a file of `size` bytes; rows are numbered from 1."""
     from taciturn.readers.arrow import ArrowValues
 
-    done, rows = 0, max(1, file.metadata.num_rows)
-    for batch in _batches(file, wanted, most):
+    done = 0
+    rows = max(1, file.metadata.num_rows)
+    for batch in _batches(file, columns, most):
         numbers = np.arange(done + 1, done + 1 + batch.num_rows)
         done += batch.num_rows
-        values = {name: ArrowValues(batch.column(batch.schema.get_field_index(name))) for name in wanted}
+        values = {name: ArrowValues(batch.column(batch.schema.get_field_index(name))) for name in columns}
         yield Parsed(values, numbers, size=size * done // rows)
 
 
-def _batches(file: Any, wanted: tuple[str, ...], most: int) -> Iterator[Any]:
+def _batches(file: Any, columns: tuple[str, ...], most: int) -> Iterator[Any]:
     import pyarrow as pa
 
     try:
-        yield from file.iter_batches(batch_size=most, columns=list(wanted), use_threads=False)
-    except (pa.ArrowException, OSError) as refusal:
-        raise _unreadable(refusal) from None
+        yield from file.iter_batches(batch_size=most, columns=list(columns), use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(error) from None
 
 
 def check_kinds(file: Any, names: tuple[str, ...], numbers: frozenset[str]) -> None:
-    """Refuse columns that hold no numbers where a range was stated, and nested ones."""
+    """Reject nested columns, and columns with a declared range that are not numeric."""
     from pyarrow import types
 
     for name in names:
@@ -64,7 +65,9 @@ def check_kinds(file: Any, names: tuple[str, ...], numbers: frozenset[str]) -> N
         kind = kind.value_type if types.is_dictionary(kind) else kind
         text = types.is_string(kind) or types.is_large_string(kind)
         if types.is_nested(kind):
-            raise InvalidInput(f"column {name} holds {kind}, which is no single value. Take it apart, or ignore it.")
+            raise InvalidInput(
+                f"column {name} holds {kind}, which is not a single value. Split it into columns, or ignore it."
+            )
         if name in numbers and not (
             text or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         ):

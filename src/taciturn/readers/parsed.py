@@ -1,4 +1,4 @@
-"""Rows as a format's reader hands them on, and how they become features and labels."""
+"""A block of parsed rows, and its encoding as features and labels."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from taciturn.contract.values import Values
 
 @dataclass(frozen=True)
 class Parsed:
-    """A block of rows: values by column, where each row came from, and which could not be taken apart.
+    """A block of rows: values by column, line numbers, and the rows that could not be parsed.
 
     Attributes
     ----------
     values : mapping of str to Values
-        For each column that is read; a broken row has some value there too, of which nothing is made.
+        For each column that is read; the values of a broken row are not used.
     lines : ndarray of int
-        The number of each row's line.
+        The line number of each row.
     broken : dict
-        Why rows could not be taken apart, by their place in the block.
+        Why rows could not be parsed, by their index in the block.
     size : int
-        Bytes of the source used so far.
+        Bytes of the source that were read so far.
     """
 
     values: Mapping[str, Values]
@@ -35,7 +35,7 @@ class Parsed:
     size: int = 0
 
     def encode(self, contract: Contract, labelled: bool) -> tuple[Array, Array, Bad]:
-        """Features, labels, and which rows are bad; these are NaN throughout, whatever was wrong with them.
+        """Features, labels, and a mask of the bad rows, whose features and labels are all NaN.
 
         >>> from taciturn.contract.contract import contract_of
         >>> from taciturn.contract.values import PlainValues
@@ -45,9 +45,11 @@ class Parsed:
         >>> rows.encode(contract, labelled=True)
         (array([[ 1.], [nan]]), array([ 1., nan]), array([False,  True]))
         """
-        rows, start = len(self.lines), 0
-        X, bad = np.zeros((rows, contract.dimension)), np.zeros(rows, dtype=np.bool_)
+        rows = len(self.lines)
+        X = np.zeros((rows, contract.dimension))
+        bad = np.zeros(rows, dtype=np.bool_)
         bad[list(self.broken)] = True
+        start = 0
         for column in contract.read:
             bad |= column.encode(self.values[column.name], X[:, start : start + column.width])
             start += column.width
@@ -59,16 +61,17 @@ class Parsed:
         X[bad] = np.nan
         return X, y, bad
 
-    def complaint(self, row: int, contract: Contract, labelled: bool) -> str:
-        """What is wrong with a bad row; on the trusted side, as it speaks of the data."""
+    def error(self, row: int, contract: Contract, labelled: bool) -> str:
+        """The error of a bad row. It quotes the data: show it on the trusted side only."""
         if row in self.broken:
             return self.broken[row]
-        judges = [(column.name, column.complaint) for column in contract.read]
-        judges += [(contract.target.column, contract.target.complaint)] if labelled else []
-        found = (judge(self.values[name].value(row)) for name, judge in judges)
-        return next(complaint for complaint in found if complaint)
+        checks = [(column.name, column.error) for column in contract.read]
+        if labelled:
+            checks.append((contract.target.column, contract.target.error))
+        errors = (check(self.values[name].value(row)) for name, check in checks)
+        return next(error for error in errors if error)
 
 
 def columns_to_read(contract: Contract, labelled: bool) -> list[str]:
-    """The names of the columns that a reader must find."""
+    """Names of the columns that a file must have."""
     return [column.name for column in contract.read] + ([contract.target.column] if labelled else [])

@@ -1,10 +1,10 @@
-"""Rows of a file or a pipe as the contract reads them: batches of features and labels, in constant memory.
+"""Rows of a file or a pipe as batches of features and labels, encoded by a contract in constant memory.
 
-**Nobody's row changes another's.** How a row is read depends on that row and the contract alone (and on the header or
-schema, which are public), and every row takes its round. With `bad_rows="zero"` a bad one becomes an example without
-influence. What counts as a row is the format's: a record in Parquet, and a line in CSV and JSON lines, so whoever can
-write a newline into a CSV file can add rows. With `bad_rows="stop"` the first bad row ends the stream, and its refusal
-speaks of the data: keep it on the trusted side.
+**Rows are independent.** How a row is read depends on that row and on the contract only (and on the header or schema,
+which are public), and every row takes one round. With `bad_rows="zero"` a bad row becomes an example without influence.
+A row is a record in Parquet, and a line in CSV and JSON lines, so a person who can write a newline into a CSV file can
+add rows. With `bad_rows="stop"` the first bad row ends the stream, and the error quotes the data: keep it on the
+trusted side.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from taciturn.readers.parquet import check_kinds, open_parquet, parquet_blocks
 from taciturn.readers.parsed import Parsed, columns_to_read
 from taciturn.readers.source import BadRows, Source, format_of, opened, size_of
 
-_ENTRIES = 2**20  # of a batch
+_ENTRIES = 2**20  # largest number of features in a batch, over all rows
 
 
 class Batch(NamedTuple):
-    """Rows that were read together.
+    """A batch of rows.
 
     Attributes
     ----------
     X : ndarray
-        Features, a row each, float64 and contiguous; a bad row is NaN.
+        Features, one row each, float64 and contiguous; a bad row is NaN.
     y : ndarray
-        Labels: -1 and +1, class numbers from 0, or numbers about the middle of their range; NaN where the row is bad;
-        empty if labels were not asked for.
+        Labels: -1 and +1, class numbers from 0, or distances from the middle of the range; NaN for a bad row; empty if
+        the rows are not labelled.
     first : int
-        The number of the first row, counted from 0 over all rows.
+        Index of the first row in the stream, from 0.
     lines : ndarray of int
-        The line of each row in its file, counted from 1, header included; in Parquet the row.
+        Line number of each row, from 1, the header included; in Parquet the row number.
     size : int
-        Bytes of the source used so far, 0 if unknown.
+        Bytes of the source that were read so far, 0 if unknown.
     """
 
     X: Array
@@ -62,10 +62,10 @@ def open_rows(
     format: str | None = None,
     block: int = 2**15,
 ) -> Iterator[Batch]:
-    r"""Batches of at most `block` rows, of a file, of `"-"` for the standard input, or of an open binary file.
+    r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
-    The format follows from a file's ending, and is CSV where there is none: it is never guessed from rows. From a live
-    input rows come as they arrive, a second late at most.
+    The format follows from the file extension; a pipe is CSV unless `format` is given. It is never guessed from rows.
+    Rows of a live input are returned at most a second after they arrive.
 
     >>> import io
     >>> from taciturn.contract.contract import contract_of
@@ -79,7 +79,7 @@ def open_rows(
     most = min(integer("block", block), max(1, _ENTRIES // contract.dimension))
     kind = format_of(source, format)
     parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most)
-    next(parts)  # the header or schema is read now, and refused now
+    next(parts)  # read and validate the header or schema now
     return _batches(contract, parts, bad_rows, labelled)
 
 
@@ -91,26 +91,32 @@ def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, 
             row = int(bad.argmax())
             if row:
                 yield Batch(X[:row], y[:row], first, part.lines[:row], part.size)
-            passes = "zero to let rows like it pass as examples without influence" if labelled else "blank to go on"
+            option = (
+                "zero to use bad rows as examples without influence"
+                if labelled
+                else "blank to leave its prediction blank"
+            )
             raise InvalidInput(
-                f"line {part.lines[row]}: {part.complaint(row, contract, labelled)}. Mend the row, or say --bad-rows "
-                f"{passes}."
+                f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows "
+                f"{option}."
             )
         yield Batch(X, y, first, part.lines, part.size)
         first += len(X)
 
 
 def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
-    """None when the header is read, then blocks."""
-    wanted, line = tuple(columns_to_read(contract, labelled)), 1
+    """None once the header is read, then blocks."""
+    columns = tuple(columns_to_read(contract, labelled))
+    line = 1
     with opened(source) as (stream, position):
-        lines = Lines(stream, position, skip_mark=kind == "json")  # of CSV it is the header's
+        lines = Lines(stream, position, skip_mark=kind == "json")  # in CSV, header_of skips it
         if kind == "csv":
-            header, line = header_of(lines.first()), 2
+            header = header_of(lines.first())
+            line = 2
             check_names(header.names, contract, labelled)
-            rows: CsvRows | JsonRows = CsvRows(header, wanted, _numbers(contract))
+            rows: CsvRows | JsonRows = CsvRows(header, columns, _numbers(contract))
         else:
-            rows = JsonRows(wanted)
+            rows = JsonRows(columns)
         yield None
         for block in lines.blocks(most):
             for part in rows.parse(block, line, lines.size):
@@ -119,37 +125,37 @@ def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: 
 
 
 def _parquet(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
-    """None when the schema is read, then blocks."""
-    wanted = tuple(columns_to_read(contract, labelled))
+    """None once the schema is read, then blocks."""
+    columns = tuple(columns_to_read(contract, labelled))
     if str(source) == "-":
         source = sys.stdin.buffer
     with open_parquet(source) as file:
         check_names(tuple(file.schema_arrow.names), contract, labelled)
-        check_kinds(file, wanted, _numbers(contract))
+        check_kinds(file, columns, _numbers(contract))
         yield None
-        yield from parquet_blocks(file, wanted, most, size_of(source))
+        yield from parquet_blocks(file, columns, most, size_of(source))
 
 
 def _numbers(contract: Contract) -> frozenset[str]:
-    """The columns of which only numbers are wanted."""
+    """Names of the numeric columns."""
     ranges = {column.name for column in contract.read if isinstance(column, Range)}
     return frozenset(ranges | ({contract.target.column} if isinstance(contract.target, Number) else set()))
 
 
 def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> None:
-    """Refuse a header that lacks a column, has one twice, or, where we learn, one that nobody declared."""
+    """Reject a header that lacks a column, has one twice or, for learning, has one that is not declared."""
     for name in columns_to_read(contract, labelled):
         if names.count(name) != 1:
             what = "not in the header" if name not in names else "twice in the header"
             listed = ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
             raise InvalidInput(
-                f"column {name} of the contract is {what}, which has {listed}. Mend one of the two; if that "
-                "is a row, the file has no header: put the names before it."
+                f"column {name} of the contract is {what}, which has {listed}. Correct one of the two; if that "
+                "is a row, the file has no header: add a line of names before it."
             )
     known = {contract.target.column, *(column.name for column in contract.columns)}
     undeclared = [name for name in names if name not in known]
     if labelled and undeclared:
         raise InvalidInput(
-            f"column {undeclared[0] or 'without a name'} is in the file and not in the contract. Declare it under "
-            "[columns], if only as { ignore = true }."
+            f"column {undeclared[0] or 'without a name'} is in the file but not in the contract. Declare it under "
+            "[columns], for example as { ignore = true }."
         )

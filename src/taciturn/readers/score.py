@@ -1,4 +1,4 @@
-"""Predictions of a model for rows of a file, written as they are made: CSV, or JSON lines."""
+"""Predictions of a model for the rows of a file, written as CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taciturn.readers.rows import Batch
 def write_predictions(
     model: Model, batches: Iterable[Batch], file: TextIO, *, proba: bool = False, as_json: bool = False
 ) -> int:
-    r"""Write a line for each row, a blank prediction for a bad one, and return how many there were.
+    r"""Write one line per row, with a blank prediction for a bad row, and return the number of rows.
 
     >>> import io, sys
     >>> from taciturn.contract.contract import contract_of
@@ -34,7 +34,9 @@ def write_predictions(
     """
     if proba:
         _has_probabilities(model)
-    names, count, writer = model.contract.target.names, 0, csv.writer(file, lineterminator="\n")
+    names = model.contract.target.names
+    writer = csv.writer(file, lineterminator="\n")
+    count = 0
     if not as_json:
         writer.writerow(["prediction", *(f"probability_{name}" for name in names if proba)])
     for batch in batches:
@@ -49,7 +51,7 @@ def write_predictions(
 
 
 def _lines(model: Model, batch: Batch, proba: bool) -> list[list[Any]]:
-    """Prediction and probabilities of each row; None where it is bad."""
+    """Prediction and probabilities of each row; None for a bad row."""
     bad: list[bool] = np.asarray(np.isnan(batch.X).any(axis=1)).tolist()
     scores = model.scores(batch.X)
     lines = [[value] for value in model.contract.decode_predictions(scores).tolist()]
@@ -67,4 +69,6 @@ def _named(line: list[Any], names: tuple[Any, ...]) -> dict[str, Any]:
 def _has_probabilities(model: Model) -> None:
     if not model.contract.target.names or model.contract.loss == "hinge":
         what = "hinge loss" if model.contract.target.names else "a number"
-        raise InvalidInput(f'predictions of {what} have no probabilities. Learn classes with loss = "logistic".')
+        raise InvalidInput(
+            f'predictions of {what} have no probabilities. To get them, learn classes with loss = "logistic".'
+        )

@@ -1,4 +1,4 @@
-"""Where rows come from: a file, plain or packed by gzip, the standard input, or an open binary file; and its format."""
+"""Sources of rows: a file, plain or compressed by gzip, the standard input, or an open binary file; and formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENDINGS: dict[str, Format] = {
 
 
 def format_of(source: Source, format: str | None = None) -> str:
-    """The format that was named, or that of a file's ending.
+    """The given format, or the one of the file extension.
 
     >>> format_of("data.csv.gz"), format_of("-"), format_of("rows.jsonl")
     ('csv', 'csv', 'json')
@@ -41,17 +41,15 @@ def format_of(source: Source, format: str | None = None) -> str:
         return "csv"
     ending = Path(str(source).lower().removesuffix(".gz")).suffix
     if ending not in _ENDINGS:
-        raise InvalidInput(
-            f"{source} has no ending that says its format. Name it, or say --format csv, json or parquet."
-        )
+        raise InvalidInput(f"{source} has no known file extension. Rename it, or pass --format csv, json or parquet.")
     return _ENDINGS[ending]
 
 
 @contextmanager
 def opened(source: Source, buffered: bool = True) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
-    """The bytes of a source, unpacked, and of a packed file how many were used; what was opened here is closed here.
+    """Open a source, decompressed, and return how to tell the position in a compressed file; close it at the end.
 
-    Not `buffered`, nothing is taken of a source but what is read, as far as that can be.
+    Without `buffered`, no byte is taken from the source beyond those that are read, as far as the system allows.
     """
     if not isinstance(source, str | os.PathLike):
         yield source, None
@@ -65,16 +63,16 @@ def opened(source: Source, buffered: bool = True) -> Iterator[tuple[IO[bytes], C
                         yield cast(IO[bytes], unpacked), raw.tell
                 else:
                     yield cast(IO[bytes], raw), None
-        except (gzip.BadGzipFile, EOFError, zlib.error) as refusal:
-            raise InvalidInput(f"{source} is no whole gzip file: {refusal}.") from None
-        except OSError as refusal:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{source} is not a complete gzip file: {error}. Compress it again.") from None
+        except OSError as error:
             raise InvalidInput(
-                f"{source} cannot be read: {refusal.strerror or refusal}. Check its name, and who may read it."
+                f"{source} cannot be read: {error.strerror or error}. Check its name and permissions."
             ) from None
 
 
 def size_of(source: Source) -> int:
-    """Bytes of a file, or 0.
+    """Size of a file in bytes; 0 if it is unknown.
 
     >>> size_of("-")
     0
