@@ -16,7 +16,7 @@ from taciturn import InvalidInput, Privacy
 from taciturn.accounting.gdp import mu_of
 from taciturn.audit import Audit, audit, tell_apart, tight_pair, tight_private
 from taciturn.audit.algorithm import Game
-from taciturn.audit.problems import Algorithm
+from taciturn.audit.pairs import Algorithm
 from taciturn.audit.verdict import claimed_mu_of, game_of
 from taciturn.cli import audit as audit_cli
 from taciturn.cli.app import app

@@ -40,10 +40,8 @@ from taciturn import (
     pocp,
     private_sum,
 )
-from taciturn.audit import Pair, common_noise, replay, spiteful, tell_apart, tight_pair, verdict
-from taciturn.audit.common_noise import CommonNoise
-from taciturn.audit.replay import Replayed
-from taciturn.audit.transcripts import whitening
+from taciturn.audit import Pair, spiteful, tell_apart, tight_pair, transcripts, verdict
+from taciturn.audit.transcripts import CommonNoise, Replayed, whitening
 from taciturn.audit.verdict import game_of
 from taciturn.compiled.passes import BatchPass
 from taciturn.core.release import Collected, Releases
@@ -146,7 +144,7 @@ def test_no_noise_is_refuted():
 @pytest.mark.parametrize("game", ["common noise", "replayed"])
 def test_noise_missing_in_one_world_off_the_shift_is_refuted(negative, game, monkeypatch):
     """The second coordinate is published as it is if the first label is negative: in either world, by either game."""
-    honest, plane = replay.released, replace(LINE, dimension=2)
+    honest, plane = transcripts.released, replace(LINE, dimension=2)
 
     def spoilt(way, at, V, y, rounds, seed):
         after, shown = honest(way, at, V, y, rounds, seed)
@@ -155,8 +153,7 @@ def test_noise_missing_in_one_world_off_the_shift_is_refuted(negative, game, mon
             noisy[:, 1] = 0.0  # which it is, as all examples lie on the first axis
         return after, Releases(shown.rounds, 1, noisy, noisy, shown.noise_sd, simulated=True)
 
-    for module in (common_noise, replay):
-        monkeypatch.setattr(module, "released", spoilt)
+    monkeypatch.setattr(transcripts, "released", spoilt)
     private, labels = pigd(plane, BUDGET, T), np.array([(-1.0) ** (1 - negative), *[1.0] * (T - 1)])
     pair = Pair(np.eye(2)[[0] * T], labels, at=0, other=([1.0, 0.0], -labels[0]))
     if game == "replayed":
@@ -220,7 +217,7 @@ def test_a_wrong_certificate_is_refuted(learner):
 
 def test_a_forgotten_column_is_refuted(monkeypatch):
     """A tree that counts an example once, though it sits in a node of every level."""
-    monkeypatch.setattr(TreeCoder, "column", 1.0)
+    monkeypatch.setattr(TreeCoder, "sensitivity", 1.0)
     found = looked_at(private_of(VectorSum(SUMS), BinaryTree(refined=False)))
     assert found.interval[0] > 1.3 * found.claimed_mu
 

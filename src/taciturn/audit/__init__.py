@@ -12,10 +12,8 @@ Use streams that are nobody's.
 """
 
 from taciturn.audit.algorithm import Audit, audit
-from taciturn.audit.pairs import Pair
-from taciturn.audit.problems import spiteful, tight_pair, tight_private
-from taciturn.audit.race import race_apart
-from taciturn.audit.race_along import race_along
+from taciturn.audit.pairs import Pair, spiteful, tight_pair, tight_private
+from taciturn.audit.race import race_along, race_apart
 from taciturn.audit.verdict import Finding, tell_apart
 
 __all__ = [

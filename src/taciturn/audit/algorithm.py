@@ -8,9 +8,8 @@ from itertools import product
 from typing import Any, get_args
 
 from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
-from taciturn.audit.problems import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
-from taciturn.audit.race import race_apart
-from taciturn.audit.race_along import race_along
+from taciturn.audit.pairs import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
+from taciturn.audit.race import race_along, race_apart
 from taciturn.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration

@@ -1,16 +1,34 @@
-"""Two streams that differ in one example, and who may choose the others."""
+"""Two streams that differ in one example, and who may choose the others.
+
+**Tight problems.** The tight problem of each algorithm is a pair of streams that one example moves as far apart as is
+certified. Linear losses with opposite slopes, on a line and without a set in the way, for those that hand over
+iterates; opposite vectors for sums; for PQFTL the pair of `taciturn.accounting.errata.quadratic_pair`; two experts for
+EWOO. The example that does it is the first for all but the printed GIGA, which forgets early ones. Zeroed out, an
+example is a row of zeros.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import Privacy
+from taciturn.algorithms.recipes import ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
 from taciturn.core.private import Private
-from taciturn.errors import InvalidInput, float_or_nan
+from taciturn.core.protocols import Calibration
+from taciturn.errors import InvalidInput, float_or_nan, one_of
+from taciturn.learners.experts import experts
+from taciturn.learners.ftl import FTL
+from taciturn.learners.qftl import QFTL
+from taciturn.mechanisms.tree import BinaryTree
+from taciturn.problem.losses import Linear, Squared
+from taciturn.problem.problem import Problem
+from taciturn.problem.sets import L2Ball, WholeSpace
 
 Example = tuple[Any, float]
 """A row of features and a label; the label of examples without labels is 0."""
@@ -88,3 +106,107 @@ class Pair:
                 "State horizon=, and give as many examples."
             )
         return private.problem.clip(*self.world(world))
+
+
+Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
+Neighbours = Literal["replace", "zero-out"]
+Place = Literal["first", "middle", "last"]
+
+
+def tight_private(
+    algorithm: Algorithm,
+    privacy: Privacy,
+    rounds: int,
+    *,
+    ridge: float = 0.1,
+    calibration: Calibration = "exact",
+    neighbours: Neighbours = "replace",
+) -> Private:
+    """The algorithm on its tight problem, broken calibrations included.
+
+    >>> tight_private("pigd", Privacy(1.0, 1e-6), 200).learner.certificate
+    l2/tail, 20/(t+1)
+    """
+    one_of("algorithm", algorithm, get_args(Algorithm))
+    if calibration != "exact" and algorithm in ("pftrl", "ewoo"):
+        raise InvalidInput(f"the paper states no constants for {algorithm}. Use calibration='exact'.")
+    paper: dict[str, Any] = {"calibration": calibration, "allow_broken": True}
+    line = Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
+    ball = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
+    plane = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
+    sums = paper if calibration == "exact" else paper | {"strategy": BinaryTree(refined=False)}
+    make: dict[str, Callable[[], Private]] = {
+        "pigd": lambda: pigd(line, privacy, rounds, **paper),
+        "pgiga": lambda: pgiga(line, privacy, rounds, **paper),
+        "pocp-ftl": lambda: pocp(FTL(line), privacy, rounds, **paper),
+        "pol": lambda: pol(line, privacy, rounds, **paper),
+        "pqftl": lambda: pqftl(plane, privacy, rounds, weight=1.0, **sums),
+        "pftrl": lambda: pftrl(ball, privacy, rounds),
+        "private_sum": lambda: private_sum(1, 1.0, privacy, rounds, neighbours=neighbours, **sums),
+        "ewoo": lambda: ewoo(experts(2, neighbours=neighbours), privacy, rounds),
+    }
+    return make[algorithm]()
+
+
+def tight_pair(private: Private, place: Place = "first") -> Pair:
+    """Its two streams, which differ in the first example that counts, in one of the middle, or in the last.
+
+    >>> pair = tight_pair(tight_private("private_sum", Privacy(1.0, 1e-6), 3), "last")
+    >>> pair.world(0)[0].T, pair.world(1)[0].T
+    (array([[ 1., -1.,  1.]]), array([[ 1., -1., -1.]]))
+    """
+    horizon = private.timetable.horizon
+    assert horizon is not None
+    first = min(getattr(private.learner, "first_move", 1), horizon) - 1
+    at = {"first": first, "middle": max(first, horizon // 2), "last": horizon - 1}[place]
+    one, other = _worst(private)
+    signs = np.where(np.arange(horizon) % 2 == 0, 1.0, -1.0)
+    X, y = _others(private, signs)
+    X[at], y[at] = one
+    labels = None if private.problem.loss.labels == "none" else y
+    zero = np.zeros(private.problem.dimension), 0.0
+    return Pair(X, labels, at, other if private.problem.neighbours == "replace" else zero)
+
+
+def spiteful(private: Private) -> Adversary:
+    """An adversary: examples that go against the point released last, as long as they may be.
+
+    >>> spiteful(tight_private("pigd", Privacy(1.0, 1e-6), 3))(np.array([-0.5]), 1)
+    (array([1.]), -1.0)
+    """
+    learner, dimension = private.learner, private.problem.dimension
+
+    def chosen(point: Array, t: int) -> Example:
+        against = float(np.sign(point[0])) or 1.0
+        if isinstance(learner, QFTL):
+            return np.array([math.cos(point[0]), math.sin(point[0])]), -against
+        if learner.certificate.metric == "range":
+            return point, 0.0
+        if private.problem.loss.labels == "none":
+            return -against * np.eye(dimension)[0], 0.0
+        return np.eye(dimension)[0], against
+
+    return chosen
+
+
+def _worst(private: Private) -> tuple[Example, Example]:
+    """The two examples that lie farthest apart."""
+    learner = private.learner
+    if private.learner.certificate.metric == "range":
+        return (np.array([0.0, 1.0]), 0.0), (np.array([1.0, 0.0]), 0.0)
+    if isinstance(learner, QFTL):
+        assert learner.weight is not None
+        c = min(1.0, learner.weight**2 / 2.0)
+        return (np.array([1.0, 0.0]), 1.0), (np.array([c, math.sqrt(1.0 - c * c)]), -1.0)
+    if private.problem.loss.labels == "none":
+        return (np.array([1.0]), 0.0), (np.array([-1.0]), 0.0)
+    return (np.array([1.0]), 1.0), (np.array([1.0]), -1.0)
+
+
+def _others(private: Private, signs: Array) -> tuple[Array, Array]:
+    """Examples of alternating sign; for experts, two that lose the same."""
+    if private.learner.certificate.metric == "range":
+        return np.full((len(signs), 2), 0.5), np.zeros(len(signs))
+    if private.problem.loss.labels == "none":
+        return signs[:, None].copy(), np.zeros(len(signs))
+    return np.eye(private.problem.dimension)[[0] * len(signs)], signs

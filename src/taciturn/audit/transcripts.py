@@ -1,4 +1,21 @@
-"""Whole transcripts: how a stream is run again and again, and how correlated releases are made independent ones.
+"""How two worlds are run: trials on common noise or along what was released, and whole transcripts.
+
+**Common noise.** On common noise the transcripts of two worlds differ by the shift, and up to a lattice step by nothing
+else. That is so for fixed streams and a learner that looks at no released point. The shift is then measured nearly
+without error, on what compiled code released, and needs no knowledge of what happens inside.
+
+**Replay.** Two worlds along what was released in one of them, for learners with feedback and against an adaptive
+adversary. There common noise does not help, since a shift of one release changes later rows. Instead the exact rows h
+of both worlds are computed again, by the verbs that define them, from the examples and points of a game that was played
+in one. Given the past, the next release is its world's row plus noise, in either world: with D = h' - h and whitened
+rows,
+
+    Z = Σ_k ⟨noisy_k - h_k, D_k⟩/‖D‖
+
+is N(0, 1) in one world and N(‖D‖, 1) in the other, if ‖D‖ is the same along every path. *Proof.* Given what came before
+release k, D_k is a number, and the k-th term is normal with the variance ‖D_k‖²/‖D‖² and the mean 0 or that times ‖D‖;
+so `E exp(i·s·Z)`, release by release from the last, is that of the normal law. ∎ Where ‖D‖ depends on the path, what is
+reported is at most its root mean square, half of whose square is the relative entropy of the two worlds: at most mu²/2.
 
 **Whitening.** Of independent noise, release k is divided by its stated deviation. Of a running sum with matrices B, C
 and noise of deviation sigma on the encoded rows, the published sums are `A·x + sigma·B·n`, n standard normal. With
@@ -11,17 +28,195 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.audit.pairs import Adversary, Pair
 from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Collected, Releases
 from taciturn.core.state import Standing
 from taciturn.mechanisms.strategy import matrices
+
+_STILL = 1e-6  # of the largest shift
+
+
+class Played(NamedTuple):
+    """Whitened releases along the shift: a row for each trial, a column for each release, in stated deviations.
+
+    Attributes
+    ----------
+    here, there : ndarray
+        The noise in the stream's world and in its neighbour's; not `centred`, it is noise plus a row that is the same
+        for all trials.
+    shift : ndarray
+        How far the neighbour lies, by trials.
+    squares, freedom : tuple of float, int
+        Squares of the noise over *all* entries of all releases, added up, in the stream's world and in its
+        neighbour's, and how many of them are free in each: as stated, each is 1 on average.
+    centred : bool
+        Whether exact rows were subtracted.
+    """
+
+    here: Array
+    there: Array
+    shift: Array
+    squares: tuple[float, float]
+    freedom: int
+    centred: bool
+
+
+def directions(moved: Array, still: Array | None = None) -> tuple[Array, Array]:
+    """Unit vectors along the shift of each row, and its lengths; rows that stay take `still`, or the farthest one's.
+
+    They tell nothing by themselves, but may hold the same noise as one that moves.
+
+    >>> directions(np.array([[0.0, 2.0], [0.0, 0.0]]))[0]
+    array([[0., 1.],
+           [0., 1.]])
+    """
+    length = np.linalg.norm(moved, axis=1)
+    farthest = int(np.argmax(length))
+    stays = length <= _STILL * length[farthest]
+    along = moved / np.where(stays, 1.0, length)[:, None]
+    along[stays] = along[farthest] if still is None else still
+    return along, length
+
+
+class TwoWorlds(Protocol):
+    """A pair of streams that can be played any number of times."""
+
+    @property
+    def apart(self) -> float:
+        """How far apart the two worlds lie, in stated deviations, as far as a look can tell."""
+
+    def play(self, trials: int) -> Played:
+        """As many trials on seeded noise."""
+
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Transcripts of one world, whoever ran it on the pair's own streams: rows as in `Played`."""
+
+
+_FIRST = 8  # seeds on which directions are measured; trials take others
+_TOGETHER = 256  # trials that are whitened at once
+
+
+class CommonNoise:
+    """A pair of fixed streams, for a learner that looks at no released point."""
+
+    def __init__(self, private: Private, pair: Pair) -> None:
+        self.private, self.pair, self._whiten = private, pair, whitening(private)
+        self._way, self._opening = way_through(private), opening(private)
+        self._streams = [pair.bounded(private, world) for world in (0, 1)]
+        self._middles = [np.mean(self._rows(world, range(_FIRST)), axis=0) for world in (0, 1)]
+        moved = self._middles[1] - self._middles[0]
+        self._along, _ = directions(moved)
+        self.apart = float(np.linalg.norm(moved))
+
+    def play(self, trials: int) -> Played:
+        """Each trial in both worlds, on noise of its own."""
+        here, there = np.empty((2, trials, len(self._along)))
+        totals, squares = np.zeros((2, 2, *self._along.shape))
+        for start in range(0, trials, _TOGETHER):
+            end = min(start + _TOGETHER, trials)
+            for world, noise in enumerate((here, there)):
+                rows = self._rows(world, range(_FIRST + start, _FIRST + end))
+                noise[start:end] = self._project(rows)
+                totals[world] += (rows - self._middles[world]).sum(axis=0)
+                squares[world] += ((rows - self._middles[world]) ** 2).sum(axis=0)
+        around = [max(0.0, float(np.sum(squares[world] - totals[world] ** 2 / trials))) for world in (0, 1)]
+        freedom = (trials - 1) * self._along.size
+        return Played(here, there, there - here, (around[0], around[1]), freedom, centred=False)
+
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Noise, and a row that is the same for all."""
+        return self._project(self._whiten(np.array([releases.noisy for releases in shown])))
+
+    def _rows(self, world: int, seeds: range) -> Array:
+        """Whitened transcripts, one for each seed."""
+        stream, rounds = self._streams[world], self.private.timetable.rounds
+        shown = (released(self._way, self._opening, *stream, rounds, seed)[1] for seed in seeds)
+        return self._whiten(np.array([releases.noisy for releases in shown]))
+
+    def _project(self, rows: Array) -> Array:
+        return np.asarray(np.einsum("ikj,kj->ik", rows, self._along))
+
+
+class Replayed:
+    """A pair of streams, fixed or chosen as points are released, for any learner."""
+
+    def __init__(self, private: Private, pair: Pair, adversary: Adversary | None = None) -> None:
+        self.private, self.pair, self.adversary = private, pair, adversary
+        self._whiten, self._way = whitening(private), way_through(private)
+        self._streams = [pair.bounded(private, world) for world in (0, 1)]
+
+    @property
+    def apart(self) -> float:
+        """In one trial."""
+        return float(np.linalg.norm(self._rows(0, *self.trial(0, 0))[1]))
+
+    def play(self, trials: int) -> Played:
+        """Trials of either world, each on noise of its own, and the shift along what was released in all of them."""
+        releases, squares = len(self.private.timetable.rounds), [0.0, 0.0]
+        noise, shift = np.empty((2, 2, trials, releases))
+        for world, trial in np.ndindex(2, trials):
+            rows, moved = self._rows(world, *self.trial(world, 2 * trial + world))
+            noise[world, trial], shift[world, trial] = _along(rows, moved)
+            squares[world] += float(np.sum(rows**2))
+        freedom = trials * releases * self.private.learner.statistic_size
+        moved = np.sqrt(np.mean(shift**2, axis=0))
+        return Played(noise[0], noise[1], moved, (squares[0], squares[1]), freedom, centred=True)
+
+    def looked_at(self, world: int, shown: list[Releases]) -> Array:
+        """Noise alone."""
+        V, y = self._streams[world]
+        return np.array([_along(*self._rows(world, V, y, done.noisy, done.points))[0] for done in shown])
+
+    def trial(self, world: int, seed: int) -> tuple[Array, Array, Array, Array]:
+        """Examples, noisy rows and points of one game."""
+        rounds, at = self.private.timetable.rounds, opening(self.private)
+        V, y = (part.copy() for part in self._streams[world])
+        if self.adversary is None:
+            _, shown = released(self._way, at, V, y, rounds, seed)
+            return V, y, shown.noisy, shown.points
+        noisy, points = [], []
+        for start, end in pairwise([0, *map(int, rounds)]):
+            self._choose(V, y, range(start, end), at.point)
+            at, shown = released(self._way, at, V[start:end], y[start:end], np.array([end]), seed)
+            noisy.append(shown.noisy[-1])
+            points.append(at.point)
+        return V, y, np.array(noisy), np.array(points)
+
+    def stream(self, world: int, V: Array, y: Array) -> tuple[Array, Array]:
+        """The examples of a game as they would be in this world."""
+        X, labels, at = V.copy(), y.copy(), self.pair.at
+        X[at], labels[at] = (part[at] for part in self._streams[world])
+        return X, labels
+
+    def _choose(self, V: Array, y: Array, rounds: range, point: Array) -> None:
+        """The adversary's examples, through the problem's door; not the one that differs."""
+        assert self.adversary is not None
+        for t in rounds:
+            if t != self.pair.at:
+                row, label = self.adversary(point, t)
+                V[t : t + 1], y[t : t + 1] = self.private.problem.clip([row], [label])
+
+    def _rows(self, world: int, V: Array, y: Array, noisy: Array, points: Array) -> tuple[Array, Array]:
+        """Whitened noise, and the neighbour's shift, along a game."""
+        rows = [exact_rows(self.private, *self.stream(other, V, y), points) for other in (0, 1)]
+        return self._whiten(noisy - rows[world]), self._whiten(rows[1] - rows[0])
+
+
+def _along(rows: Array, moved: Array) -> tuple[Array, Array]:
+    """Rows along the shift of each, and how long that is; those that stay, along what no later shift has a part in."""
+    size = moved.shape[1]
+    along, length = directions(moved, np.full(size, size**-0.5))
+    return np.sum(rows * along, axis=1), length
+
 
 _SILENT = 1e-12  # of the largest deviation, where none is stated: what moves there weighs as much as it should
 

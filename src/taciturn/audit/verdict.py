@@ -10,15 +10,18 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy, mu_of
-from taciturn.audit.common_noise import CommonNoise
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.pairs import Adversary, Pair
-from taciturn.audit.played import Played, TwoWorlds
-from taciturn.audit.points import points_astray, seeded_runs
-from taciturn.audit.replay import Replayed
-from taciturn.audit.secret import secret_runs, unlike_seeded
-from taciturn.audit.shape import not_normal
-from taciturn.audit.spread import Statistic, best_statistic
+from taciturn.audit.statistics import (
+    Statistic,
+    best_statistic,
+    not_normal,
+    points_astray,
+    secret_runs,
+    seeded_runs,
+    unlike_seeded,
+)
+from taciturn.audit.transcripts import CommonNoise, Played, Replayed, TwoWorlds
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput, between_0_and_1, integer
 from taciturn.problem.scalar_loss import ScalarLoss
