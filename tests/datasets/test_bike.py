@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from taciturn.datasets import bike
 from taciturn.datasets.bike import COLUMNS, NAMES, NUMBERS, UNIT, URL, parse, stream_of
-from taciturn.datasets.checksums import text
+from taciturn.datasets.files import text
 from taciturn.errors import InvalidInput
 
 HEADER = (

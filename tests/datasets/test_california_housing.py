@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from taciturn.datasets import california_housing
 from taciturn.datasets.california_housing import RANGES, UNITS, URL, from_parquet, parse, stream_of
-from taciturn.datasets.checksums import load
+from taciturn.datasets.files import load
 from taciturn.errors import InvalidInput, TaciturnError
 
 LINE = b"-122.230000,37.880000,41.000000,880.000000,129.000000,322.000000,126.000000,8.325200,452600.000000"

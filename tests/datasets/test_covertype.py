@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.datasets import covertype
-from taciturn.datasets import covertype as forest
 from taciturn.datasets.covertype import AREAS, CLASSES, NAMES, RANGES, SOILS, URL, Cells, features, parse, stream_of
 from taciturn.errors import InvalidInput
+
+# The package's attributes of these names are the loaders, not their modules.
+forest = import_module("taciturn.datasets.covertype")
 
 
 def line(numbers=(2596, 51, 3, 258, 0, 510, 221, 232, 148, 6279), area=0, soil=28, kind=5) -> bytes:

@@ -5,6 +5,7 @@ import hashlib
 import io
 import tarfile
 import zipfile
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 from taciturn import InvalidInput, L2Ball, Problem, Squared
 from taciturn.datasets import flights
-from taciturn.datasets import flights as departures
 from taciturn.datasets.flights import CARRIERS, NAMES, ORIGINS, parse, stream_of
+
+# The package's attributes of these names are the loaders, not their modules.
+departures = import_module("taciturn.datasets.flights")
 
 HEADER = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,origin,dest,"
@@ -80,7 +83,7 @@ def test_flights_without_arrival_are_dropped_or_kept_without_influence():
     assert len(kept) == 3
     assert np.isnan(kept.y).tolist() == [False, False, True]
     settings = {"dimension": 39, "label_bound": kept.label_bound, "ridge": 1.0}
-    V, y = Problem(Squared(), L2Ball(1.0), **settings, on_bad="zero").bound(kept.X, kept.y)
+    V, y = Problem(Squared(), L2Ball(1.0), **settings, on_bad="zero").clip(kept.X, kept.y)
     assert V[:2].any(axis=1).all()
     assert not V[2].any()
     assert y[2] == 0.0

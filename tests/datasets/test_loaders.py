@@ -3,19 +3,22 @@
 import re
 import urllib.error
 import urllib.request
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from taciturn import datasets
-from taciturn.datasets import adult as census
-from taciturn.datasets import bike as bikes
-from taciturn.datasets import california_housing as housing
-from taciturn.datasets import covertype as forest
-from taciturn.datasets import flights as departures
-from taciturn.datasets import year_prediction as songs
 from taciturn.errors import InvalidInput
+
+# The package's attributes of these names are the loaders, not their modules.
+census = import_module("taciturn.datasets.adult")
+bikes = import_module("taciturn.datasets.bike")
+housing = import_module("taciturn.datasets.california_housing")
+forest = import_module("taciturn.datasets.covertype")
+departures = import_module("taciturn.datasets.flights")
+songs = import_module("taciturn.datasets.year_prediction")
 
 LOADERS = {
     datasets.adult: census,

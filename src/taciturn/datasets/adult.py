@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.datasets.checksums import copy_of, text
-from taciturn.datasets.files import find
+from taciturn.datasets.files import copy_of, find, text
 from taciturn.datasets.scaling import indicators
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from taciturn._util.arrays import Integers
-from taciturn.datasets.checksums import copy_of, same_table, text
-from taciturn.datasets.files import find
+from taciturn.datasets.files import copy_of, find, same_table, text
 from taciturn.datasets.scaling import indicators, shortened
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput

@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.datasets.checksums import copy_of, load, same_table
-from taciturn.datasets.files import find
-from taciturn.datasets.parquet import is_parquet, read_columns
+from taciturn.datasets.files import copy_of, find, is_parquet, load, read_columns, same_table
 from taciturn.datasets.scaling import shortened
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput

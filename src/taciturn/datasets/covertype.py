@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.datasets.checksums import copy_of, load, same_bytes
-from taciturn.datasets.files import find
+from taciturn.datasets.files import copy_of, find, load, same_bytes
 from taciturn.datasets.scaling import to_norm_one
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput

@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.datasets.checksums import copy_of, load, same_table, text
-from taciturn.datasets.files import installed
-from taciturn.datasets.parquet import is_parquet, read_columns
+from taciturn.datasets.files import copy_of, installed, is_parquet, load, read_columns, same_table, text
 from taciturn.datasets.scaling import indicators, shortened, wave_names, waves
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput

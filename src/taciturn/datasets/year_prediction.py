@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.datasets.checksums import copy_of, load, same_bytes
-from taciturn.datasets.files import find
+from taciturn.datasets.files import copy_of, find, load, same_bytes
 from taciturn.datasets.scaling import shortened
 from taciturn.datasets.simulated import Stream
 from taciturn.errors import InvalidInput
