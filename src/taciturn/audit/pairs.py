@@ -22,7 +22,7 @@ from taciturn.algorithms.recipes import ewoo, pftrl, pgiga, pigd, pocp, pol, pqf
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
 from taciturn.errors import InvalidInput, float_or_nan, one_of
-from taciturn.learners.experts import experts
+from taciturn.learners.ewoo import experts
 from taciturn.learners.ftl import FTL
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.tree import BinaryTree

@@ -13,13 +13,12 @@ from taciturn.regret.bounds import (
     pgiga_regret_bound,
     pocp_regret_bound,
 )
-from taciturn.regret.candidates import ewoo_regret_bound
+from taciturn.regret.ewoo import ewoo_regret_bound
 from taciturn.regret.ftrl import ftrl_regret_bound
 from taciturn.regret.measure import Record, replay, replay_exact
 from taciturn.regret.offline import pol_utility_bound, risk_bound
-from taciturn.regret.optimum import Optimum, best_in_hindsight
-from taciturn.regret.prefixes import prefix_leaders, prefix_minima
-from taciturn.regret.quadratic import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
+from taciturn.regret.optimum import Optimum, best_in_hindsight, prefix_leaders, prefix_minima
+from taciturn.regret.qftl import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
 
 __all__ = [
     "Optimum",
