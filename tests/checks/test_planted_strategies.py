@@ -44,7 +44,7 @@ class FalseColumn(RootCoder):
 
     @property
     def sensitivity(self):
-        return 0.95 * super().column
+        return 0.95 * super().sensitivity
 
 
 class Forgetting(BLTCoder):

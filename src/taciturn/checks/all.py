@@ -10,16 +10,15 @@ from taciturn.checks import (
     learners,
     losses,
     mechanisms,
-    noise,
     sets,
     strategies,
     vector_losses,
     wiring,
 )
 from taciturn.checks.accountants import Accountant, Exact
-from taciturn.checks.hiding import Hiding
+from taciturn.checks.learners import Trial
+from taciturn.checks.mechanisms import Hiding
 from taciturn.checks.suite import Check, Report, look_at
-from taciturn.checks.trial import Trial
 from taciturn.core.protocols import Learner, Mechanism
 from taciturn.errors import expect
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -66,8 +65,7 @@ def of_mechanism(mechanism: Mechanism) -> list[Check]:
     """Checks of what it does with a horizon, and without one."""
     _must_be("a mechanism", mechanism, hasattr(mechanism, "calibrate"), "check_mechanism(Gaussian())")
     cases = {"": Hiding(mechanism), "no horizon": Hiding(mechanism, None)}
-    looks = (*mechanisms.CHECKS, *noise.CHECKS)
-    return [Check(look, hiding, case) for case, hiding in cases.items() for look in looks]
+    return [Check(look, hiding, case) for case, hiding in cases.items() for look in mechanisms.CHECKS]
 
 
 def of_strategy(strategy: PrefixSum, lengths: tuple[int, ...] = strategies.LENGTHS) -> list[Check]:

@@ -2,15 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn.accounting.gdp import Privacy
 from taciturn.checks.streams import copied, examples, generator, same
 from taciturn.checks.suite import COPY, demand, skip
-from taciturn.checks.trial import Trial
 from taciturn.core.loop import statistics
+from taciturn.core.private import Private
+from taciturn.core.protocols import Learner, Mechanism
+from taciturn.core.schedule import Schedule, every
+from taciturn.mechanisms.blt import BLT
+from taciturn.mechanisms.exponential import Exponential
+from taciturn.mechanisms.gaussian import Gaussian
+
+MECHANISMS: dict[str, Mechanism] = {"l2/tail": Gaussian(), "l2/entry": BLT(), "range/tail": Exponential()}
+BUDGET = Privacy(epsilon=1.0, delta=1e-6)
+_LATEST = 2**16  # rounds up to which a certificate may be 0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A learner, how many examples it is tried on, and how many searches are made for worse neighbours."""
+
+    learner: Learner
+    mechanism: Mechanism | None = None
+    effort: int = 1
+
+    @cached_property
+    def rows(self) -> int:
+        """A dozen, after the first that can move a row."""
+        return min(first_round(self.learner), 500) + 11
+
+    @property
+    def examples(self) -> tuple[Array, Array]:
+        """As they come; anew each time, so that nothing that is written to them is seen by another check."""
+        return examples(self.learner.problem, self.rows)
+
+    @property
+    def bounded(self) -> tuple[Array, Array]:
+        """As the problem lets them in."""
+        return self.learner.problem.clip(*self.examples)
+
+    def private(self, schedule: Schedule | None = None, **settings: Any) -> Private:
+        """The learner made private, for as many examples as there are."""
+        mechanism = self.mechanism or MECHANISMS[self.learner.certificate.kind]
+        return Private(self.learner, mechanism, schedule or every(1), BUDGET, self.rows, **settings)
+
+
+def first_round(learner: Learner) -> int:
+    """The first round after which an example can have moved the row."""
+    for most in (1, 64, _LATEST):
+        moves = learner.certificate.at(np.arange(1, most + 1)) > 0.0
+        if moves.any():
+            return int(np.argmax(moves)) + 1
+    return _LATEST
+
 
 ROUNDING = 1e-6
 """Two ways of computing a row may differ by this share of what one example moves it by."""

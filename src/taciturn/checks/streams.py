@@ -48,6 +48,12 @@ def points_around(dimension: int, count: int, seed: int = 0) -> Array:
     return np.vstack([near, axes, corners, flat, np.zeros((1, dimension))])
 
 
+def in_ball(points: Array, radius: float) -> Array:
+    """Each point, shortened to the radius where it is longer."""
+    length = np.linalg.norm(points, axis=-1, keepdims=True)
+    return np.asarray(points * (radius / np.maximum(length, radius)))
+
+
 def members(domain: ConvexSet, dimension: int, count: int = 40, seed: int = 0) -> Array:
     """Points of a set: projections of points around it."""
     return np.array([domain.project(x.copy()) for x in points_around(dimension, count, seed)])

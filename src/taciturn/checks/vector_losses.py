@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.checks.gradients import in_ball
-from taciturn.checks.streams import generator
+from taciturn.checks.streams import generator, in_ball
 from taciturn.checks.suite import demand, skip
 from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.vector_loss import VectorLoss

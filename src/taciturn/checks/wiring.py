@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.checks.learners import ROUNDING
+from taciturn.checks.learners import BUDGET, ROUNDING, Trial
 from taciturn.checks.suite import OF_THE_NOISE, demand, skip
-from taciturn.checks.trial import BUDGET, Trial
 from taciturn.core.loop import Definition, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Releases
