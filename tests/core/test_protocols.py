@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from taciturn import Anytime, Certificate, Exponential, Gaussian
-from taciturn.checks.hiding import Hiding
-from taciturn.checks.mechanisms import costs_only_rise_to_the_budget, encode_and_decode_keep_the_protocol
-from taciturn.checks.noise import (
+from taciturn.checks.learners import MECHANISMS
+from taciturn.checks.mechanisms import (
+    Hiding,
+    costs_only_rise_to_the_budget,
+    encode_and_decode_keep_the_protocol,
     releases_share_no_noise,
     secret_noise_is_fresh,
     seeded_noise_does_not_depend_on_the_cut,
 )
-from taciturn.checks.trial import MECHANISMS
 from taciturn.core.protocols import misfit
 from zoo import LEARNERS
 

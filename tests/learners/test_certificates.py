@@ -9,7 +9,8 @@ import pytest
 
 from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
 from taciturn import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
-from taciturn.checks.neighbours import first_round, moved, search
+from taciturn.checks.certificates import moved, search
+from taciturn.checks.learners import first_round
 from taciturn.learners import igd
 from zoo import LOSSES
 

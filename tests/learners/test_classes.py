@@ -28,7 +28,7 @@ from taciturn import (
     pigd,
     pocp,
 )
-from taciturn.checks.neighbours import moved
+from taciturn.checks.certificates import moved
 from taciturn.regret import replay
 
 SIDES = np.array([[1.0, 0.0], [-0.5, math.sqrt(0.75)], [-0.5, -math.sqrt(0.75)]])

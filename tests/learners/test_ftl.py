@@ -26,7 +26,7 @@ from taciturn import (
     geometric,
     pocp,
 )
-from taciturn.checks.neighbours import search
+from taciturn.checks.certificates import search
 from taciturn.problem.optimize import mean_loss
 from taciturn.problem.scalar_loss import bisect
 from zoo import Distance

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from taciturn import Logistic, ScalarLoss, Squared
-from taciturn.checks.gradients import widest_pair
+from taciturn.checks.losses import widest_pair
 from zoo import LOSSES
 
 BOUNDS = [  # feature_bound R, radius B, label_bound Y

@@ -31,7 +31,7 @@ from taciturn import (
     WholeSpace,
 )
 from taciturn.checks import checks_for
-from taciturn.checks.neighbours import moved, search
+from taciturn.checks.certificates import moved, search
 from taciturn.checks.suite import look_at
 from taciturn.plan import recommend
 from taciturn.problem.multiclass import ScoresLoss
