@@ -17,12 +17,11 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers, fixed
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable, expect, integer
-from taciturn.problem.losses import Absolute, Hinge, Huber, Linear, Logistic, Quantile, Squared
+from taciturn.problem.losses import Absolute, Advice, Hinge, Huber, Linear, Logistic, Quantile, Squared
 from taciturn.problem.nets import candidates, distance_bound
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss, check_slopes
 from taciturn.problem.sets import Simplex
-from taciturn.problem.losses import Advice
 
 _ACCURATE = (Squared, Logistic, Hinge, Quantile, Absolute, Huber, Linear)  # convex in the label; constants no larger
 MOST = 2**28
