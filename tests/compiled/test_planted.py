@@ -184,7 +184,7 @@ SCORES = {
     "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
     "no margin": ("short = 1.0 + top - u[own]", "short = top - u[own]", MARGIN),
     "a margin that is never kept": ("if short > close:", "if True:", SPARSE_MARGIN),
-    "the last of several": ("u[k] > u[best] and", "u[k] >= u[best] and", MARGIN),
+    "classes that always tie": ("if u[j] >= top - close and j != own", "if j != own", MARGIN),
     "a class that is its own rival": ("u[k] > u[best] and k != y", "u[k] > u[best]", SPARSE_MARGIN),
     "a rival that may only be the first": ("1 if y == 0.0 else 0\n", "0\n", MARGIN_LOSSES),
     "Newton's method stops half-way": ("_NEAR = 2.0**-28", "_NEAR = 2.0**-8", SPACE),

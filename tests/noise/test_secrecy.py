@@ -206,7 +206,7 @@ def watch(one: Private, monkeypatch) -> list[object]:
         return lambda *args, **kwargs: (events.append(name), verb(*args, **kwargs))[1]
 
     monkeypatch.setattr(releases, "secret_bits", asked)
-    for owner, name in ((Problem, "legal"), (passes.Clip, "dense")):
+    for owner, name in ((Problem, "clip_block"), (passes.Clip, "dense")):
         monkeypatch.setattr(owner, name, noted("block", getattr(owner, name)))
     verbs = [(owner, name) for owner in (type(one.learner), type(one.calibrated)) for name in VERBS]
     for owner, name in verbs + FAST:

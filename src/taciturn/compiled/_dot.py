@@ -28,10 +28,10 @@ def padded(x: Any) -> Any:
 
     A load that follows a full vector store is forwarded at once; after a partial store it waits.
     """
-    room = np.zeros(len(x) + LANES)
+    out = np.zeros(len(x) + LANES)
     for j in range(len(x)):
-        room[j] = x[j]
-    return room
+        out[j] = x[j]
+    return out
 
 
 @inlined

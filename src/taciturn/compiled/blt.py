@@ -1,4 +1,4 @@
-"""Buffered linear Toeplitz strategies, many rows at once. Slow twin: `taciturn.mechanisms.blt.BLTCoder`."""
+"""Buffered linear Toeplitz strategies, a batch of rows at a time. Slow twin: `taciturn.mechanisms.blt.BLTCoder`."""
 
 from __future__ import annotations
 

@@ -356,7 +356,8 @@ class IteratePass:
         self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
         t, k, exact = at[:3]
-        x, count = exact["x"].copy(), len(rounds)
+        x = exact["x"].copy()
+        count = len(rounds)
         if not count:
             self.steps.iterates(x, t, X, y, rounds)
             return at._replace(t=t + len(y), exact={"x": x})
@@ -403,17 +404,22 @@ class Leaders:
 
         limits = self._limits(rounds.astype(np.float64))
         if self.learner.by_sums:
-            M, u, first = exact["M"].copy(), exact["u"].copy(), self.learner.problem.first_point
+            M = exact["M"].copy()
+            u = exact["u"].copy()
+            first = self.learner.problem.first_point
             rows = ftl.leaders_of_sums(self.loss, self.domain, M, u, t, X, y, first, rounds, limits)
             return {"M": M, "u": u}, np.asarray(rows)
-        V, y, x = np.concatenate([exact["V"], X]), np.concatenate([exact["y"], y]), exact["x"].copy()
+        V = np.concatenate([exact["V"], X])
+        y = np.concatenate([exact["y"], y])
+        x = exact["x"].copy()
         rows = ftl.leaders(self.loss, self.domain, V, y, x, rounds, self.learner.width, limits)
         return {"V": V, "y": y, "x": x}, np.asarray(rows)
 
     def _limits(self, t: Array) -> Array:
         """For each release the ridge, what ends the search, and smoothness, the loss averaged over growing widths."""
         learner = self.learner
-        ridge, widths = learner.inertia(t) / t, learner.width * 4.0 ** np.arange(8)
+        ridge = learner.inertia(t) / t
+        widths = learner.width * 4.0 ** np.arange(8)
         smoothness = [mean_smoothness(learner.problem, ridge, width) for width in widths]
         ends = search_limits(smoothness[0], ridge, learner.distance(t), 2.0 * learner.longest_iterate)
         return np.stack([ridge, *ends, *smoothness], axis=1)
@@ -448,10 +454,13 @@ class Products:
 
     def _by_blocks(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """Products of matrices between releases."""
-        rows, start, total = np.empty((len(rounds), self.learner.statistic_size)), 0, exact["sum"]
+        rows = np.empty((len(rounds), self.learner.statistic_size))
+        start = 0
+        total = exact["sum"]
         for k, end in enumerate(int(due) - t for due in rounds):
             rows[k] = (total + self._sum(X[start:end], y[start:end])) * self.learner.scale
-            start, total = end, self.learner.start()["sum"]
+            start = end
+            total = self.learner.start()["sum"]
         return {"sum": total + self._sum(X[start:], y[start:])}, rows
 
     def _sum(self, X: Array, y: Array) -> Integers:
@@ -463,7 +472,8 @@ class Products:
 
         from taciturn.compiled.qftl import to_integers
 
-        problem, total = self.learner.problem, self.learner.start()["sum"]
+        problem = self.learner.problem
+        total = self.learner.start()["sum"]
         d = problem.width
         both = np.empty((min(len(y), _IN_CACHE), d + problem.outputs))
         for first in range(0, len(y), _MOST):
@@ -479,7 +489,8 @@ class Products:
     @cached_property
     def _among_products(self) -> Integers:
         """Where a statistic's entries stand among all products of features and labels, column after column."""
-        problem, (rows, columns) = self.learner.problem, self.learner.upper
+        problem = self.learner.problem
+        rows, columns = self.learner.upper
         labels = problem.width + np.arange(problem.outputs)[:, None]
         width = problem.width + problem.outputs
         return np.concatenate([columns * width + rows, (labels * width + np.arange(problem.width)).ravel()])
@@ -488,8 +499,10 @@ class Products:
         """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
         from taciturn.compiled import qftl
 
-        learner, p = self.learner, self.learner.problem
-        domain, ridges = set_code(p.domain), learner.total_ridge(rounds, noise_sd)
+        learner = self.learner
+        p = self.learner.problem
+        domain = set_code(p.domain)
+        ridges = learner.total_ridge(rounds, noise_sd)
         points, solved = qftl.points(noisy, p.width, learner.w, ridges, domain or (codes.WHOLE_SPACE, 0.0, 0.0))
         for k in np.flatnonzero(~solved):
             points[k] = learner.decide(int(rounds[k]), noisy[k], float(noise_sd[k]))
@@ -528,8 +541,10 @@ class CandidateLosses:
     def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         from taciturn.compiled import ewoo
 
-        learner, losses = self.learner, exact["losses"].copy()
-        outputs, most = learner.problem.outputs, float(learner.most_steps)
+        learner = self.learner
+        losses = exact["losses"].copy()
+        outputs = learner.problem.outputs
+        most = float(learner.most_steps)
         sums = ewoo.totals(self.loss, self._columns, outputs, X, y, t, rounds, learner.step, most, losses)
         rows = (sums + rounds[:, None] * learner.ridge_steps) * learner.step
         return {"losses": losses}, np.asarray(rows, dtype=np.float64)
@@ -617,7 +632,9 @@ class PrefixSumNoise:
         """Encoded, rounded, noisy, decoded; statistics are first clipped to what was certified."""
         from taciturn.compiled import lattice
 
-        calibrated, coder, count = self.calibrated, self.calibrated.coder, len(statistics)
+        calibrated = self.calibrated
+        coder = self.calibrated.coder
+        count = len(statistics)
         steps, largest = calibrated.steps(k, count), calibrated.largest_of(k, count)
         sds = noise_sds(calibrated, k, count)
         if type(coder) is BLTCoder:
@@ -756,7 +773,8 @@ def _errors_of_block(coder: BLTCoder, block: int) -> Array:
     """The closed form for the first row of a block, then term by term."""
     from taciturn.compiled import blt
 
-    (th, ph), first = coder.arrays[:2], block * _BLOCK
+    th, ph = coder.arrays[:2]
+    first = block * _BLOCK
     b, be = coefficients(th, ph)
     before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
     return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
@@ -770,7 +788,8 @@ class Epochs:
 
     def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
         """The rows of each epoch and, at its end, that of its total."""
-        coder, encoded = self.coder, []
+        coder = self.coder
+        encoded = []
         for start, end, j in _epochs(k, len(rows)):
             secret = self.opened(secret, 0, j, k + start, rows.shape[1])
             inside = BLT(coder.epoch(j)).encode(part("epoch", secret), rows[start:end], k + start - 2**j + 1)
@@ -785,17 +804,21 @@ class Epochs:
 
     def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
         """The sum of past totals, and that within each epoch."""
-        coder, sums, row = self.coder, np.empty((count, noisy.shape[1])), 0
+        coder = self.coder
+        sums = np.empty((count, noisy.shape[1]))
+        row = 0
         for start, end, j in _epochs(k, count):
             public = self.opened(public, 1, j, k + start, noisy.shape[1])
             inside = noisy[row : row + end - start] / coder.inner(j)
             place = k + start - 2**j + 1
             within, prefix = BLT(coder.epoch(j)).decode(part("epoch", public), inside, place, end - start)
             sums[start:end] = public["past"] + prefix
-            public, row = public | named("epoch", within), row + end - start
+            public = public | named("epoch", within)
+            row += end - start
             if ends(k + end - 1):
                 past, after = coder.totals.decode(part("past", public), noisy[row : row + 1] / coder.outer, j + 1)
-                public, row = public | named("past", past) | {"past": after}, row + 1
+                public = public | named("past", past) | {"past": after}
+                row += 1
         return public, sums
 
     def opened(self, memory: Arrays, side: int, j: int, k: int, size: int) -> Arrays:
@@ -901,7 +924,8 @@ def _through_blt(
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
-    running, none = public["sum"].copy(), np.empty(0)
+    running = public["sum"].copy()
+    none = np.empty(0)
     past, epoch = none if past is None else past, none if epoch is None else epoch
     sides = (th, om, encoder), (ph, inverse, decoder)
     block.check(through_blt(*block.numbers, *cut, *sides, running, inner, past, epoch))
@@ -933,11 +957,14 @@ def _through_epochs(
     coder: EpochCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
 ) -> tuple[Arrays, Arrays]:
     """An epoch at a time."""
-    epochs, row, size = Epochs(coder), 0, len(block.total)
+    epochs = Epochs(coder)
+    row = 0
+    size = len(block.total)
     for start, end, j in _epochs(k, len(block.rounds)):
         secret = epochs.opened(secret, 0, j, k + start, size)
         public = epochs.opened(public, 1, j, k + start, size)
-        total, rows = secret["total"].copy(), slice(row, row + end - start)
+        total = secret["total"].copy()
+        rows = slice(row, row + end - start)
         memories = part("epoch", secret), part("epoch", public), k + start - 2**j + 1
         inside = Cut(cut.noise[rows], cut.steps[rows], cut.largest[start:end])
         outside = coder.inner(j), public["past"], total
@@ -978,7 +1005,8 @@ class FTRLPass:
             return None
         if type(learner.problem) is not Problem:
             return None
-        p, through = learner.problem, THROUGH.get(type(calibrated.coder))
+        p = learner.problem
+        through = THROUGH.get(type(calibrated.coder))
         loss, domain = slope_code(p.loss), set_code(p.domain)
         if loss is None or domain is None or through is None or type(calibrated) not in NOISE:
             return None
@@ -992,9 +1020,13 @@ class FTRLPass:
 
         calibrated = self.calibrated
         t, k, exact, secret, public, point = at
-        count, point, total, rest = len(rounds), point.copy(), exact["sum"].copy(), 0
+        count = len(rounds)
+        point = point.copy()
+        total = exact["sum"].copy()
+        rest = 0
         if count:
-            rest, noise = int(rounds[-1]) - t, calibrated.noise_rows(seed, k + 1, count)
+            rest = int(rounds[-1]) - t
+            noise = calibrated.noise_rows(seed, k + 1, count)
             noisy, points, sd = shown.room(count, len(total), len(point))
             sd[:] = noise_sds(calibrated, k + 1, count)
             strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)

@@ -1,4 +1,4 @@
-"""The square root of the matrix of ones, many rows at once, and private FTRL through it.
+"""The square root of the matrix of ones, a batch of rows at a time, and private FTRL through it.
 
 Slow twins: `taciturn.mechanisms.sqrt.RootCoder` and `taciturn.learners.ftrl.FTRL`.
 """

@@ -1,4 +1,4 @@
-"""Binary trees of partial sums, many rows at once. Slow twin: `taciturn.mechanisms.tree.TreeCoder`."""
+"""Binary trees of partial sums, a batch of rows at a time. Slow twin: `taciturn.mechanisms.tree.TreeCoder`."""
 
 from __future__ import annotations
 
