@@ -210,7 +210,7 @@ def test_a_method_may_be_named():
     problem = Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)
     for method in ("pftrl", "pgiga", "pigd"):
         plan = recommend(problem, Privacy(1.0, 1e-6), 1000, method=method)
-        assert (plan.method, plan.why) == (method, "you named it")
+        assert (plan.method, plan.why) == (method, "as requested")
     with pytest.raises(InvalidInput, match="method must be one of"):
         recommend(problem, Privacy(1.0, 1e-6), 1000, method="sgd")
 

@@ -1,4 +1,4 @@
-"""Means of released points. They are made of releases and nothing else, so they cost no privacy.
+"""Averages of released points. They are computed from releases alone, so they cost no privacy.
 
 **Why average.** Examples drawn independently from one distribution, with convex expected loss F: the mean of the points
 played in a number of rounds has, against any fixed u,
@@ -68,7 +68,7 @@ def running_average(releases: Sequence[Release], share: float = 1.0, *, first: A
 
 
 def late_average(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
-    """A mean in which later points count more, kept up in one vector however many there are. Costs no privacy.
+    """A running mean in which later points have more weight, updated one release at a time. Costs no privacy.
 
     A point released after t examples, the one before it after s, weighs as much as the rounds between them, round i
     counted `i^power` times: the mean becomes `(s/t)^(power+1)·mean + (1 - (s/t)^(power+1))·point`. After any round
@@ -78,13 +78,13 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     Parameters
     ----------
     releases : Releases
-        Those that came since.
+        The new releases.
     mean : ndarray, optional
         The average of the releases before them; None if these are the first.
     since : int
         The round of the last release before them.
     power : float
-        0 weighs all rounds alike.
+        0 gives all rounds the same weight.
 
     Examples
     --------
@@ -96,10 +96,11 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     """
     from taciturn.compiled.averages import late_mean
 
-    kept = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
-    since, power = integer("since", since, least=0), not_negative("power", power)
-    late_mean(kept, since, releases.rounds, releases.points, power + 1.0)
-    return kept
+    running = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    since = integer("since", since, least=0)
+    power = not_negative("power", power)
+    late_mean(running, since, releases.rounds, releases.points, power + 1.0)
+    return running
 
 
 def late_averages(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
@@ -113,12 +114,14 @@ def late_averages(releases: Releases, mean: Array | None = None, since: int = 0,
     """
     from taciturn.compiled.averages import late_mean
 
-    since, power = integer("since", since, least=0), not_negative("power", power)
+    since = integer("since", since, least=0)
+    power = not_negative("power", power)
     means = np.empty_like(releases.points)
-    kept = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    running = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
     for i, rounds in enumerate(releases.rounds):
-        late_mean(kept, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0)
-        means[i], since = kept, int(rounds)
+        late_mean(running, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0)
+        means[i] = running
+        since = int(rounds)
     return means
 
 

@@ -1,4 +1,4 @@
-"""One rule for settings: from the problem, the budget and the horizon alone, never from data.
+"""Recommended settings: method, schedule and mechanism by public rules, from problem, budget and horizon alone.
 
 **Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`), up to 500 entries an example:
 PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses,
@@ -20,9 +20,9 @@ regularised by as much as their noise pulls.
 
 **Burn-in** is the released round from which on the data holds a point more firmly than the noise pulls it. Data that is
 spread over all directions holds it by `h·t`, h the loss's largest curvature over the dimension (for a kinked loss, its
-slope over the radius), or by the ridge, if that is more; noise of deviation s pulls by `s·sqrt(d)/radius`. A sum of t
-gradients is no longer than t·L, so noise that is outweighs them whatever the radius. For
-iterates, it is the round from which on the noise is shorter than the radius. Points before it are mostly noise.
+slope over the radius), or by the ridge, if that is more; noise of standard deviation s pulls by `s·sqrt(d)/radius`. A
+sum of t gradients is no longer than t·L, so noise that is longer outweighs them whatever the radius. For iterates, it
+is the round from which on the noise is shorter than the radius. Points before it are mostly noise.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from taciturn.problem.problem import Problem
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
 _MOST_SQUARED = 500  # entries of an example whose products, d(d+1)/2 of them, are still added up
-_PLANNED = 100_000  # rounds to look ahead where there is no horizon
+_PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings, and what to expect of them.
+    """Settings of a private stream, and the noise to expect of them.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def releases(self) -> int:
-        """How many models are published, within the horizon or the rounds looked at; the first in any case."""
+        """Number of models published within the horizon, or else within 100,000 rounds; one at least."""
         horizon = self.private.timetable.horizon
         return len(self._rounds) if horizon is None else self.private.timetable.count
 
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def _certain(self) -> int:
-        """A release from which on all learn, found without looking at each; one past the last, if none is known.
+        """A release from which on all learn, by bisection; one past the last, if none is known.
 
         A Toeplitz strategy's noise never shrinks from one sum to the next: the last release has the most.
         """
@@ -113,7 +113,7 @@ class Plan:
 
     @property
     def warning(self) -> str | None:
-        """A sentence if little or nothing can be learnt."""
+        """A warning if little or nothing can be learnt, else None."""
         last = self._round(self.releases)
         if self.hopeless:
             return (
@@ -121,9 +121,7 @@ class Plan:
                 "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
             )
         if self.burn_in is not None and self.burn_in > max(last / 2, self._round(1)):
-            return (
-                f"Little can be learnt: only after {self.burn_in:,} of {last:,} rounds does the noise stop to dominate."
-            )
+            return f"Little can be learnt: the noise outweighs the data until round {self.burn_in:,} of {last:,}."
         return None
 
     @property
@@ -138,7 +136,9 @@ class Plan:
 
     @cached_property
     def _compared(self) -> tuple[dict[str, float], dict[str, str]]:
-        mechanism, noise, left_out = self.private.mechanism, dict[str, float](), dict[str, str]()
+        mechanism = self.private.mechanism
+        noise: dict[str, float] = {}
+        left_out: dict[str, str] = {}
         if not isinstance(mechanism, PrefixSum):
             return {type(mechanism).__name__: self.private.calibrated.noise_sd(self.releases)}, left_out
         for strategy in _strategies(self.private):
@@ -152,12 +152,13 @@ class Plan:
 
     @property
     def noise_on(self) -> str:
-        """What the noise is added to an entry of, in words."""
+        """What the noise is added to, in words."""
         return "a sum" if isinstance(self.private.mechanism, PrefixSum) else "a model"
 
     def as_data(self) -> dict[str, Any]:
-        """The plan for machines."""
-        problem, private = self.private.problem, self.private
+        """The plan as a dict that JSON can hold."""
+        private = self.private
+        problem = private.problem
         return {
             "method": self.method,
             "why": self.why,
@@ -177,12 +178,12 @@ class Plan:
         }
 
     def _round(self, k: int) -> int:
-        """The round of release k, one of those looked at."""
+        """The round of release k, one of those planned."""
         return self.private.timetable.due(k) or 0
 
     @cached_property
     def _rounds(self) -> list[int]:
-        """The rounds looked at where there is no horizon: the first release, and all that come soon."""
+        """The rounds planned where there is no horizon: the first release, and those within 100,000 rounds."""
         private = self.private
         rounds: list[int] = []
         while (due := private.timetable.due(len(rounds) + 1)) is not None and (due <= _PLANNED or not rounds):
@@ -195,13 +196,12 @@ class Plan:
 
     def _outweighs(self, k: int, t: int) -> bool:
         """Whether data of t rounds outweighs the noise of release k."""
-        learner, problem = self.private.learner, self.private.problem
+        learner = self.private.learner
+        problem = self.private.problem
         length = self.private.calibrated.noise_sd(k) * math.sqrt(problem.size)
         if isinstance(self.private.mechanism, PrefixSum):
             held = min(max(problem.ridge, _curvature(problem)) * problem.radius, problem.lipschitz)
-            return (
-                length / getattr(learner, "weight", 1.0) <= held * t
-            )  # no sum of t gradients is longer than t times L
+            return length / getattr(learner, "weight", 1.0) <= held * t  # a sum of t gradients has norm t·L at most
         return length <= min(problem.radius, learner.certificate.magnitude)
 
 
@@ -223,7 +223,7 @@ def recommend(
     schedule: Schedule | None = None,
     **settings: Any,
 ) -> Plan:
-    """Method, mechanism, schedule and model by the rule of this module, unless you name them; settings go to `Private`.
+    """Method, mechanism, schedule and model by the rules of this module, unless given; settings go to `Private`.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -237,7 +237,7 @@ def recommend(
         method, why = _method(problem)
     else:
         one_of("method", method, get_args(Method))
-        why = "you named it"
+        why = "as requested"
     steady = method == "pftrl" and problem.ridge < 0.1 * (problem.smoothness - problem.ridge)
     schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
     if method in ("pqftl", "pftrl"):

@@ -94,9 +94,7 @@ def test_a_sampler_that_ends_is_told_from_noise_that_delivers_nothing():
     near, far = (Guarantee(BUDGET, total([gaussian(mu**2), sampling_cost(1000, s)]), "replace") for s in (4.0, 11.9))
     assert "no finite" not in str(near)
     ideal = epsilon_of(BUDGET.delta, mu)
-    words = (
-        rf"no finite epsilon at that delta with this sampler, whose noise ends at {REACH} deviations \(mu = 476\.7; "
-    )
+    words = rf"with this sampler, whose noise ends at {REACH} standard deviations \(mu = 476\.7; "
     (number,) = re.findall(words + r"noise without an end would deliver epsilon = ([\d.e+]+)\)", str(far))
     assert ideal <= float(number) <= 1.001 * ideal
 

@@ -1,7 +1,7 @@
-"""What releases cost, as data: mechanisms state it, this module reads it.
+"""Privacy cost as data: mechanisms state it, and this module converts it to (epsilon, delta).
 
-Gaussian releases are counted in mu², which adds exactly. Anything else is counted in zCDP's rho; once there is some
-of it, the whole is read as zCDP, `rho + mu²/2`, and the reading says so.
+Gaussian releases are counted in mu², which adds exactly. Others are counted in zCDP's rho; once there is some of it,
+all is converted as zCDP, `rho + mu²/2`, and printed as such.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UP = 1.0 + 2.0**-50  # past the few roundings that made a cost
 
 @dataclass(frozen=True)
 class Cost:
-    """What releases cost.
+    """The privacy cost of releases.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Cost:
         zCDP of the rest.
     extra_epsilon, extra_delta : float
         What a sampler that is not ideal adds. If the probabilities of what it draws are within a factor `exp(±e/2)`
-        of the ideal ones, all draws together, but for outcomes of probability d, then (epsilon, delta) becomes
+        of the ideal ones, over all draws, except for outcomes of probability d, then (epsilon, delta) becomes
         `(epsilon + e, exp(e/2)·delta + d)`.
     plain_epsilon, plain_delta : float
         Releases of which only an (epsilon, delta) is known. They add.
@@ -53,7 +53,7 @@ class Cost:
             if type(part) is not float:  # most are, and every release makes a cost
                 object.__setattr__(self, name, float_or_nan(part))
         if not all(part >= 0.0 for part in self.parts):
-            raise InvalidInput(f"nothing costs less than nothing, got {tuple(stated.values())}.")
+            raise InvalidInput(f"costs must be 0 or more, got {tuple(stated.values())}.")
 
     @property
     def parts(self) -> tuple[float, ...]:
@@ -68,7 +68,7 @@ class Cost:
 
     @property
     def gaussian(self) -> bool:
-        """Whether all of it is Gaussian, and so read exactly."""
+        """Whether all of it is Gaussian, and so converted exactly."""
         return self.rho == 0.0
 
     @property
@@ -95,7 +95,7 @@ class Cost:
         return min(1.0, math.exp(self.extra_epsilon / 2.0) * ideal + self.extra_delta + self.plain_delta)
 
     def within(self, privacy: Privacy) -> bool:
-        """Whether this keeps `privacy`.
+        """Whether this cost fits the budget `privacy`.
 
         >>> gaussian(1e-6, count=100).within(Privacy(1.0, 1e-6))
         True
@@ -118,7 +118,7 @@ class Cost:
 
 
 def total(costs: Iterable[Cost]) -> Cost:
-    """All `costs` together, adaptively too.
+    """The sum of `costs`, valid for adaptive composition too.
 
     >>> total([gaussian(0.25, count=2), gaussian(0.5)]).mu
     1.0

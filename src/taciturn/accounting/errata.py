@@ -105,7 +105,7 @@ def table(
 def quadratic_pair(weight_v: float, weight_u: float, R: float = 1.0, R_y: float = 1.0) -> float:
     """The largest `weight_v·‖v vᵀ - w wᵀ‖² + weight_u·‖y v - z w‖²`, Frobenius norm, `‖v‖, ‖w‖ ≤ R`, `|y|, |z| ≤ R_y`.
 
-    With the inverse variances of PQFTL's two trees as weights it is the mu² of one node of both trees together.
+    With the inverse variances of PQFTL's two trees as weights it is the mu² of one node of both trees.
 
     *Proof.* Call the weights a and b, and let r, s be the norms and c the cosine of v and w. It is convex in (y, z),
     so both are ±R_y; turning w round changes only c, so they differ in sign and c ≥ 0. What is left,

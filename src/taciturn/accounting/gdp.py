@@ -36,7 +36,7 @@ SMALLEST = 2.0**-1022  # the least normal double: an upper bound where the true 
 
 @dataclass(frozen=True)
 class Privacy:
-    """A budget: the whole published sequence shall be (epsilon, delta)-differentially private.
+    """A privacy budget: the whole published sequence shall be (epsilon, delta)-differentially private.
 
     Examples
     --------

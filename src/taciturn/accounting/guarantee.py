@@ -1,4 +1,4 @@
-"""The sentence a reviewer wants: what is claimed, what is delivered, against whom, and on what conditions."""
+"""The privacy guarantee as a value and as a sentence: claim, delivered cost, neighbour relation and conditions."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _SAMPLER_ENDS = 12
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A claim beside the truth, both as values; printing it gives words and numbers.
+    """The claimed budget and the delivered cost, both as values; printing it gives a sentence.
 
     Attributes
     ----------
     claimed : Privacy
-        What the calibration promises for the whole published sequence.
+        The budget that the calibration claims for the published sequence.
     delivered : Cost
-        What the noise delivers against the learner's certificate, the sampler's own imperfection included. Where no two
-        streams reach the certificate in every round, the truth is better still.
+        The cost of the noise at the learner's certificate, the sampler's imperfection included. Where no two streams
+        reach the certificate in every round, the true cost is lower still.
     neighbours : {"replace", "zero-out"}
         What one person may change.
     calibration : str
         `"exact"`, or which reading of the paper chose the noise.
     simulated : bool
-        Whether the noise comes from a seed, in which case nobody is protected.
+        Whether the noise comes from a seed, in which case there is no privacy.
 
     Examples
     --------
@@ -54,28 +54,29 @@ class Guarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether it does deliver that: seeded noise protects nobody."""
+        """Whether it is proven, and the noise is secret: seeded noise gives no privacy."""
         return self.proven and not self.simulated
 
     @property
     def epsilon(self) -> float:
-        """What is proven at the claimed delta, rounded up; for a simulation, what secret noise would give."""
+        """The proven epsilon at the claimed delta, rounded up; for a simulation, that of secret noise."""
         return self.delivered.epsilon(self.claimed.delta)
 
     @property
     def _truth(self) -> str:
-        """What is delivered; if it is nothing only because noise as it is drawn has an end, that is said.
+        """The delivered cost in words; it says so if epsilon is infinite only because the sampler's noise is truncated.
 
-        A row moved by nearly as many deviations as the noise has may end where the other world's never does, and what
-        is proven of that probability (`Cost.extra_delta`) alone exceeds delta.
+        Two rows nearly as many standard deviations apart as the noise reaches may have outcomes that only one of them
+        can give, and what is proven of their probability (`Cost.extra_delta`) alone exceeds delta.
         """
         if math.isfinite(self.epsilon):
             return f"epsilon = {_rounded_up(self.epsilon)} at that delta ({self.delivered})"
         endless = replace(self.delivered, extra_delta=0.0).epsilon(self.claimed.delta)
         if self.delivered.gaussian and math.isfinite(endless):
             return (
-                f"no finite epsilon at that delta with this sampler, whose noise ends at {_SAMPLER_ENDS} deviations "
-                f"({self.delivered}; noise without an end would deliver epsilon = {_rounded_up(endless)})"
+                f"no finite epsilon at that delta with this sampler, whose noise ends at {_SAMPLER_ENDS} "
+                f"standard deviations ({self.delivered}; noise without an end would deliver epsilon = "
+                f"{_rounded_up(endless)})"
             )
         return f"no finite epsilon at that delta ({self.delivered})"
 
@@ -99,5 +100,5 @@ class Guarantee:
 
 
 def _rounded_up(epsilon: float) -> str:
-    """Four digits, none of them to our advantage."""
+    """Four digits, rounded up."""
     return f"{epsilon:.4g}" if float(f"{epsilon:.4g}") >= epsilon else f"{epsilon * 1.0005:.4g}"

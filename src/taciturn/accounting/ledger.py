@@ -1,4 +1,4 @@
-"""The book of a data stream: what was reserved, what was spent, and which state is the live one.
+"""The ledger of a data stream: what was reserved, what was spent, and which state is the live one.
 
 Every model that learns from one stream writes to one ledger. It is monotone, and it closes the two ways in which a
 guarantee is usually lost without anyone noticing: several models on the same people (their costs add, and the sum
@@ -9,7 +9,7 @@ thread, and no exception such as KeyboardInterrupt can split. A lock cannot prom
 again, a signal handler passes the check a second time before the change; if not, the handler waits for ever. So the
 ledger has no lock. All it knows is in immutable records; a check is a function of a record, and a change puts the next
 record behind the one that was checked, if nothing is there yet: one call of `dict.setdefault`, which CPython carries
-out as a whole. Whoever comes second checks again, against the newer record.
+out atomically. The caller that comes second checks again, against the newer record.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Line:
 
 
 class Ledger:
-    """What one data stream has paid, over all the models that learn from it.
+    """The privacy cost of one data stream, over all the models that learn from it.
 
-    A stream's whole cost is reserved when it opens, or refused then: no stream is stopped half-way.
+    All of a stream's cost is reserved when it opens, or rejected then: no stream is stopped half-way.
 
     Parameters
     ----------
     privacy : Privacy, optional
-        A budget for everything that learns from the stream together. Without it the ledger only keeps count: each
-        model is still held to its own budget.
+        A budget for all models that learn from the stream. Without it the ledger only counts: each model still has its
+        own budget.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Ledger:
     ...
     taciturn.errors.BudgetExhausted: opening this stream would reserve mu = 0.2828 in all, more than the ledger's ...
 
-    The guard of generations lives in this process's memory: a file loaded in another process is taken at its word.
+    Generations are checked in this process's memory only: a file loaded in another process is trusted.
     """
 
     def __init__(self, privacy: Privacy | None = None) -> None:
@@ -110,7 +110,7 @@ class Ledger:
         self._check_process()
 
     def charge(self, cost: Cost, neighbours: str = "replace") -> None:
-        """Spend `cost` at once, for something that is published once and has no stream; or refuse.
+        """Spend `cost` at once, for a release that belongs to no stream, or reject it.
 
         >>> from taciturn import Cost, Ledger, Privacy
         >>> ledger = Ledger(Privacy(1.0, 1e-6))
@@ -137,14 +137,15 @@ class Ledger:
         lines = self._book.newest().value.lines
         if lineage not in lines:
             raise StateConflict("this ledger does not know the stream. Open it first.")
-        line, done = lines[lineage], False
+        line = lines[lineage]
+        done = False
         while not done:
             seen = line.newest()
             done = line.replace(seen, committed(seen.value, used, following, spent))
         self._check_process()
 
     def _check_process(self) -> None:
-        """Reject a forked child; once more after a change, for who was forked on the way to it."""
+        """Reject a forked child; called again after a change, as the process may have been forked before it."""
         if os.getpid() != self._process:
             raise StateConflict(
                 "this ledger belongs to the process that made it: a forked child has only a copy, which would spend "
@@ -158,7 +159,7 @@ class Ledger:
         )
 
 
-# What is checked: functions of records, and of nothing else.
+# Checks: functions of records alone.
 
 
 def check_relation(settled: str | None, neighbours: str) -> None:
@@ -171,7 +172,7 @@ def check_relation(settled: str | None, neighbours: str) -> None:
 
 
 def check_room(privacy: Privacy | None, reserved: Cost, cost: Cost) -> None:
-    """Reject a cost that does not fit a budget beside what is `reserved`."""
+    """Reject a cost that does not fit a budget in addition to what is `reserved`."""
     reserved = total([reserved, cost])
     if privacy is not None and not reserved.within(privacy):
         raise BudgetExhausted(
@@ -241,15 +242,15 @@ class _Register(Generic[_Value]):
         self._known = _Version(value)
 
     def newest(self) -> _Version[_Value]:
-        """The version that none comes after, when this looks."""
+        """The last version at the time of the call."""
         version = self._known
         while (later := version.later.get("later")) is not None:
             version = later
-        self._known = version  # where to begin next time: an older one, if another thread stores it, is as true
+        self._known = version  # a start for the next search: an older version, stored by another thread, is as valid
         return version
 
     def replace(self, seen: _Version[_Value], value: _Value) -> bool:
-        """Let `value` come after `seen`, unless another does; whether it does now.
+        """Store `value` as the version after `seen`, unless there is one already; return whether it was stored.
 
         The call of `setdefault` is the change: its key is text, so it runs no Python code, and nothing interrupts it.
         """
@@ -259,19 +260,19 @@ class _Register(Generic[_Value]):
 
 @dataclass(frozen=True)
 class _Book:
-    """What a ledger knows, at one time: which streams are open, and what was charged besides."""
+    """The content of a ledger at one time: which streams are open, and what was charged besides."""
 
     neighbours: str | None = None
     lines: Mapping[str, _Register[Line]] = field(default_factory=dict)
     charges: tuple[Cost, ...] = ()
 
     def newest_lines(self) -> Iterator[Line]:
-        """Where the streams stand now."""
+        """The present lines of all streams."""
         return (line.newest().value for line in self.lines.values())
 
     @property
     def reserved(self) -> Cost:
-        """What never changes in a book: commits spend, and reserve nothing."""
+        """The sum of all reservations; it never changes in a book, as commits reserve nothing."""
         return total([*(line.reserved for line in self.newest_lines()), *self.charges])
 
 

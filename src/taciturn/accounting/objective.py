@@ -1,6 +1,6 @@
-"""What publishing the minimiser of a perturbed objective costs (objective perturbation).
+"""The privacy cost of objective perturbation: publishing the minimiser of a perturbed objective.
 
-Let `J(x) = Σ_i loss(v_i·x, y_i) + (lam/2)‖x‖²` and `x(b) = argmin J(x) + b·x`, `b ~ N(0, s² I)`, on the whole space,
+Let `J(x) = Σ_i loss(v_i·x, y_i) + (lam/2)‖x‖²` and `x(b) = argmin J(x) + b·x`, `b ~ N(0, s² I)`, on R^d,
 for a loss whose slope has Lipschitz constant `curvature`; `‖v‖ ≤ R`; and let two neighbouring gradients differ by at
 most `Gd`. Then x(b) is (epsilon, delta)-private with, for `m = Gd/s`, `c = ln(1 + curvature·R²/lam)` and
 `e = epsilon - c - m²/2`,
@@ -8,7 +8,7 @@ most `Gd`. Then x(b) is (epsilon, delta)-private with, for `m = Gd/s`, `c = ln(1
     delta = E (1 - exp(e - m·r))₊,
 
 where r is the length of a standard Gaussian in one dimension, if an example's term is replaced by 0, or in two, if by
-another's.
+that of another example.
 
 *Proof.* `b = -∇J(x)` is a bijection, Lipschitz in both directions, so x has the density
 `p(x) = phi(∇J(x))·det ∇²J(x)`, phi that of b. For the neighbour `∇J' = ∇J + D(x)`, `‖D(x)‖ ≤ Gd`, and D(x) lies in the

@@ -1,7 +1,7 @@
 """The noise of the paper's algorithms, read in its two ways.
 
 Jain, Kothari, Thakurta, *Differentially Private Online Learning*. For an algorithm with `S(t) ≤ lam/t`, POCP adds
-noise of deviation `beta/t`,
+noise of standard deviation `beta/t`,
 
     beta = lam·T^(0.5+c)·sqrt((2/epsilon)·(ln(T/delta) + sqrt(epsilon)/T^(0.5+c))),
 
@@ -13,7 +13,7 @@ and claims (3·epsilon, 2·delta). The two readings differ in `c`:
 Algorithms 4-6 have no `c`: their two readings agree, and they claim (epsilon, delta). Logarithms are to base 2 in
 Algorithm 5, whose tree is binary, and natural elsewhere.
 
-Neither is what this package uses by itself; both can be asked for, and what they deliver is computed exactly.
+Neither is a default of this package; both can be chosen, and what they deliver is computed exactly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from taciturn.errors import InvalidInput, integer, not_negative, one_of
 
 Reading = Literal["printed", "proven"]
 PaperNoise = Callable[[Privacy, int, Array, Reading], tuple[Array, Privacy]]
-"""From parameters, horizon, published rounds and reading: the deviation at each round, and what is claimed."""
+"""From parameters, horizon, published rounds and reading: the standard deviation at each round, and the claim."""
 
 
 def claim(privacy: Privacy) -> Privacy:
@@ -68,7 +68,7 @@ def noise_multiplier(privacy: Privacy, horizon: int, reading: Reading) -> float:
 
 
 def pocp_noise(lam: float, privacy: Privacy, horizon: int, rounds: Array, reading: Reading) -> tuple[Array, Privacy]:
-    """Algorithms 1-3: deviations `beta/t` for a sensitivity `lam/t`, and the claim.
+    """Algorithms 1-3: standard deviations `beta/t` for a sensitivity `lam/t`, and the claim.
 
     >>> import numpy as np
     >>> sd, claimed = pocp_noise(2.0, Privacy(1.0, 1e-6), 100_000, np.array([1.0, 1e5]), "proven")
@@ -79,14 +79,15 @@ def pocp_noise(lam: float, privacy: Privacy, horizon: int, rounds: Array, readin
 
 
 def pol_noise(lipschitz: float, privacy: Privacy, horizon: int) -> float:
-    """The deviation of Algorithm 6, which claims (epsilon, delta).
+    """The standard deviation of Algorithm 6's noise, which claims (epsilon, delta).
 
     `beta = 2·sqrt(2)·L'·ln T/(T·epsilon)·sqrt(ln(1/delta) + epsilon)`, L' the Lipschitz constant with the ridge.
 
     >>> round(pol_noise(1.0, Privacy(1.0, 1e-6), 100_000), 6)
     0.001253
     """
-    lipschitz, horizon = not_negative("lipschitz", lipschitz), integer("horizon", horizon)
+    lipschitz = not_negative("lipschitz", lipschitz)
+    horizon = integer("horizon", horizon)
     spread = math.sqrt(math.log(1.0 / privacy.delta) + privacy.epsilon)
     return 2.0 * math.sqrt(2.0) * lipschitz * math.log(horizon) / (horizon * privacy.epsilon) * spread
 
@@ -97,7 +98,8 @@ def tree_noise(bound: float, privacy: Privacy, horizon: int) -> float:
     >>> round(tree_noise(1.0, Privacy(1.0, 1e-6), 100_000), 1)
     81.3
     """
-    bound, horizon = not_negative("bound", bound), integer("horizon", horizon)
+    bound = not_negative("bound", bound)
+    horizon = integer("horizon", horizon)
     if horizon < 2:
         raise InvalidInput(f"Algorithm 5 adds no noise for a horizon of {horizon}: log T is 0. State 2 rounds or more.")
     levels = math.log2(horizon)
@@ -105,7 +107,7 @@ def tree_noise(bound: float, privacy: Privacy, horizon: int) -> float:
 
 
 def pqftl_noise(bound: float, privacy: Privacy, horizon: int) -> tuple[float, float]:
-    """Algorithm 4: what its two trees put on every node of `Σ v vᵀ` and of `Σ y v`; claims (epsilon, delta).
+    """Algorithm 4: standard deviations on every node of its trees of `Σ v vᵀ` and of `Σ y v`; claims (epsilon, delta).
 
     Each is Algorithm 5 with (epsilon/2, delta/2) and the bounds `R²` and `R`, R the largest ‖v‖ and |y|. (An entry of
     `y v` is bounded by `R²` too, so the second is right for R = 1 at best.)
@@ -113,12 +115,13 @@ def pqftl_noise(bound: float, privacy: Privacy, horizon: int) -> tuple[float, fl
     >>> [round(sd) for sd in pqftl_noise(2.0, Privacy(1.0, 1e-6), 100_000)]
     [470, 235]
     """
-    bound, half = not_negative("bound", bound), Privacy(privacy.epsilon / 2.0, privacy.delta / 2.0)
+    bound = not_negative("bound", bound)
+    half = Privacy(privacy.epsilon / 2.0, privacy.delta / 2.0)
     return tree_noise(bound**2, half, horizon), tree_noise(bound, half, horizon)
 
 
 def delivered(privacy: Privacy, horizon: int, reading: Reading) -> Cost:
-    """What `horizon` releases of POCP really cost, if the sensitivity `lam` is right.
+    """The exact cost of `horizon` releases of POCP, if the sensitivity `lam` is right.
 
     >>> round(delivered(Privacy(1.0, 1e-6), 100_000, "proven").epsilon(2e-6), 3)
     0.189

@@ -1,4 +1,4 @@
-"""Objective perturbation: the minimiser of the sum of all losses and a random linear term, published once."""
+"""Objective perturbation: one release, the minimiser of the sum of all losses and a random linear term."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss, check_slopes
 from taciturn.problem.sets import L2Ball, WholeSpace
 
-_SCALE = 2.0**36  # deviation of the linear term on its lattice
-_FOR_OUTPUT = 2.0**-7  # share of mu that hides how inexactly the minimiser is known
+_SCALE = 2.0**36  # standard deviation of the linear term, in steps of its lattice
+_FOR_OUTPUT = 2.0**-7  # share of mu for noise that covers the error of the minimiser
 _DELTA_SHARE = 0.9  # share of delta for the perturbed objective itself
 
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """`argmin_x Σ_i f_i(x) + b·x` with Gaussian b, for smooth scalar losses on the whole space.
+    """`argmin_x Σ_i f_i(x) + b·x` with Gaussian b, for smooth scalar losses on R^d.
 
     The method that the paper sets its offline learning beside (Chaudhuri, Monteleoni, Sarwate, *Differentially Private
     Empirical Risk Minimization*, 2011, Algorithm 2), calibrated by `taciturn.accounting.objective`.
 
     **What is published** is not the exact minimiser, which no computer knows, but a point within `error` of it, on a
-    lattice, with Gaussian noise that hides twice that error. *Proof that this suffices.* The exact minimiser is
-    private by `accounting.perturbed`; given it, what is added to it is a Gaussian whose mean differs between
-    neighbours by at most `2·error`; the two compose, and the published point follows from the second. ∎ `error`
-    counts the solver's tolerance, rounding errors, and that of b to a lattice.
+    lattice, with Gaussian noise for a sensitivity of twice that error. *Proof that this suffices.* The exact minimiser
+    is private by `accounting.objective`; given it, what is added to it is a Gaussian whose mean differs between
+    neighbours by at most `2·error`; the two compose, and the published point follows from the second. ∎ `error` counts
+    the solver's tolerance, rounding errors, and that of b to a lattice.
 
     Parameters
     ----------
     problem : Problem
-        A smooth scalar loss with bounded slopes, a ridge, and the whole space as domain.
+        A smooth scalar loss with bounded slopes, a ridge, and `WholeSpace()` as domain.
     privacy : Privacy
         The total budget.
     horizon : int
         Number of examples.
     seed : int, optional
-        For simulations and tests, which then protect nobody.
+        For simulations and tests, which are then not private.
 
     Examples
     --------
@@ -89,29 +89,30 @@ class ObjectivePerturbation:
     def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
         """Learn from all `horizon` examples and publish one point.
 
-        Every call publishes another point and spends as much again: name a `ledger` to keep count.
+        Every call publishes another point and spends the budget again: pass a `ledger` to count that.
         """
         X, y = self.problem.clip(X, y)
         if len(y) != self.horizon:
             raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
         if ledger is not None and self.seed is None:
             ledger.charge(self.cost, self.problem.neighbours)
-        tilt, (drawn,) = self._draw(), self._output.noise(self.seed, 1, 1)
+        tilt = self._draw()
+        (drawn,) = self._output.noise(self.seed, 1, 1)
         _, encoded = self._output.encode({}, self._minimiser(X, y, tilt), 1)
         _, noisy, sd = self._output.decode({}, encoded + drawn, 1)
         return Release(self.horizon, 1, noisy.copy(), noisy, sd, self.seed is not None)
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """The claim beside the truth."""
+        """The claimed budget and the delivered cost."""
         return Guarantee(self.privacy, self.cost, self.problem.neighbours, "exact", self.seed is not None)
 
     @cached_property
     def cost(self) -> Cost:
-        """That of the perturbed objective, as one (epsilon, delta), of the noise on the output, and of the sampler.
+        """Cost of the perturbed objective, as one (epsilon, delta), of the noise on the output, and of the sampler.
 
-        One outcome needs linear terms that differ by at most `Gd` between neighbours, `m` deviations: outcomes for
-        which either lies beyond the sampler's reach are charged.
+        One outcome needs linear terms that differ by at most `Gd` between neighbours, `m` standard deviations: outcomes
+        for which either lies beyond the sampler's reach are charged.
         """
         epsilon = self._split[0]
         sampled = math.exp(sampling_cost(self.problem.size, 0.0).extra_epsilon)  # the sampler's share of this delta
@@ -121,7 +122,7 @@ class ObjectivePerturbation:
 
     @property
     def tilt_sd(self) -> float:
-        """The deviation of the entries of the linear term; public."""
+        """Standard deviation of the entries of the linear term; public."""
         return self.problem.gradient_diameter / self._shift
 
     def _draw(self) -> Array:
@@ -130,7 +131,8 @@ class ObjectivePerturbation:
         return np.asarray(lattice_normal(_SCALE, (self.problem.size,), bits) * (self.tilt_sd / _SCALE))
 
     def _minimiser(self, X: Array, y: Array, tilt: Array) -> Array:
-        p, start = self.problem, np.zeros(self.problem.size)
+        p = self.problem
+        start = np.zeros(p.size)
         objective = Scalars(p, X, y, p.ridge, 0.0, tilt / self.horizon)
         ball = L2Ball(self._longest)  # which has the minimiser inside
         return minimiser(objective, ball, start, self._slack, 2.0 * self._longest)
@@ -141,7 +143,7 @@ class ObjectivePerturbation:
 
     @property
     def _hessian(self) -> float:
-        """`c` of `accounting.perturbed`."""
+        """`c` of `accounting.objective`."""
         return math.log1p(self._curvature / (self.problem.ridge * self.horizon)) * (1.0 + 1e-9)
 
     @property
@@ -151,8 +153,8 @@ class ObjectivePerturbation:
     @cached_property
     def _split(self) -> tuple[float, Privacy]:
         """The epsilon of the perturbed objective, and the budget of the noise on its minimiser."""
-        epsilon, delta = self.privacy.epsilon, self.privacy.delta
-        left = 0.9 * (1.0 - _DELTA_SHARE) * delta
+        epsilon = self.privacy.epsilon
+        left = 0.9 * (1.0 - _DELTA_SHARE) * self.privacy.delta
         small = max(epsilon_of(left, _FOR_OUTPUT * self.privacy.mu), 1e-4 * epsilon)
         return (1.0 - 1e-6) * (epsilon - 1.01 * small), Privacy(small, left)
 
@@ -162,7 +164,7 @@ class ObjectivePerturbation:
 
     @cached_property
     def _output(self) -> Calibrated:
-        """Gaussian noise that hides twice the error of a computed minimiser."""
+        """Gaussian noise for a sensitivity of twice the error of a computed minimiser."""
         rounded = math.sqrt(self.problem.size) * self.tilt_sd / _SCALE / self._total_ridge
         lattice = self._longest * 2.0**-22 * _FOR_OUTPUT * self.privacy.mu  # with less noise no lattice would fit
         error = max(2.0 * self._slack + rounded, lattice)
@@ -178,9 +180,9 @@ class ObjectivePerturbation:
 
     @cached_property
     def _longest(self) -> float:
-        """No minimiser is longer, and the search does not leave that ball.
+        """A bound on the norm of every minimiser; the search does not leave that ball.
 
-        There the gradients of all losses and of the linear term, together at most `n·L + ‖b‖`, meet the ridge's,
+        At a minimiser the gradients of all losses and of the linear term, at most `n·L + ‖b‖`, cancel the ridge's,
         `lam·‖x‖`. And the objective is at most that at 0: if losses are never negative, and at most V at 0,
         `(lam/2)·‖x‖² ≤ n·V + ‖b‖·‖x‖`. (A little more, for the rounding of this.)
         """
@@ -191,8 +193,9 @@ class ObjectivePerturbation:
 
     @cached_property
     def _slack(self) -> float:
-        """What the solver is asked for, and what rounding errors may add to that."""
-        p, tilt = self.problem, REACH * self.tilt_sd * math.sqrt(self.problem.size) / self.horizon
+        """The solver's tolerance, and a bound on the rounding errors."""
+        p = self.problem
+        tilt = REACH * self.tilt_sd * math.sqrt(p.size) / self.horizon
         steepest = p.lipschitz + tilt + p.ridge * self._longest
         return float(rounding_slack(p, float(self.horizon), p.ridge, self._longest, steepest, 0.0))
 
@@ -200,9 +203,9 @@ class ObjectivePerturbation:
 def ridge_for(privacy: Privacy, horizon: int, feature_bound: float = 1.0) -> float:
     """A ridge to start from, `2·R²/(n·mu)`: larger ones pull more than noise does, smaller ones let noise through.
 
-    With it the linear term moves a coefficient that no example speaks of by about `Gd/(2R²)`, whatever the budget. The
-    2 was tried out on Adult and Covertype: half or twice as much changes accuracy by about a point at most, and
-    Covertype would rather have half.
+    With it the linear term moves a coefficient that is 0 in all examples by about `Gd/(2R²)`, whatever the budget. The
+    2 was tuned on Adult and Covertype: half or twice as much changes accuracy by about a point at most, and
+    half is better for Covertype.
 
     >>> round(ridge_for(Privacy(1.0, 1e-6), 29_305), 6)
     0.000288
@@ -219,7 +222,7 @@ def _at_zero(problem: Problem) -> float:
 
 
 def _check(problem: Problem) -> None:
-    """Refuse what the proof does not cover."""
+    """Reject what the proof does not cover."""
     kinked = not (isinstance(problem.loss, ScalarLoss) and math.isfinite(problem.loss.curvature))
     assert problem.label_bound is not None
     if kinked or not isinstance(problem.domain, WholeSpace):

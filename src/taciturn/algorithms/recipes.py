@@ -110,7 +110,7 @@ def pol(
     allow_broken: bool = False,
     seed: int | None = None,
 ) -> Private:
-    """Private offline learning (Algorithm 6): IGD over the whole data, its averaged iterate released once.
+    """Private offline learning (Algorithm 6): IGD over all the data, its averaged iterate released once.
 
     Any loss and set that IGD takes will do: the hinge loss and constraints too. The mean is the paper's; one example
     moves the last iterate `ln T` times less, so `how="last"` needs that much less noise and is mostly better.
@@ -121,9 +121,15 @@ def pol(
     >>> Simplex().contains(model.point)
     True
     """
-    learner, once = averaged(IGD(problem), how, horizon=horizon), at([integer("horizon", horizon)])
-    settings: dict[str, Any] = {"calibration": calibration, "allow_broken": allow_broken, "seed": seed}
-    return pocp(learner, privacy, horizon, schedule=once, **settings)
+    return pocp(
+        averaged(IGD(problem), how, horizon=horizon),
+        privacy,
+        horizon,
+        schedule=at([integer("horizon", horizon)]),
+        calibration=calibration,
+        allow_broken=allow_broken,
+        seed=seed,
+    )
 
 
 def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, seed: int | None = None) -> Private:
@@ -173,16 +179,16 @@ def private_sum(
     allow_broken: bool = False,
     seed: int | None = None,
 ) -> Private:
-    """A private running sum of vectors (Algorithm 5, put right): longer ones than `bound` are scaled down.
+    """A private running sum of vectors (Algorithm 5, corrected); vectors are clipped to norm `bound`.
 
     Parameters
     ----------
     dimension, bound : number
-        Entries of a vector, and the longest it may be.
+        Entries of a vector, and its largest norm.
     privacy, horizon, schedule, calibration, allow_broken, seed
         As in `taciturn.Private`.
     strategy : PrefixSum, optional
-        How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations want
+        How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations need
         `BinaryTree(refined=False)`.
     neighbours, on_bad
         As in `taciturn.Problem`.
@@ -220,7 +226,8 @@ def pqftl(
     >>> pqftl(problem, Privacy(1.0, 1e-6), horizon=3).fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1.0, -0.5, 0.2]).t
     3
     """
-    learner, mechanism = QFTL(problem, extra_ridge, weight), strategy or _strategy(horizon, schedule)
+    learner = QFTL(problem, extra_ridge, weight)
+    mechanism = strategy or _strategy(horizon, schedule)
     return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
 
 
