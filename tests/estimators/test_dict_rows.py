@@ -43,7 +43,7 @@ def test_what_is_no_number_is_not_a_number(value, names):
     row = named.row({"a": value, "b": 1.0})
     assert math.isnan(row[0])
     assert not math.isnan(sum(row[1:]))
-    assert named.blame(row) == "feature 'a'"
+    assert named.describe_bad_feature(row) == "feature 'a'"
 
 
 def test_a_text_is_a_name_of_its_own():

@@ -80,7 +80,7 @@ def test_all_ways_of_learning_release_the_same(name):
     model = learnt(name)
     releases, point = reference(model)
     assert (model.n_examples, model.n_releases) == (ROWS, len(releases))
-    np.testing.assert_allclose(model._feed.look().model, point, rtol=1e-12)
+    np.testing.assert_allclose(model._feed.current().model, point, rtol=1e-12)
     assert np.any(point != 0.0)
     for cut in (1, 7, 333, ROWS):
         other, y = MODELS[name].clone(), labels_of(model)
@@ -246,7 +246,7 @@ def test_nothing_shown_depends_on_what_is_held():
 def test_a_fault_that_pickles_what_is_held_is_caught(monkeypatch):
     from taciturn.estimators.river_stream import Feed
 
-    monkeypatch.setattr(Feed, "__getstate__", lambda feed: {**vars(feed), "_turn": None})
+    monkeypatch.setattr(Feed, "__getstate__", lambda feed: {**vars(feed), "_lock": None})
     with pytest.raises(AssertionError):
         test_nothing_shown_depends_on_what_is_held()
 

@@ -73,7 +73,7 @@ def learn_in_cuts(feed, looks):
         feed.learn_one(x, y)
         if looks(i):
             feed.scores(x)
-    feed.look()
+    feed.current()
 
 
 LOOKS = {"never": lambda i: False, "always": lambda i: True, "at times": lambda i: i % 7 == 0}
@@ -95,17 +95,17 @@ class LosesTheLastRow(Feed):
     """A planted fault: what is held is handed over but for its end."""
 
     def _flush(self):
-        if len(self._held.rows) > 1:
-            self._held.rows.pop()
+        if len(self._pending.rows) > 1:
+            self._pending.rows.pop()
         super()._flush()
 
 
 class HandsOverTwice(Feed):
     """A planted fault: what was learnt is still held."""
 
-    def _hand(self, block, labels):
-        super()._hand(block, labels)
-        super()._hand(block[-1:], labels[-1:])
+    def _learn_block(self, block, labels):
+        super()._learn_block(block, labels)
+        super()._learn_block(block[-1:], labels[-1:])
 
 
 @pytest.mark.parametrize("kind", [LosesTheLastRow, HandsOverTwice])
@@ -121,10 +121,10 @@ class Interrupted(Feed):
 
     interruptions = 0
 
-    def _hand(self, block, labels):
+    def _learn_block(self, block, labels):
         self.interruptions += 1
         if self.interruptions % 2 == 0:
-            return super()._hand(block, labels)
+            return super()._learn_block(block, labels)
         self.stream.learn(block, labels)
         raise KeyboardInterrupt
 
@@ -136,7 +136,7 @@ def test_an_interruption_makes_no_row_count_twice():
         with contextlib.suppress(KeyboardInterrupt):
             feed.learn_one(x, y)
     with contextlib.suppress(KeyboardInterrupt):
-        feed.look()
+        feed.current()
     assert feed.interruptions > 2
     assert shown == expected
 
@@ -164,11 +164,11 @@ def test_an_interruption_while_it_remembers_makes_no_row_count_twice_and_costs_n
         feed.learn_one(x, y)
     feed.stream.left = done
     with contextlib.suppress(KeyboardInterrupt):
-        feed.look()
+        feed.current()
     assert (feed.stream.left == math.inf) == (done < 2)  # it remembers two things, each in one step
     feed.stream.left = math.inf
     feed.learn_one(EXAMPLES[5], LABELS[5])
-    assert (feed.look().t, feed.stream.k, feed.examples) == (6, 6, 6)
+    assert (feed.current().t, feed.stream.k, feed.examples) == (6, 6, 6)
 
 
 @pytest.mark.privacy
@@ -223,7 +223,7 @@ def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, t
         ask, labels = {
             "learn_one": (lambda: feed.learn_one(EXAMPLES[3], 0.3), [0.3]),
             "learn_many": (lambda: feed.learn_many(table, [0.3, 0.4]), [0.3, 0.4]),
-            "look": (feed.look, []),
+            "look": (feed.current, []),
             "flush": (feed.flush, []),
             "dump": (lambda: feed.dump(tmp_path / "state.npz"), []),
             "copy": (lambda: copy.copy(feed), []),
@@ -239,7 +239,7 @@ def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, t
         feed.flush()
         assert sorted(learnt) == expected
         assert feed.examples == feed.stream.t == len(expected)
-        assert copy.copy(feed).look().t == len(expected)
+        assert copy.copy(feed).current().t == len(expected)
         return entered.reached
 
     every_step(attempt, least=50)
@@ -282,7 +282,7 @@ def test_a_failed_block_is_held_and_learnt_later(monkeypatch):
             feed.learn_one(x, y)
         except MemoryError:
             assert feed.stream.t == 0
-    feed.look()
+    feed.current()
     assert shown == expected
 
 
@@ -293,7 +293,7 @@ def test_rows_are_held_until_there_are_enough_or_someone_looks():
         feed.scores(x)
     assert (feed.stream.t, feed.examples) == (0, 99)
     feed.learn_one(EXAMPLES[99], LABELS[99])
-    assert (feed.stream.t, feed.look().k, feed.stream.t) == (0, 1, 100)
+    assert (feed.stream.t, feed.current().k, feed.stream.t) == (0, 1, 100)
     for x, y in zip(EXAMPLES[:1_100], LABELS[:1_100], strict=True):
         feed.learn_one(x, y)
     assert (feed.stream.t, feed.examples) == (100 + 1_024, 1_200)
@@ -330,7 +330,7 @@ def test_a_bad_example_is_refused_when_it_comes(x, y, why):
     assert (feed.examples, feed.stream.t) == (5, 0)
     for i in range(5, ROWS):
         feed.learn_one(EXAMPLES[i], LABELS[i])
-    feed.look()
+    feed.current()
     assert shown == reference(feed)[0]
 
 
@@ -338,7 +338,7 @@ def test_large_numbers_are_fine():
     """Their sum is not finite, and they are."""
     feed = feed_of("every")
     feed.learn_one({"a": 1.5e308, "b": 1.5e308}, True)
-    assert feed.look().t == 1
+    assert feed.current().t == 1
 
 
 def test_bad_examples_pass_without_influence_if_asked():
@@ -349,7 +349,7 @@ def test_bad_examples_pass_without_influence_if_asked():
         feed.learn_one(bad, y)
         for i in range(50):
             feed.learn_one(EXAMPLES[i], LABELS[i])
-        models.append(feed.look().model.tolist())
+        models.append(feed.current().model.tolist())
         assert (feed.examples, feed.scores(bad if y != "yes" else {"a": math.nan})) == (51, 0.0)
     assert models == models[:1] * 4
 
@@ -385,7 +385,7 @@ def test_a_copy_predicts_and_does_not_learn(copied):
     for x, y in zip(EXAMPLES[150:400], LABELS[150:400], strict=True):
         feed.learn_one(x, y)
         twin.learn_one(x, y)
-    assert feed.look().model.tolist() == twin.look().model.tolist()
+    assert feed.current().model.tolist() == twin.current().model.tolist()
 
 
 def test_a_pickle_holds_no_example():
@@ -404,7 +404,7 @@ def test_a_row_is_a_copy():
     feed.learn_one(x, True)
     x["a"] = 1e9
     twin.learn_one(EXAMPLES[0], True)
-    assert feed.look().model.tolist() == twin.look().model.tolist()
+    assert feed.current().model.tolist() == twin.current().model.tolist()
 
 
 def test_a_dumped_feed_goes_on(tmp_path):
@@ -419,5 +419,5 @@ def test_a_dumped_feed_goes_on(tmp_path):
     for x, y in zip(EXAMPLES[1_234:], LABELS[1_234:], strict=True):
         other.learn_one(x, y)
     assert other.examples == ROWS
-    other.look()
+    other.current()
     assert shown + rest == expected

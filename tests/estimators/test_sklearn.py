@@ -139,7 +139,7 @@ def test_what_is_missing_is_refused_in_fit(model, missing):
 
 
 def test_labels_read_off_the_data_are_said_to_be_published():
-    with pytest.warns(PrivacyWarning, match="set of labels was read off y, and is published"):
+    with pytest.warns(PrivacyWarning, match="set of labels was inferred from y, and is published"):
         model = classifier(classes=None).fit(X, LABELS)
     assert "the labels no, yes" in model.guarantee_
     with pytest.raises(InvalidInput, match="first partial_fit needs classes"):

@@ -104,7 +104,7 @@ def test_an_old_dump_is_refused(tmp_path):
 def test_a_state_without_a_model_is_refused(tmp_path):
     settled = plan(seed=None)
     settled.private.start().dump(tmp_path / "state.npz")
-    with pytest.raises(StateConflict, match="no model beside its state"):
+    with pytest.raises(StateConflict, match="no model besides its state"):
         Stream.load(settled, tmp_path / "state.npz")
 
 

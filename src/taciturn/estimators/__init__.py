@@ -1,1 +1,1 @@
-"""Front doors: the tools that people know, on private streams; no privacy arithmetic lives here."""
+"""Estimators for scikit-learn and river on private streams; there is no privacy arithmetic here."""

@@ -1,9 +1,9 @@
-"""Examples that come as dicts, made rows of a fixed width: by declared names or by hashing, never by what was seen.
+"""Examples given as dicts, converted to rows of fixed width: by declared names or by hashing, never by data.
 
-A number stands under its name. A text stands as a 1 under the name `"name=text"`: `{"city": "Rome"}` is
-`{"city=Rome": 1}`. Every dict has a row; what is no number is NaN there, and is dealt with as a bad value.
+A number is the value of its name. A text is a 1 under the name `"name=text"`: `{"city": "Rome"}` is `{"city=Rome": 1}`.
+Every dict has a row; a value that is no number is NaN in it, which validation treats as a bad value.
 
-A row is one array of doubles, so that it can be checked by adding it up: the sum is finite only if all entries are.
+A row is one array of doubles, so that it can be validated by its sum, which is finite only if all entries are.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ Row: TypeAlias = "array[float]"
 
 
 class Features(Protocol):
-    """A rule that turns dicts into rows."""
+    """A rule that converts dicts to rows."""
 
     dimension: int
 
     @property
     def names(self) -> Sequence[Hashable]:
-        """What each column is called."""
+        """The name of each column."""
 
     def row(self, x: Mapping[Any, Any]) -> Row:
         """The row of one example."""
 
     def block(self, rows: Sequence[Row]) -> Any:
-        """Rows as a stream takes them."""
+        """Several rows as one array or sparse matrix."""
 
     def table(self, X: Any) -> Any:
-        """The rows of a data frame, as a stream takes them: those of its dicts."""
+        """The rows of a data frame: those of its records as dicts."""
 
     def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
-        """The entries of a row, and the weights that they meet: columns of `weights`, which has one for each name."""
+        """The stored entries of a row, and the columns of `weights` that they are multiplied by."""
 
-    def blame(self, row: Row) -> str:
-        """Which feature of a bad row is bad, as far as that is public."""
+    def describe_bad_feature(self, row: Row) -> str:
+        """Which feature of a bad row is bad, as far as the name is public."""
 
 
 class NamedFeatures:
-    """A column for each declared name: a name that an example lacks is 0 in it, one that was not declared is ignored.
+    """Features by declared names, a column each: a missing name is 0, and a name that was not declared is ignored.
 
     >>> named = NamedFeatures(["age", "city=Rome"])
     >>> named.row({"age": 0.5, "city": "Rome", "shoe size": 44})
@@ -71,7 +71,7 @@ class NamedFeatures:
         self._all = itemgetter(*self.names) if self.dimension > 1 and not self._texts else None
 
     def row(self, x: Mapping[Any, Any]) -> Row:
-        if self._all is not None and type(x) is dict:  # a defaultdict would add what it lacks
+        if self._all is not None and type(x) is dict:  # a defaultdict would add missing names
             try:
                 return array("d", self._all(x))
             except (KeyError, TypeError, ValueError, OverflowError):
@@ -79,7 +79,7 @@ class NamedFeatures:
         return self._any_row(_dict(x))
 
     def _any_row(self, x: Mapping[Any, Any]) -> Row:
-        """The definition."""
+        """The definition of `row`, for any mapping and values."""
         row = array("d", [float_or_nan(x.get(name, 0.0)) for name in self.names])
         for name, columns in self._texts.items():
             text = x.get(name)
@@ -102,17 +102,15 @@ class NamedFeatures:
     def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
         return np.frombuffer(row), weights
 
-    def blame(self, row: Row) -> str:
-        return (
-            f"feature {next(name for name, entry in zip(self.names, row, strict=True) if not math.isfinite(entry))!r}"
-        )
+    def describe_bad_feature(self, row: Row) -> str:
+        bad = next(name for name, entry in zip(self.names, row, strict=True) if not math.isfinite(entry))
+        return f"feature {bad!r}"
 
 
 class HashedFeatures:
-    """A column for each bucket, into which names are hashed, with a sign: any names will do, and all examples count.
+    """Features by signed hashing: any name is hashed to a column and a sign, by `signed_bucket`.
 
-    Bucket and sign are those of `taciturn.estimators.dict_rows.signed_bucket`. A row holds its columns first, then its
-    entries.
+    A row holds its columns first, then its entries.
 
     >>> HashedFeatures(16).row({"age": 0.5, "city": "Rome"})
     array('d', [13.0, 11.0, 0.5, 1.0])
@@ -150,12 +148,12 @@ class HashedFeatures:
         columns, entries = np.asarray(row).reshape(2, -1)
         return entries, weights[..., columns.astype(np.int64)]
 
-    def blame(self, row: Row) -> str:
+    def describe_bad_feature(self, row: Row) -> str:
         return "a feature"
 
 
 def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Features:
-    """The rule that was stated: names or buckets, one of the two.
+    """The rule for declared names or for a number of buckets, one of the two.
 
     >>> features_of(["a", "b"], None).dimension, features_of(None, 1024).dimension
     (2, 1024)
@@ -182,7 +180,7 @@ def signed_bucket(text: str, buckets: int) -> tuple[int, float]:
 
 
 class _Places(dict[str, tuple[int, float]]):
-    """Where names go, and with which sign; kept for names that come again, up to 65,536 of them."""
+    """A cache of the columns and signs of up to 65,536 names."""
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
@@ -194,7 +192,7 @@ class _Places(dict[str, tuple[int, float]]):
         return self[name]
 
 
-@lru_cache(maxsize=16)  # names may be texts of examples: kept here, where no copy of a model has them
+@lru_cache(maxsize=16)  # names may be texts of examples: cached here, so that copies of a model lack them
 def _places(buckets: int) -> _Places:
     return _Places(buckets)
 

@@ -17,7 +17,7 @@ from taciturn.problem.problem import Problem
 
 
 class Labels(Protocol):
-    """A rule that turns labels into numbers."""
+    """A rule that converts labels to numbers."""
 
     remedy: str
 
@@ -28,7 +28,7 @@ class Labels(Protocol):
 class Classes:
     """Declared classes: two are -1 and +1, more are 0, 1, 2, …; a class that was not declared has no number.
 
-    Classes are declared because a set of classes that were seen would publish who was there.
+    Classes are declared because the set of classes in the data is not public.
 
     >>> Classes(["ham", "spam"])("spam"), Classes([3, 5, 7])(5), Classes([False, True])("spam")
     (1.0, 1.0, nan)
@@ -47,7 +47,7 @@ class Classes:
     def __call__(self, y: Any) -> float:
         try:
             return self._labels.get(y, math.nan)
-        except TypeError:  # it cannot even be looked up
+        except TypeError:  # unhashable
             return math.nan
 
 
@@ -66,7 +66,7 @@ class Numbers:
 
 
 def labels_of(numbers: Integers, classes: int) -> Array:
-    """The labels of classes, by their numbers from 0 on: -1 and +1 if there are two, else the numbers themselves.
+    """Labels of class numbers from 0 on: -1 and +1 if there are two classes, else the numbers themselves.
 
     >>> labels_of(np.array([0, 1]), classes=2), labels_of(np.array([2, 0]), classes=3)
     (array([-1.,  1.]), array([2., 0.]))
@@ -76,7 +76,7 @@ def labels_of(numbers: Integers, classes: int) -> Array:
 
 
 def classes_of(scores: Array) -> Integers:
-    """The number of each row's class: by the sign of its score if there are two, else the largest.
+    """Class numbers of rows of scores: by the sign of the score if there are two classes, else by the largest score.
 
     >>> classes_of(np.array([-0.3, 0.2])), classes_of(np.array([[0.1, 0.5, 0.2]]))
     (array([0, 1]), array([1]))
@@ -85,10 +85,10 @@ def classes_of(scores: Array) -> Integers:
 
 
 def probabilities(problem: Problem, scores: Array) -> Array:
-    """A row of probabilities for each row of scores, by the loss that the scores were learnt with.
+    """Class probabilities, a row for each row of scores, by the loss of the problem.
 
-    Logistic and softmax have their own; for least squares on labels of classes the score itself estimates a
-    probability, and is cut to where probabilities lie.
+    Logistic and softmax losses have their own link; with least squares on labels of classes the score itself estimates
+    a probability, and is clipped to [0, 1].
 
     >>> from taciturn import L2Ball, Logistic, Problem
     >>> probabilities(Problem(Logistic(), L2Ball(1.0), dimension=1), np.array([0.0]))

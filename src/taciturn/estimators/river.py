@@ -1,8 +1,8 @@
 """Private linear models for river: `learn_one`, `predict_one`, pipelines, and one guarantee for the whole stream.
 
-They learn as river's do, an example at a time, and predict with released models only. What river's learn by looking is
-declared here, because a model that shows what was seen publishes it: the names of features, the classes, and bounds.
-Without `horizon` a stream may go on for ever.
+They learn as river's models do, an example at a time, and predict with released models only. Names of features,
+classes and bounds, which river's models infer from data, are declared here, because a model publishes them. Without
+`horizon` a stream may go on for ever.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ __all__ = ["NormClip", "PrivateLinearRegression", "PrivateLinearSVC", "PrivateLo
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
-    """Linear regression from a stream of examples, private as a whole.
+    """Private linear regression from a stream of examples.
 
-    What is not listed is as in `PrivateLogisticRegression`.
+    Other parameters are those of `PrivateLogisticRegression`.
 
     Parameters
     ----------
     label_bound : float
-        The largest absolute value of a label; larger ones are cut.
+        The largest absolute value of a label; larger ones are clipped.
     loss : {"squared", "absolute", "huber", "quantile"}
-        What is small for a good prediction.
+        The loss to minimise.
     quantile : float
         The level, if the loss is a quantile.
     huber_width : float, optional
-        Where Huber's loss turns straight; a tenth of the label bound if None.
+        Where Huber's loss becomes linear; a tenth of the label bound if None.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
     huber_width: float | None = None
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
-        """The prediction of the model to use now."""
+        """The prediction of the current model."""
         return float((self._open or self._feed).scores(x))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series[float]:
@@ -68,8 +68,8 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         return pd.Series(self._feed.scores_many(X), index=X.index)
 
     @property
-    def _request(self) -> Settings:
-        return self._stated(self.loss)
+    def _settings(self) -> Settings:
+        return self._settings_for(self.loss)
 
     @property
     def _labels(self) -> Numbers:
@@ -82,9 +82,9 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearSVC(PrivateClassifier):
-    """A linear classifier by the hinge loss, with any number of classes, private as a whole; without probabilities.
+    """Private linear classification by the hinge loss, with any number of classes; without probabilities.
 
-    What is not listed is as in `PrivateLogisticRegression`.
+    Other parameters are those of `PrivateLogisticRegression`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class PrivateLinearSVC(PrivateClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLogisticRegression(PrivateClassifier):
-    """Logistic regression, with any number of classes, from a stream of examples, private as a whole.
+    """Private logistic regression, with any number of classes, from a stream of examples.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     epsilon, delta : float
         The total budget of everything that the stream publishes.
     feature_bound : float
-        The largest norm of an example's features; longer ones are scaled down.
+        The largest norm of an example's features; longer ones are clipped.
     fit_intercept : bool
         Whether there is a constant feature.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
@@ -125,16 +125,16 @@ class PrivateLogisticRegression(PrivateClassifier):
     release : {"auto", "geometric", "every"} or int
         When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
     horizon : int, optional
-        How many examples there will be at most. The one after it is refused.
+        How many examples there will be at most. Later ones are rejected.
     radius, ridge : float, optional
         By the rules of `taciturn.estimators.settings`, if None.
     neighbours : {"replace", "zero-out"}
         What one person may change.
     on_bad : {"raise", "zero"}
-        What to do with an example without a number where one is due, or of a class that was not declared: refuse it, or
-        let it pass as an example without influence.
+        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        as an example without influence.
     seed : int, optional
-        For simulations and tests, which then protect nobody.
+        For simulations and tests, which are then not private.
     classes : sequence
         Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
 
@@ -154,15 +154,16 @@ class PrivateLogisticRegression(PrivateClassifier):
     _loss: ClassVar[LossName] = "logistic"
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:  # type: ignore[override]  # x is all it needs
-        """How probable each class is, by the model to use now."""
+        """The probability of each class, by the current model."""
         feed = self._open or self._feed
-        scores, problem = feed.scores(x), feed.problem
+        scores = feed.scores(x)
+        problem = feed.problem
         if isinstance(problem.loss, Logistic):
             return {self.classes[0]: _sigmoid(-scores), self.classes[1]: _sigmoid(scores)}
         return dict(zip(self.classes, probabilities(problem, np.array([scores]))[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The same for the rows of a data frame."""
+        """The probability of each class for the rows of a data frame."""
         import pandas as pd
 
         shares = probabilities(self._feed.problem, self._feed.scores_many(X))

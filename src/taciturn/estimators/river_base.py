@@ -1,4 +1,4 @@
-"""What private linear models for river have in common: a stream, opened at its first use, and what it shows."""
+"""Base classes of the private linear models for river: a stream, opened at its first use, and its public attributes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["PrivateClassifier", "PrivateLinear", "base"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinear(base.Estimator):
-    """A private stream behind river's verbs; copies and pickles can predict, and learning goes on in the original.
+    """A private linear model with river's methods; copies and pickles can predict, and only the original learns.
 
     Parameters are those of `taciturn.estimators.river.PrivateLogisticRegression`, but for the classes.
     """
@@ -57,33 +57,34 @@ class PrivateLinear(base.Estimator):
     _open: Feed | None = field(default=None, init=False)
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn from one example, or refuse it before anything changes."""
+        """Learn from one example, or reject it before anything changes."""
         (self._open or self._feed).learn_one(x, y)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series[Any]) -> None:
-        """Learn from the rows of a data frame: what `learn_one` does with one after the other, but all or none."""
+        """Learn from the rows of a data frame, as `learn_one` would from one after the other, but all or none."""
         self._feed.learn_many(X, y)
 
     @property
     def weights(self) -> dict[Hashable, Any]:
-        """The weights to use now, by the names of their features or the numbers of their buckets; public."""
-        names, (rows, _) = self._feed.features.names, self._coefficients
+        """The weights of the current model, by names of features or numbers of buckets; public."""
+        names = self._feed.features.names
+        rows, _ = self._coefficients
         weights: dict[Hashable, Any] = self._by_class([dict(zip(names, row, strict=True)) for row in rows.tolist()])
         return weights
 
     @property
     def intercept(self) -> Any:
-        """What is added to the weighted features; public."""
+        """The intercept of the current model; public."""
         return self._by_class(self._coefficients[1].tolist())
 
     @property
     def privacy_spent(self) -> Spent:
         """What the releases so far cost: an epsilon, rounded up, at the budget's delta."""
-        return self._feed.look().spent
+        return self._feed.current().spent
 
     @property
     def guarantee(self) -> str:
-        """What is promised, against whom, and what is public."""
+        """What is guaranteed, for which neighbours, and what is public."""
         return (
             f"{self.plan.private.guarantee} Public besides: every setting of this model, names of features and classes "
             "among them. Each clone opens a stream with a budget of its own; on the same people they add."
@@ -91,13 +92,13 @@ class PrivateLinear(base.Estimator):
 
     @property
     def n_examples(self) -> int:
-        """How many examples have come; public."""
+        """Number of examples so far; public."""
         return self._feed.examples
 
     @property
     def n_releases(self) -> int:
-        """How many models were published; public."""
-        return self._feed.look().k
+        """Number of models published so far; public."""
+        return self._feed.current().k
 
     @property
     def plan(self) -> Plan:
@@ -105,11 +106,11 @@ class PrivateLinear(base.Estimator):
         return self._feed.stream.plan
 
     def dump_stream(self, path: str | os.PathLike[str]) -> None:
-        """Write where the stream stands, secrets included, to learn on in another process: keep it as you keep data."""
+        """Write a checkpoint of the stream, to resume elsewhere. It holds secrets: protect it like the data."""
         self._feed.dump(path)
 
     def load_stream(self, path: str | os.PathLike[str]) -> Self:
-        """Go on with a dumped stream, in a copy of the model that wrote it or in a clone that has not learnt yet."""
+        """Resume a dumped stream, in a copy of the model that wrote it or in a clone that has not learnt yet."""
         if self._open is not None and self._open.learns and self._open.examples:
             raise StateConflict("this model learns from a stream of its own. Load into a clone: model.clone().")
         self._begin(lambda plan: Stream.load(plan, path))
@@ -117,26 +118,27 @@ class PrivateLinear(base.Estimator):
 
     @property
     @abstractmethod
-    def _request(self) -> Settings:
-        """What was stated."""
+    def _settings(self) -> Settings:
+        """The settings of the stream."""
 
     @property
     @abstractmethod
     def _labels(self) -> Labels:
         """How labels become numbers."""
 
-    def _stated(self, loss: LossName, **more: Any) -> Settings:
+    def _settings_for(self, loss: LossName, **more: Any) -> Settings:
         stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {"loss", "classes"}
         return Settings(loss, **{name: getattr(self, name) for name in stated}, **more)
 
     @property
     def _feed(self) -> Feed:
-        """Opened at its first use, when everything has been stated."""
+        """The buffered stream, opened at its first use, when all settings are there."""
         return self._begin(Stream) if self._open is None else self._open
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
-        features, labels = features_of(self.features, self.buckets), self._labels
-        plan = self._request.plan(features.dimension, self.horizon)
+        features = features_of(self.features, self.buckets)
+        labels = self._labels
+        plan = self._settings.plan(features.dimension, self.horizon)
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
         self._open = Feed(stream(plan), features, labels)
@@ -144,11 +146,11 @@ class PrivateLinear(base.Estimator):
 
     @property
     def _coefficients(self) -> tuple[Array, Array]:
-        """Weights and intercepts of the model to use now, a row and a number for each score."""
-        return coefficients(self._feed.problem, self._feed.look().model)
+        """Weights and intercepts of the current model, a row and a number for each score."""
+        return coefficients(self._feed.problem, self._feed.current().model)
 
     def _by_class(self, outputs: list[Any]) -> Any:
-        """The only one of them."""
+        """The value of the only output; a dict by class, if there are several."""
         return outputs[0]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -157,13 +159,13 @@ class PrivateLinear(base.Estimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
-    """Classes by the sign of a score, or by the largest of several."""
+    """A classifier by the sign of a score, or by the largest of several."""
 
     classes: Sequence[Hashable] = (False, True)
     _loss: ClassVar[LossName]
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:  # type: ignore[override]  # x is all it needs
-        """The class that the model to use now predicts."""
+        """The class that the current model predicts."""
         scores = (self._open or self._feed).scores(x)
         return self.classes[int(scores > 0.0 if len(self.classes) == 2 else np.argmax(scores))]
 
@@ -174,8 +176,8 @@ class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
         return pd.Series([self.classes[i] for i in classes_of(self._feed.scores_many(X))], index=X.index)
 
     @property
-    def _request(self) -> Settings:
-        return self._stated(self._loss, classes=len(self.classes))
+    def _settings(self) -> Settings:
+        return self._settings_for(self._loss, classes=len(self.classes))
 
     @property
     def _labels(self) -> Classes:

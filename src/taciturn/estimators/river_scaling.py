@@ -1,4 +1,4 @@
-"""Features made small by public ranges and a public norm. Nothing here looks at data, so nothing costs privacy."""
+"""Transformers for river: scaling by public ranges, and clipping to a public norm. They cost no privacy."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class PublicScaler(base.MiniBatchTransformer):
-    """Scales features from their public ranges to [-1, 1]; what lies outside is cut, and what has no range passes.
+    """Scale features from public ranges to [-1, 1]; values outside are clipped, features without a range unchanged.
 
-    A `StandardScaler` or `MinMaxScaler` in its place would carry everyone's values into everyone's features, which no
+    With a `StandardScaler` or `MinMaxScaler` the features of each example would depend on all the others, which no
     guarantee covers.
 
     Parameters
     ----------
     ranges : dict
-        The lowest and the highest value of each feature, as the world has them and not as the data does.
+        The lowest and the highest value of each feature, from public knowledge and not from the data.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class PublicScaler(base.MiniBatchTransformer):
         self._ends = {name: _ends(name, limits) for name, limits in ranges.items()}
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The example with every ranged feature scaled; what is no number passes as it is."""
+        """The example with every ranged feature scaled; values that are no numbers stay as they are."""
         scaled = dict(x)
         for name, ends in self._ends.items():
             if name in scaled:
@@ -65,7 +65,7 @@ class PublicScaler(base.MiniBatchTransformer):
 
 
 class NormClip(base.MiniBatchTransformer):
-    """Scales an example down whose numbers are longer (Euclidean norm) than a public bound; others pass.
+    """Clip an example's numbers to a public bound on their Euclidean norm.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class NormClip(base.MiniBatchTransformer):
         self.bound = positive("bound", bound, "State the largest norm an example may have.")
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The example, no longer than the bound."""
+        """The clipped example."""
         try:
             numbers = {name: float(value) for name, value in x.items() if not isinstance(value, str)}
         except (TypeError, ValueError, OverflowError):
@@ -94,7 +94,7 @@ class NormClip(base.MiniBatchTransformer):
         return {**x, **{name: value / largest * (self.bound / length) for name, value in numbers.items()}}
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The same for the rows of a data frame, to the last bit: a text in one of them makes all go row by row."""
+        """The same for the rows of a data frame, to the last bit; frames with text are transformed row by row."""
         names = list(X.columns)
         if not _numeric(X, names) or not names:
             return _row_by_row(self, X)

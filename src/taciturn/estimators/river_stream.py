@@ -1,4 +1,4 @@
-"""Examples that come one at a time, handed to a private stream in blocks."""
+"""A buffer of examples in front of a private stream, and scores of single rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from taciturn.problem.clipping import longest_row
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
 
-_ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, that are held
+_ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, in the buffer
 
 
-class _Held(NamedTuple):
-    """Rows that came after the first `since`; when there is room for no more, and when there are enough to release."""
+class _Pending(NamedTuple):
+    """Rows not learnt yet, which came after the first `since`; at `room` rows it is full, at `due` a release is due."""
 
     rows: list[tuple[Row, float]]
     since: int
@@ -33,14 +33,14 @@ class _Held(NamedTuple):
 
 
 class Feed:
-    """Holds rows until there are enough of them, or until someone looks at a model that they have changed.
+    """A buffer of rows in front of a stream; it is flushed when it is full, or when a model is read that is due.
 
-    How a stream is cut into calls changes nothing of what it releases, so a block costs what one call does and each
-    example next to nothing. What can be refused is refused when it comes, not when its block is handed over. Rows that
-    are held are secret: copies and pickles have none, can predict, and leave learning to the original. Threads that
-    share it take turns, for a block that two of them hand over would be learnt twice. A signal handler, or a finalizer,
-    that comes in the middle of a thread's own turn predicts with the last model, and learns nothing: it is rejected. In
-    a forked process it is a copy: it predicts by the last model that its parent had released.
+    How a stream is cut into calls does not change what it releases, so a block costs one call and each example next to
+    nothing. Bad rows are rejected when they come, not when their block is flushed. Pending rows are secret: copies and
+    pickles have none, can predict, and leave learning to the original. Threads that share it take turns by a lock, as a
+    block that two of them flush would be learnt twice. A signal handler, or a finalizer, that runs while its own thread
+    learns predicts with the last model; its attempts to learn are rejected. In a forked process it is a copy: it
+    predicts by the last model that its parent had released.
 
     A call that is interrupted has taken its row, which `examples` then counts, or has not; no row is learnt twice, and
     the next call goes on (`Stream` has the proof).
@@ -48,11 +48,11 @@ class Feed:
     Parameters
     ----------
     stream : Stream
-        Where blocks go.
+        Learns from the blocks.
     features : Features
-        How dicts become rows.
+        Converts dicts to rows.
     labels : Labels
-        How labels become numbers.
+        Converts labels to numbers.
 
     Examples
     --------
@@ -63,54 +63,60 @@ class Feed:
     >>> feed = Feed(Stream(plan), NamedFeatures(["a"]), Classes([False, True]))
     >>> for a in (0.5, -0.5, 0.25):
     ...     feed.learn_one({"a": a}, a > 0)
-    >>> feed.examples, feed.stream.t, feed.look().k, feed.stream.t
+    >>> feed.examples, feed.stream.t, feed.current().k, feed.stream.t
     (3, 0, 1, 3)
     """
 
     def __init__(self, stream: Stream, features: Features, labels: Labels) -> None:
-        self.stream, self.features, self.labels = stream, features, labels
+        self.stream = stream
+        self.features = features
+        self.labels = labels
         self.problem = stream.plan.private.problem
         self._scores = RowScores(self.problem, stream.model, features)
-        self._most, self._process = max(1, min(_ROWS, _VALUES // features.dimension)), os.getpid()
-        self._turn, self._learning = threading.RLock(), False
-        self._held = _Held([], stream.t, 0, math.inf)
-        self._settle()
+        self._most = max(1, min(_ROWS, _VALUES // features.dimension))
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._learning = False
+        self._pending = _Pending([], stream.t, 0, math.inf)
+        self._drop_learnt()
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Take one example, or refuse it before anything changes."""
-        row, label = self.features.row(x), self.labels(y)
+        """Add one example to the buffer, or reject it before anything changes."""
+        row = self.features.row(x)
+        label = self.labels(y)
         if not math.isfinite(sum(row) + label):
-            self._refuse_bad(row, label)
+            self._reject_bad(row, label)
         if os.getpid() != self._process:
             self.stream.must_learn()
-        with self._turn:
+        with self._lock:
             if self._learning:
                 self._reject_reentry()
             try:
                 self._learning = True
-                held = self._held
-                if len(held.rows) >= held.room:  # past the horizon, in a copy, or after an interruption
+                pending = self._pending
+                if len(pending.rows) >= pending.room:  # past the horizon, in a copy, or after an interruption
                     self._flush()
-                    self._hand(self.features.block([row]), [label])
+                    self._learn_block(self.features.block([row]), [label])
                 else:
-                    held.rows.append((row, label))
-                    if len(held.rows) == held.room:
+                    pending.rows.append((row, label))
+                    if len(pending.rows) == pending.room:
                         self._flush()
             finally:
                 self._learning = False
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Take the rows of a data frame, as one after the other; a bad one refuses all of them."""
+        """Learn from the rows of a data frame, as from one after the other; a bad row rejects all of them."""
         labels = np.array([self.labels(label) for label in y])
         if self.problem.on_bad == "raise" and np.isnan(labels).any():
             raise InvalidInput(self._bad_label(f"the label of row {int(np.argmax(np.isnan(labels)))}"))
         block = self.features.table(X)
         self.stream.must_learn()
-        self._alone(self._flush, lambda: self._hand(block, labels))
+        self._exclusively(self._flush, lambda: self._learn_block(block, labels))
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
-        """A float, or an array with one for each class, by the model to use now."""
-        point, row = self.look().model, self.features.row(x)
+        """The score of an example by the current model: a float, or an array with one for each class."""
+        point = self.current().model
+        row = self.features.row(x)
         if point is not self._scores.point:
             self._scores = RowScores(self.problem, point, self.features)
         try:
@@ -119,80 +125,82 @@ class Feed:
             raise InvalidInput(self._bad_row(row)) from None
 
     def scores_many(self, X: Any) -> Array:
-        """The same for each row of a data frame."""
-        return self.problem.predict(self.look().model, self.features.table(X))
+        """The scores of the rows of a data frame."""
+        return self.problem.predict(self.current().model, self.features.table(X))
 
     @property
     def examples(self) -> int:
-        """How many have come."""
-        held = self._held
-        return max(self.stream.t, held.since + len(held.rows))  # an interrupted block may have passed those held
+        """Number of examples so far, pending ones included."""
+        pending = self._pending
+        return max(self.stream.t, pending.since + len(pending.rows))  # an interrupted block may have been learnt
 
     @property
     def learns(self) -> bool:
-        """Whether this is the original, and no copy, nor in a forked process."""
+        """Whether this is the original, and neither a copy nor in a forked process."""
         return self.stream.learns
 
-    def look(self) -> Stream:
-        """The stream, with every release made that is due; a forked process's has those of its parent."""
-        held = self._held
-        if len(held.rows) >= held.due and self.learns:
-            with self._turn:
+    def current(self) -> Stream:
+        """The stream, after a flush if a release is due; in a forked process, as the parent left it."""
+        pending = self._pending
+        if len(pending.rows) >= pending.due and self.learns:
+            with self._lock:
                 if not self._learning:
                     self.flush()
         return self.stream
 
     def dump(self, path: str | os.PathLike[str]) -> None:
-        """Hand over what is held, and write where the stream stands."""
+        """Flush, and write a checkpoint of the stream."""
         self.stream.must_learn()
-        self._alone(self._flush, lambda: self.stream.dump(path))
+        self._exclusively(self._flush, lambda: self.stream.dump(path))
 
     def flush(self) -> None:
-        """Let the stream learn what is held."""
-        self._alone(self._flush)
+        """Let the stream learn from all pending rows."""
+        self._exclusively(self._flush)
 
-    def _alone(self, *steps: Callable[[], None]) -> None:
-        """These steps, with nothing of another thread or of a signal handler between them."""
-        with self._turn:
+    def _exclusively(self, *steps: Callable[[], None]) -> None:
+        """Run these steps without another thread or a signal handler between them."""
+        with self._lock:
             if self._learning:
                 self._reject_reentry()
             try:
-                self._learning = True  # within the block that takes it back: an interrupt leaves nothing taken
+                self._learning = True  # inside try: an interrupt cannot leave it set
                 for step in steps:
                     step()
             finally:
                 self._learning = False
 
     def _reject_reentry(self) -> NoReturn:
-        """It is this very thread that learns, as it has the turn."""
+        """Reject a call of the thread that is learning, which holds the lock."""
         raise StateConflict(
             "this model is in the middle of learning, in this thread: a signal handler or a finalizer cannot let it "
             "learn or dump it there. Let it note what to do, and do that afterwards."
         )
 
     def _flush(self) -> None:
-        self._settle()
-        if self._held.rows:
-            rows, labels = zip(*self._held.rows, strict=True)
-            self._hand(self.features.block(rows), labels)
+        self._drop_learnt()
+        if self._pending.rows:
+            rows, labels = zip(*self._pending.rows, strict=True)
+            self._learn_block(self.features.block(rows), labels)
 
-    def _hand(self, block: Any, labels: Any) -> None:
-        self._held = self._held._replace(room=0)  # until settled: whoever comes after an interruption does that first
+    def _learn_block(self, block: Any, labels: Any) -> None:
+        self._pending = self._pending._replace(room=0)  # until _drop_learnt: a call after an interruption flushes first
         try:
             self.stream.learn(block, labels)
         finally:
-            self._settle()
+            self._drop_learnt()
 
-    def _settle(self) -> None:
-        """Drop what the stream has learnt, which an interruption cannot make it learn twice, and look ahead."""
-        stream, timetable, held = self.stream, self.stream.plan.private.timetable, self._held
-        t, due = stream.t, timetable.due(stream.k + 1)
+    def _drop_learnt(self) -> None:
+        """Drop the rows that the stream has learnt, so that none is learnt twice, and compute the next limits."""
+        timetable = self.stream.plan.private.timetable
+        pending = self._pending
+        t = self.stream.t
+        due = timetable.due(self.stream.k + 1)
         most = self._most if timetable.horizon is None else min(self._most, timetable.horizon - t)
         wait = math.inf if due is None else due - t
-        self._held = _Held(held.rows[t - held.since :], t, most, wait)
+        self._pending = _Pending(pending.rows[t - pending.since :], t, most, wait)
 
-    def _refuse_bad(self, row: Row, label: float) -> None:
-        """Unless all is finite, and only their sum is not; or bad rows are to pass."""
+    def _reject_bad(self, row: Row, label: float) -> None:
+        """Reject a bad row or label, unless `on_bad` is "zero"; a sum may overflow although all entries are finite."""
         if self.problem.on_bad == "zero":
             return
         if math.isnan(label):
@@ -201,24 +209,32 @@ class Feed:
             raise InvalidInput(self._bad_row(row))
 
     def _bad_label(self, which: str) -> str:
-        return f"{which} cannot be used. Nothing was learnt. {self.labels.remedy} {_LET_PASS}"
+        return f"{which} cannot be used. Nothing was learnt. {self.labels.remedy} {_ZERO_OUT}"
 
     def _bad_row(self, row: Row) -> str:
         return (
-            f"{self.features.blame(row)} of this example is not a finite number. Nothing was learnt. Mend it, or leave "
-            f"it out, which is 0. {_LET_PASS}"
+            f"{self.features.describe_bad_feature(row)} of this example is not a finite number. Nothing was learnt. "
+            f"Correct it, or leave it out, which is 0. {_ZERO_OUT}"
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        stream = copy(self.look())
-        return {**vars(self), "stream": stream, "_held": _Held([], stream.t, 0, math.inf), "_most": 0, "_turn": None}
+        stream = copy(self.current())
+        return {
+            **vars(self),
+            "stream": stream,
+            "_pending": _Pending([], stream.t, 0, math.inf),
+            "_most": 0,
+            "_lock": None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _turn=threading.RLock(), _learning=False)
+        vars(self).update(state, _lock=threading.RLock(), _learning=False)
 
 
 class RowScores:
-    """`v·x` at a released point for the row of one example, scaled down if it is too long: a float, or one a class.
+    """Scores `v·x` of single rows at a released point, clipped, in a few microseconds: a float, or one for each class.
+
+    Slow twin: `taciturn.problem.problem.Problem.predict`.
 
     >>> from taciturn import L2Ball, Logistic
     >>> from taciturn.estimators.dict_rows import NamedFeatures
@@ -228,7 +244,9 @@ class RowScores:
     """
 
     def __init__(self, problem: Problem, point: Array, features: Features) -> None:
-        self.point, self._problem, self._features = point, problem, features
+        self.point = point
+        self._problem = problem
+        self._features = features
         self._longest = longest_row(problem.feature_bound, problem.dimension)
         weights, constants = coefficients(problem, point)
         self._several = problem.outputs > 1
@@ -238,7 +256,7 @@ class RowScores:
     def __call__(self, row: Row) -> Any:
         entries, weights = self._features.meet(row, self._weights)
         length = math.hypot(*entries.tolist())
-        if not length < 1e280:  # near the end of floating point, or a bad row
+        if not length < 1e280:  # near overflow, or a bad row
             return self._problem.predict(self.point, self._features.block([row]))[0]
         if length > self._longest:
             entries = entries * (self._longest / length)
@@ -246,4 +264,4 @@ class RowScores:
         return scores if self._several else float(scores)
 
 
-_LET_PASS = 'Or set on_bad="zero", and rare ones like it pass as examples without influence.'
+_ZERO_OUT = 'Or set on_bad="zero" to count rows like it as examples without influence.'

@@ -1,4 +1,4 @@
-"""Scaling by public knowledge, for scikit-learn's pipelines: nothing is learnt from data, so nothing is spent."""
+"""Transformers for scikit-learn: scaling by public ranges, and clipping to a public norm. They cost no privacy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["NormClip", "PublicScaler"]
 
 
 class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale columns from public ranges to [-1, 1]; what lies outside a range is cut to it.
+    """Scale columns from public ranges to [-1, 1]; values outside a range are clipped to it.
 
     A scaler that reads ranges off the data (`StandardScaler`, `MinMaxScaler`) publishes them.
 
@@ -42,13 +42,13 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.ranges = ranges
 
     def fit(self, X: Any, y: Any = None) -> PublicScaler:
-        """Look at the columns' number and names, and at nothing else."""
+        """Read the number and names of the columns, and nothing else."""
         validate_data(self, X)
         self.low_, self.high_ = self._columns()
         return self
 
     def transform(self, X: Any) -> Array:
-        """Columns scaled and cut."""
+        """Scale and clip the columns."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         scaled = np.isfinite(self.low_)
@@ -57,7 +57,7 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return out
 
     def _columns(self) -> tuple[Array, Array]:
-        """The range of each column, or a refusal; no number where it stays as it is."""
+        """The validated range of each column; NaN for columns that stay as they are."""
         if self.ranges is None:
             raise InvalidInput("state the ranges of the columns, as in ranges=[(0, 120), (0, 1)], from public facts.")
         if isinstance(self.ranges, Mapping):
@@ -80,14 +80,14 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class NormClip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale rows that are longer than `bound` down to it: each by itself, so nothing is learnt.
+    """Clip rows to norm at most `bound`, each by itself, so nothing is learnt.
 
     Private estimators clip to their `feature_bound` by themselves; this is for steps in between.
 
     Parameters
     ----------
     bound : float
-        Longest row (Euclidean norm).
+        Largest Euclidean norm of a row.
 
     Examples
     --------
@@ -100,16 +100,16 @@ class NormClip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.bound = bound
 
     def fit(self, X: Any, y: Any = None) -> NormClip:
-        """Look at the columns' number and names, and at nothing else."""
-        positive("bound", self.bound, "State the longest row.")
+        """Read the number and names of the columns, and nothing else."""
+        positive("bound", self.bound, "State the largest norm of a row.")
         validate_data(self, X, accept_sparse="csr")
         return self
 
     def transform(self, X: Any) -> Any:
-        """Rows within the bound; sparse ones stay so."""
+        """Clip the rows; sparse rows stay sparse."""
         check_is_fitted(self, "n_features_in_")
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        bound = positive("bound", self.bound, "State the longest row.")
+        bound = positive("bound", self.bound, "State the largest norm of a row.")
         if not hasattr(X, "tocsr"):
             return clip_rows(X, bound)
         lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())

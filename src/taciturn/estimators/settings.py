@@ -1,4 +1,4 @@
-"""What a person at a front door states, and the plan that follows from it: by public rules, never from data.
+"""The settings of the estimators, and the plan that follows from them by public rules, never from data.
 
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
 
@@ -33,7 +33,7 @@ _CLASSIFY = ("logistic", "hinge")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a person states; what they must not leave out is refused if it is None, never inferred.
+    """The settings of an estimator; required ones are rejected if they are None, never inferred.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Settings:
     epsilon, delta : float
         The total budget of everything that one stream publishes.
     feature_bound : float
-        Longest features, before the intercept; longer ones are scaled down.
+        Largest norm of the features, before the intercept; longer ones are clipped.
     label_bound : float, optional
         Largest label in absolute value, for numbers.
     classes : int
@@ -54,7 +54,7 @@ class Settings:
     radius, ridge : float, optional
         By the rules above, if None.
     quantile, huber_width : float
-        The level of a quantile; where Huber's loss turns straight, a tenth of the label bound if None.
+        The level of a quantile; where Huber's loss becomes linear, a tenth of the label bound if None.
     fit_intercept, neighbours, on_bad, seed
         As in `taciturn.Problem` and `taciturn.Private`.
 
@@ -91,14 +91,14 @@ class Settings:
                 object.__setattr__(self, name, integer(name, value, least=int(name == "release")))
 
     def plan(self, dimension: int, horizon: int | None) -> Plan:
-        """The plan for so many features and examples."""
+        """The plan for `dimension` features and `horizon` examples."""
         privacy = Privacy(self._stated("epsilon"), self._stated("delta"))
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
         schedule = self.schedule
         return recommend(self.problem(dimension), privacy, horizon, method=method, schedule=schedule, seed=self.seed)
 
     def problem(self, dimension: int) -> Problem:
-        """What is learnt from so many features."""
+        """The problem with `dimension` features."""
         bound = positive("feature_bound", self._stated("feature_bound"), _MEANING["feature_bound"])
         label_bound = None if self.classes else positive("label_bound", self._stated("label_bound"))
         ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
@@ -175,6 +175,7 @@ _MEANING = {
     "epsilon": "State the total privacy budget of everything that is published, as in epsilon=1.0.",
     "delta": "State a probability well below one over the number of people, as in delta=1e-6.",
     "feature_bound": "State the largest norm an example's features may have, as in feature_bound=1.0; longer ones are "
-    "scaled down.",
-    "label_bound": "State the largest absolute value a label may have, as in label_bound=10.0; larger ones are cut.",
+    "clipped.",
+    "label_bound": "State the largest absolute value a label may have, as in label_bound=10.0; larger ones are "
+    "clipped.",
 }

@@ -1,8 +1,8 @@
-"""Private linear models with scikit-learn's manners: `fit`, `partial_fit`, `predict`, pipelines.
+"""Private linear models with scikit-learn's interface: `fit`, `partial_fit`, `predict`, pipelines.
 
-What is learnt, and how, is stated before the data: nothing is inferred from it but the number of rows and features, and
-the labels where `classes` is left out, which it says. Models come from releases alone, so `predict` costs no privacy;
-`score` on private data is a number that no guarantee covers.
+Settings are stated before the data: nothing is inferred from data but the number of rows and features, and the labels
+if `classes` is left out, with a warning. Models come from releases alone, so `predict` costs no privacy; `score` on
+private data is a number that no guarantee covers.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     epsilon, delta : float
         The total budget of everything that one stream publishes. Epsilon must be stated.
     feature_bound, label_bound : float
-        Longest features (Euclidean norm, before the intercept) and largest label in absolute value. Both must be
-        stated, from public knowledge; longer rows are scaled down, larger labels cut.
+        Largest Euclidean norm of the features, before the intercept, and largest absolute value of a label. Both must
+        be stated, from public knowledge; longer rows and larger labels are clipped.
     loss : {"squared", "absolute", "huber", "quantile"}
-        What is minimised.
+        The loss to minimise.
     quantile, huber_width : float
-        Which quantile; where Huber's loss turns straight (by default a tenth of the label bound).
+        Which quantile; where Huber's loss becomes linear (by default a tenth of the label bound).
     fit_intercept : bool
-        Whether there is one.
+        Whether there is an intercept.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
         Auto asks `taciturn.plan`.
     release : {"auto", "geometric", "every"} or int
@@ -48,16 +48,16 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
         for streams without an end, which needs more noise.
     radius, ridge : float, optional
-        Longest model and strong convexity; by default by public rules (`taciturn.estimators.settings`).
+        Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
     neighbours : {"replace", "zero-out"}
         What one person may change.
     seed : int, optional
-        For simulations and tests, which then protect nobody. (There is no `random_state`: tools would set it.)
+        For simulations and tests, which are then not private. (There is no `random_state`: tools would set it.)
 
     Attributes
     ----------
     coef_, intercept_ : ndarray, float
-        The latest model; before the first release one that knows no data.
+        The latest model; before the first release a point that does not depend on data.
     privacy_spent_ : Spent
         What the releases so far cost.
     guarantee_ : str
@@ -115,7 +115,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Learn from a whole data set, as a stream of its own."""
+        """Learn from a data set as a new stream."""
         return self._learn_all(X, y, None)
 
     def partial_fit(self, X: Any, y: Any) -> Any:
@@ -123,12 +123,12 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         return self._learn_more(X, y, None)
 
     def predict(self, X: Any) -> Array:
-        """Predictions of the latest model; rows are bounded as in learning."""
+        """Predictions of the latest model; rows are clipped as in learning."""
         return self._scores(X)
 
     @property
     def coef_(self) -> Array:
-        """The weights of the latest model; before the first release one that knows no data."""
+        """The weights of the latest model; before the first release they do not depend on data."""
         return np.asarray(super().coef_[0])
 
     @property
@@ -136,7 +136,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         """The intercept of the latest model."""
         return super().intercept_[0]
 
-    def _request(self, classes: Any) -> Settings:
+    def _settings(self, classes: Any) -> Settings:
         return Settings(**{name: value for name, value in self.get_params().items() if name != "horizon"})
 
     def _class_set(self, y: Any, classes: Any) -> None:
@@ -154,17 +154,17 @@ class PrivateLogisticRegression(PrivateClassifier):
     epsilon, delta : float
         The total budget of everything that one stream publishes. Epsilon must be stated.
     feature_bound : float
-        Longest features (Euclidean norm, before the intercept). Must be stated, from public knowledge; longer rows are
-        scaled down.
+        Largest Euclidean norm of the features, before the intercept. Must be stated, from public knowledge; longer rows
+        are clipped.
     classes : array-like, optional
-        All labels that there can be. They are public; left out, they are read off `y`, with a warning.
+        All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     fit_intercept, method, release, horizon, radius, ridge, neighbours, seed
         As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares.
 
     Attributes
     ----------
     coef_, intercept_, classes_
-        The latest model, with scikit-learn's shapes; before the first release one that knows no data.
+        The latest model, with scikit-learn's shapes; before the first release a point that does not depend on data.
     privacy_spent_, guarantee_, releases_, n_examples_, n_releases_
         As in `PrivateLinearRegression`.
 
@@ -182,11 +182,11 @@ class PrivateLogisticRegression(PrivateClassifier):
     _loss = "logistic"
 
     def predict_proba(self, X: Any) -> Array:
-        """A probability for each class."""
+        """The probability of each class."""
         return probabilities(self._problem, self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Their logarithms."""
+        """The logarithm of the probability of each class."""
         return np.log(self.predict_proba(X))
 
 

@@ -1,4 +1,4 @@
-"""What the estimators for scikit-learn share: one stream at a time, and the model it has released."""
+"""Base classes of the estimators for scikit-learn: one stream at a time, and the model it has released."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _ADDS = (
 
 
 class _Learnt:
-    """A property of what was learnt that scikit-learn may also set, as it does on an estimator that validates data."""
+    """A read-only attribute that can be overwritten, as scikit-learn does when an estimator validates data."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
-        self.read, self.__doc__ = read, read.__doc__
+        self.read = read
+        self.__doc__ = read.__doc__
 
     def __get__(self, model: Any, owner: Any = None) -> Any:
         return self if model is None else self.read(model)
@@ -66,47 +67,48 @@ class PrivateLinearModel(BaseEstimator):
 
     _numbers: bool
 
-    def _request(self, classes: Any) -> Settings:
-        """What was stated."""
+    def _settings(self, classes: Any) -> Settings:
+        """The settings of a new stream."""
         raise NotImplementedError
 
     def _class_set(self, y: Any, classes: Any) -> Any:
-        """All labels that there can be; None for numbers."""
+        """All possible labels; None for regression."""
         raise NotImplementedError
 
     def _encoded(self, y: Any, classes: Any) -> Any:
-        """Labels as the problem wants them."""
+        """Labels as numbers, in the encoding of the problem."""
         raise NotImplementedError
 
     def _learn_all(self, X: Any, y: Any, classes: Any) -> Any:
-        """A new stream, of these rows."""
+        """Learn from these rows as a new stream."""
         if self._opened is not None:
             warnings.warn(_ADDS, PrivacyWarning, stacklevel=3)
         return self._learn_first(X, y, classes, all_rows=True)
 
     def _learn_more(self, X: Any, y: Any, classes: Any) -> Any:
-        """The next rows of the stream, or the first."""
+        """Learn from the next rows of the stream, or open it."""
         opened = self._opened
         if opened is None:
             return self._learn_first(X, y, classes, all_rows=False)
         X, y = self._valid(self, X, y, reset=False)
-        if opened.stated != (self._request(opened.classes), self.horizon):
+        if opened.stated != (self._settings(opened.classes), self.horizon):
             raise StateConflict(
                 "settings have changed since this stream was opened, and its noise was planned for the old ones. Set "
-                "them back, or fit() a new stream, which spends as much again."
+                "them back, or fit() a new stream, which spends a second budget."
             )
         opened.stream.learn(X, self._encoded(y, opened.classes))
         return self
 
     def _learn_first(self, X: Any, y: Any, classes: Any, all_rows: bool) -> Any:
-        """Open a stream, and learn: it is in use as soon as it has learnt, and never if it has not."""
-        blank = type(self)(**self.get_params(deep=False))  # is told of the features, which may be rejected yet
+        """Open a stream and learn from its first rows; the stream is in use only once it has learnt."""
+        blank = type(self)(**self.get_params(deep=False))  # records the features, which may still be rejected
         X, y = self._valid(blank, X, y, reset=True)
         classes = self._class_set(y, classes)
-        plan = self._request(classes).plan(X.shape[1], len(y) if all_rows and self.horizon is None else self.horizon)
+        plan = self._settings(classes).plan(X.shape[1], len(y) if all_rows and self.horizon is None else self.horizon)
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
-        labels, stated = self._encoded(y, classes), (self._request(classes), self.horizon)
+        labels = self._encoded(y, classes)
+        stated = (self._settings(classes), self.horizon)
         new = _Opened(Stream(plan), stated, classes, X.shape[1], vars(blank).get("feature_names_in_"))
         self._streams: tuple[_Opened, ...] = (new, *self._streams_in_use)
         new.stream.learn(X, labels)
@@ -121,7 +123,7 @@ class PrivateLinearModel(BaseEstimator):
 
     @property
     def _streams_in_use(self) -> tuple[_Opened, ...]:
-        """The newest that has learnt, if one has."""
+        """The newest stream that has learnt, if any."""
         return tuple(opened for opened in vars(self).get("_streams", ()) if opened.stream.t > 0)[:1]
 
     @property
@@ -144,7 +146,7 @@ class PrivateLinearModel(BaseEstimator):
 
     @property
     def coef_(self) -> Array:
-        """The weights of the latest model, a row for each score; before the first release one that knows no data."""
+        """The weights of the latest model, a row for each score; before the first release independent of data."""
         return self._coefficients[0].copy()
 
     @property
@@ -159,29 +161,29 @@ class PrivateLinearModel(BaseEstimator):
 
     @property
     def n_examples_(self) -> int:
-        """How many rows this stream has learnt from."""
+        """Number of rows that this stream has learnt from."""
         return self._fitted.stream.t
 
     @property
     def n_releases_(self) -> int:
-        """How many models it has published."""
+        """Number of models that this stream has published."""
         return self._fitted.stream.k
 
     @_Learnt
     def n_features_in_(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return self._fitted.features
 
     @_Learnt
     def feature_names_in_(self) -> Any:
-        """Their names, if they were those of a data frame."""
+        """Names of the features, if the first rows were a data frame."""
         if (names := self._fitted.names) is None:
             raise AttributeError("the features have no names: the first rows were no data frame.")
         return names
 
     @property
     def privacy_spent_(self) -> Spent:
-        """What this stream's releases have cost so far: an epsilon, at the budget's delta."""
+        """The cost of this stream's releases so far: an epsilon at the budget's delta."""
         return self._fitted.stream.spent
 
     @property
@@ -201,11 +203,11 @@ class PrivateLinearModel(BaseEstimator):
         )
 
     def dump_stream(self, path: str | os.PathLike[str]) -> None:
-        """Write where the stream stands, secrets included, to learn on in another process: keep it as you keep data."""
+        """Write a checkpoint of the stream, to resume elsewhere. It holds secrets: protect it like the data."""
         self._fitted.stream.dump(path)
 
     def load_stream(self, path: str | os.PathLike[str]) -> Any:
-        """Go on with a dumped stream in this fitted estimator: the one that wrote it, or a pickled copy."""
+        """Resume a dumped stream in this fitted estimator: the one that wrote it, or a pickled copy."""
         opened = self._fitted
         self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path)),)
         return self
@@ -230,7 +232,7 @@ class PrivateLinearModel(BaseEstimator):
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
-    """What the two classifiers share: labels to classes and back."""
+    """Base class of the classifiers: converts labels to classes and back."""
 
     _numbers = False
     _loss: LossName
@@ -265,22 +267,22 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Learn from a whole data set, as a stream of its own."""
+        """Learn from a data set as a new stream."""
         return self._learn_all(X, y, self.classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         """Learn from the next rows; any number of calls on different people costs the stated budget once.
 
-        The first call needs the labels that there can be: here, or in the constructor.
+        The first call needs all possible labels: here, or in the constructor.
         """
         classes = self.classes if classes is None else classes
         if classes is None and self._opened is None:
-            raise InvalidInput("the first partial_fit needs classes, all labels that there can be. They are public.")
+            raise InvalidInput("the first partial_fit needs classes, all possible labels. They are public.")
         return self._learn_more(X, y, classes)
 
     @property
     def classes_(self) -> Any:
-        """The labels that there can be, in their order."""
+        """All possible labels, in order."""
         return self._fitted.classes
 
     def decision_function(self, X: Any) -> Array:
@@ -288,11 +290,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self._scores(X)
 
     def predict(self, X: Any) -> Any:
-        """The class of each row by the latest model; rows are bounded as in learning."""
+        """The class of each row by the latest model; rows are clipped as in learning."""
         scores = self._scores(X)
         return self.classes_[classes_of(scores)]
 
-    def _request(self, classes: Any) -> Settings:
+    def _settings(self, classes: Any) -> Settings:
         settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes")}
         return Settings(self._loss, **settings, classes=len(classes))
 
@@ -300,18 +302,18 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         check_classification_targets(y)
         if classes is None:
             warnings.warn(
-                "the set of labels was read off y, and is published. State it, as in classes=[0, 1], if y could show "
-                "a label that only private data has.",
+                "the set of labels was inferred from y, and is published. State it, as in classes=[0, 1], if y could "
+                "show a label that only private data has.",
                 PrivacyWarning,
                 stacklevel=5,
             )
-        found = np.unique(y if classes is None else classes)
-        if len(found) < 2:
-            raise InvalidInput(f"a classifier needs two classes or more, got {len(found)} class. State classes=.")
-        return found
+        values = np.unique(y if classes is None else classes)
+        if len(values) < 2:
+            raise InvalidInput(f"a classifier needs two classes or more, got {len(values)} class. State classes=.")
+        return values
 
     def _encoded(self, y: Any, classes: Any) -> Any:
-        """The labels of declared classes, or a refusal."""
+        """The labels of declared classes; other classes are rejected."""
         at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         if not (classes[at] == y).all():
             raise InvalidInput(

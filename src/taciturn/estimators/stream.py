@@ -1,4 +1,4 @@
-"""One private stream behind a front door."""
+"""The private stream behind an estimator: it learns by a plan, and has the current model."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from taciturn.plan import Plan
 
 
 class PrivacyWarning(UserWarning):
-    """Something is spent, or becomes public, that a user of a front door may not expect."""
+    """Something is spent, or becomes public, that a user of an estimator may not expect."""
 
 
 class Spent(NamedTuple):
-    """What was spent: an epsilon, rounded up, at a delta."""
+    """The privacy spent: an epsilon, rounded up, at a delta."""
 
     epsilon: float
     delta: float
 
 
-class _Standing(NamedTuple):
-    """Where a stream stands, the model to use there, and what the latest call released; a copy has no state."""
+class _Snapshot(NamedTuple):
+    """The position of a stream, its model, and what the latest call released; a copy has no state."""
 
     state: State | None
     t: int
@@ -42,13 +42,13 @@ class _Standing(NamedTuple):
 
 
 class Stream:
-    """Learns by a plan, and keeps the model to use; copies and pickles of it keep the model and none of the secrets.
+    """A private stream that learns by a plan, and has the current model; copies and pickles have no secrets.
 
     **Interruptions.** A call that is stopped anywhere, by Ctrl-C say, has learnt all of its rows or none, and the next
     call goes on from there. *Proof.* A call prepares the next state, model and releases as one object, stores it as
     `_pending`, commits, and stores it as `_at`; each is a single step. Stopped before the commit, the ledger does not
-    have the pending state as its newest one, and it is never used. Stopped after it, the ledger has, and whoever looks
-    next makes it `_at`. Calls take turns, so no other call replaces what is pending before it was looked at. ∎
+    have the pending state as its newest one, and it is never used. Stopped after it, the ledger has, and the next
+    access makes it `_at`. Calls take turns, so no other call replaces what is pending before it was looked at. ∎
     A simulation has no ledger: it has learnt when it stores `_at`.
 
     Parameters
@@ -56,7 +56,7 @@ class Stream:
     plan : Plan
         How to learn.
     ledger : Ledger, optional
-        Where the stream's cost is reserved; by default in one of its own.
+        Where the stream's cost is reserved; by default a new one.
 
     Attributes
     ----------
@@ -82,27 +82,29 @@ class Stream:
         self._begin(plan, plan.private.start(ledger), plan.private.problem.first_point)
 
     def _begin(self, plan: Plan, state: State, model: Array) -> None:
-        self.plan, self._process, self._turn = plan, os.getpid(), threading.RLock()
-        self._at = self._pending = _Standing(state, state.t, state.k, state.spent, model, None)
+        self.plan = plan
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self._at = self._pending = _Snapshot(state, state.t, state.k, state.spent, model, None)
 
     def learn(self, X: Any, y: Any) -> Releases:
         """Learn from these rows, and return what they released; a rejected row leaves everything as it was."""
         private = self.plan.private
-        self.must_learn()  # before it waits: in a forked process, nobody would end the turn of a thread of its parent
-        with self._turn:
+        self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
+        with self._lock:
             prepared = private.prepare(self._live, X, y)
             state, releases = prepared.state, prepared.releases
-            at = _Standing(state, state.t, state.k, state.spent, self._model_after(releases), releases)
+            at = _Snapshot(state, state.t, state.k, state.spent, self._model_after(releases), releases)
             self._pending = at
             private.commit(prepared)
             self._at = at
         return releases
 
     @property
-    def _now(self) -> _Standing:
-        """Where the stream stands, with what a call has committed that was stopped before it could say so."""
+    def _now(self) -> _Snapshot:
+        """The position of the stream, including a commit whose call was interrupted before it could store it."""
         if self._pending is not self._at and os.getpid() == self._process:
-            with self._turn:
+            with self._lock:
                 pending = self._pending
                 if pending.state is not None and self.plan.private.is_live(pending.state):
                     self._at = pending
@@ -110,12 +112,12 @@ class Stream:
 
     @property
     def t(self) -> int:
-        """Examples learnt from."""
+        """Number of examples learnt from."""
         return self._now.t
 
     @property
     def k(self) -> int:
-        """Releases made."""
+        """Number of releases made."""
         return self._now.k
 
     @property
@@ -145,28 +147,28 @@ class Stream:
 
     @property
     def cost(self) -> Cost:
-        """The same as a value that adds."""
+        """The cost of the releases so far, as a value that adds."""
         return self._now.cost
 
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
-        """Write where the stream stands, secrets included: keep the file as you keep the data."""
+        """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
         self.must_learn()
-        with self._turn:
+        with self._lock:
             self._live.dump(path, {"model": self.model, **(extra or {})})
 
     @classmethod
     def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
-        """Go on from where `dump` stood, under the same plan, with the numbers that the stream began with."""
+        """Resume from a checkpoint, under the same plan, with the calibration that the stream began with."""
         stream, extra = cls.__new__(cls), read_extra(path)
         if "model" not in extra:
-            raise StateConflict(f"{path} has no model extra its state. Give a file that the dump() of a model wrote.")
+            raise StateConflict(f"{path} has no model besides its state. Give a file that the dump() of a model wrote.")
         state = plan.private.load(path, ledger)
         stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])
         return stream
 
     @property
     def learns(self) -> bool:
-        """Whether it learns on here: it is the original, in the process that opened it; a simulation in any."""
+        """Whether it can learn here: it is the original, in the process that opened it, or a simulation in any."""
         state = self._now.state
         return state is not None and (state.simulated or os.getpid() == self._process)
 
@@ -175,7 +177,7 @@ class Stream:
         if self._at.state is None:
             raise StateConflict(
                 "this is a copy: it can predict, and the stream goes on where it was opened. Learn on there, or open a "
-                "second stream, which spends as much again; to move a stream, dump() it and load it."
+                "second stream, which spends a second budget; to move a stream, dump() it and load it."
             )
         if not self.learns:
             raise StateConflict(
@@ -192,7 +194,7 @@ class Stream:
 
     def __getstate__(self) -> dict[str, Any]:
         at = self._now._replace(state=None)
-        return {**vars(self), "_at": at, "_pending": at, "_turn": None}
+        return {**vars(self), "_at": at, "_pending": at, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _pending=state["_at"], _turn=threading.RLock())
+        vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())
