@@ -209,9 +209,9 @@ def left_out(names: Iterable[str]) -> str:
     """What is said of strategies that could not be compared.
 
     >>> left_out(["BinaryTree()"])
-    'Left out, for they cannot be calibrated to this budget, schedule and horizon: BinaryTree().'
+    'Left out, because they cannot be calibrated to this budget, schedule and horizon: BinaryTree().'
     """
-    return f"Left out, for they cannot be calibrated to this budget, schedule and horizon: {', '.join(names)}."
+    return f"Left out, because they cannot be calibrated to this budget, schedule and horizon: {', '.join(names)}."
 
 
 def recommend(

@@ -87,7 +87,7 @@ def test_init_overwrites_nothing_unless_it_is_told_to(folder):
     before = (folder / "taciturn.toml").read_text()
     done = run("init", "sales.csv")
     assert isinstance(done.exception, InvalidInput)
-    assert "say --force" in str(done.exception)
+    assert "--force to overwrite" in str(done.exception)
     assert (folder / "taciturn.toml").read_text() == before
     assert run("init", "sales.csv", "--force").exit_code == 0
     assert (folder / "taciturn.toml").read_text() != before
@@ -126,7 +126,7 @@ def test_check_explains_the_guarantee_for_people(folder):
     text = " ".join(run("check", "taciturn.toml").stdout.split())
     for words in (
         "(2, 1e-06)-differentially private",
-        "Whoever sees every model that is published, knows all rows but one, and must say of that one",
+        "An adversary sees every published model, knows all rows but one, and guesses of that row",
         "What is public - every published model, when it was published",
         "7 features predict bought, one of no, yes.",
         "No row is longer than 1.732, so none is scaled down",
@@ -202,7 +202,7 @@ def test_the_draft_is_toml_that_explains_itself(folder):
     run("init", "sales.csv", "--out", "draft.toml")
     text = (folder / "draft.toml").read_text()
     assert tomllib.loads(text)["columns"]["age"] == "?"
-    for words in ("Nothing here was read off its rows", "range = [low, high]", "horizon", "feature_bound"):
+    for words in ("No row was read to write it", "range = [low, high]", "horizon", "feature_bound"):
         assert words in text
 
 
@@ -212,7 +212,7 @@ def test_the_draft_is_toml_that_explains_itself(folder):
         (["init", "sales.csv", "--out", "nowhere/taciturn.toml"], "nowhere/taciturn.toml: No such file or directory."),
         (["learn", "taciturn.toml", "sales.csv", "--out", "sales.csv"], "sales.csv: File exists."),
         (["lern", "taciturn.toml"], "Did you mean 'learn'? Try taciturn --help."),
-        (["init", "-", "--columns", "age,age", "--force"], "two columns have the name 'age'. Give each its own."),
+        (["init", "-", "--columns", "age,age", "--force"], "two columns have the name 'age'. Rename one of them."),
     ],
 )
 def test_places_and_names_that_cannot_be_are_refused_in_one_line(folder, arguments, words):
@@ -233,9 +233,17 @@ def test_a_first_row_is_not_taken_for_names_into_a_public_file(folder):
 @pytest.mark.parametrize(
     ("epsilon", "neighbours", "words"),
     [
-        (1.0, "replace", "which of two rows it is, both as likely beforehand, is right at most 73.2 % of the time"),
-        (0.1, "zero-out", "whether it had any influence, both as likely beforehand, is right at most 52.5 % of"),
-        (10.0, "replace", "is right nearly always, for all that is promised"),
+        (
+            1.0,
+            "replace",
+            "equally likely beforehand. The guess is correct at most 73.2 % of",
+        ),
+        (
+            0.1,
+            "zero-out",
+            "equally likely beforehand. The guess is correct at most 52.5 % of",
+        ),
+        (10.0, "replace", "is correct up to nearly 100 % of the time"),
     ],
 )
 def test_a_contract_says_how_often_a_guess_is_right(folder, epsilon, neighbours, words):

@@ -64,7 +64,7 @@ def test_as_json_it_says_the_same(taciturn, tmp_path):
     assert (said["outcome"], said["rows"], said["releases"], said["rounds_left"]) == ("end", 50, 25, 30)
     assert said["spent"]["epsilon"] <= said["budget"]["epsilon"] == 1.0
     assert said["simulated"]
-    assert "30 of the horizon remain" in said["sentence"]
+    assert "30 remain until the horizon" in said["sentence"]
 
 
 def test_quiet_says_nothing(taciturn, tmp_path):
@@ -131,8 +131,8 @@ def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "holds a run that learnt already"),
-        (["--resume", "--seed", "3"], "goes on with its own --seed"),
+        ([], "holds a run that has learnt from rows"),
+        (["--resume", "--seed", "3"], "is resumed with its --seed"),
     ],
 )
 def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_path, arguments, words):
@@ -188,7 +188,7 @@ def test_where_a_bad_row_stopped_a_run_is_in_no_public_file(taciturn, tmp_path):
         assert "Jane" in done.err
         assert "Jane" not in done.out
         assert (place / "report.html").stat().st_mode & 0o777 == 0o600
-        assert "for you alone" in (place / "report.html").read_text()
+        assert "do not publish" in (place / "report.html").read_text()
         shown.append([(place / name).read_text() for name in PUBLIC])
         again = taciturn("learn", toml, data, "--out", place, "--resume", "--bad-rows", "zero", "--seed", 1)
         assert again.status == 0
@@ -356,7 +356,12 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(taciturn, tmp_pat
         stopped = done.status != 0
         if stopped:
             assert done.status == 2
-            for words in ("the disk is full", "nothing was shown after the last commit", "--resume", "Free some space"):
+            for words in (
+                "the disk is full",
+                "nothing was published after the last commit",
+                "--resume",
+                "Free some space",
+            ):
                 assert words in done.err
             assert done.err.count("\n") == 1
         check(place, read_contract(toml))

@@ -6,24 +6,24 @@ import time
 
 import pytest
 
-from taciturn.runs.ingest import Ahead, noted
+from taciturn.runs.ingest import Prefetch, catch_signals
 
 
-def test_reading_ahead_keeps_order_and_hands_errors_over():
+def test_prefetching_keeps_the_order_and_passes_errors_on():
     def items():
         yield from range(5)
         raise OSError("the disk is gone")
 
-    with Ahead(items()) as source:
+    with Prefetch(items()) as source:
         assert [source.next(9.0) for _ in range(5)] == list(range(5))
         for _ in range(2):
             with pytest.raises(OSError, match="disk is gone"):
                 source.next(9.0)
-    with Ahead(iter(())) as source, pytest.raises(StopIteration):
+    with Prefetch(iter(())) as source, pytest.raises(StopIteration):
         source.next(9.0)
 
 
-def test_reading_ahead_does_not_wait_longer_than_asked_and_reads_no_further():
+def test_prefetching_stops_waiting_after_the_timeout_and_reads_two_items_at_most():
     """Two items at most are read before they are wanted."""
     gate, read = threading.Event(), []
 
@@ -33,7 +33,7 @@ def test_reading_ahead_does_not_wait_longer_than_asked_and_reads_no_further():
             read.append(i)
             yield i
 
-    with Ahead(items()) as source:
+    with Prefetch(items()) as source:
         assert source.next(0.01) is None
         assert source.waiting
         gate.set()
@@ -44,10 +44,10 @@ def test_reading_ahead_does_not_wait_longer_than_asked_and_reads_no_further():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_are_noted_once_and_handlers_put_back(number):
+def test_signals_are_caught_once_and_handlers_put_back(number):
     """The second one is no longer ours."""
     before = signal.getsignal(number)
-    with noted() as interrupts:
+    with catch_signals() as interrupts:
         assert interrupts.exit_status == 0
         signal.raise_signal(number)
         assert (interrupts.signal, interrupts.exit_status) == (number, 128 + number)

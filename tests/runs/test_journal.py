@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from taciturn.errors import StateConflict
-from taciturn.runs.journal import bring_up, last_lines
+from taciturn.runs.journal import last_lines, replay
 
 ONE, TWO, THREE = (json.dumps({"k": k, "t": 10 * k, "model": [0.5] * 9}).encode() + b"\n" for k in (1, 2, 3))
 WRITTEN, UNWRITTEN = ONE, TWO + THREE
@@ -14,7 +14,7 @@ WRITTEN, UNWRITTEN = ONE, TWO + THREE
 
 def brought_up(path, content):
     path.write_bytes(content)
-    bring_up(path, len(WRITTEN), UNWRITTEN, 1)
+    replay(path, len(WRITTEN), UNWRITTEN, 1)
     return path.read_bytes()
 
 
@@ -57,11 +57,11 @@ def test_lines_that_are_gone_or_others_are_refused(tmp_path, content):
 
 
 def test_a_file_that_is_not_there_is_written_if_nothing_was(tmp_path):
-    bring_up(tmp_path / "m", 0, UNWRITTEN, 0)
+    replay(tmp_path / "m", 0, UNWRITTEN, 0)
     assert (tmp_path / "m").read_bytes() == UNWRITTEN
     shutil.rmtree(tmp_path)
     tmp_path.mkdir()
-    bring_up(tmp_path / "m", 0, b"", 0)
+    replay(tmp_path / "m", 0, b"", 0)
     assert not (tmp_path / "m").exists()
 
 
@@ -69,6 +69,6 @@ def test_long_lines_are_found_from_their_end(tmp_path):
     """Longer than what is read at first."""
     long = json.dumps({"k": 7, "model": [0.125] * 100_000}).encode() + b"\n"
     (tmp_path / "m").write_bytes(ONE + long)
-    bring_up(tmp_path / "m", len(ONE + long), b"", 7)
+    replay(tmp_path / "m", len(ONE + long), b"", 7)
     assert [line["k"] for line in last_lines(tmp_path / "m", 9)] == [1, 7]
     assert [line["k"] for line in last_lines(tmp_path / "m", 1)] == [7]

@@ -144,7 +144,7 @@ def test_a_live_pipe_is_shown_as_it_comes_and_a_signal_leaves_it_resumable(tmp_p
     process.send_signal(number)
     out, err = process.communicate(timeout=30)  # which closes the pipe: only now, after the signal
     assert process.returncode == status, err
-    assert b"Go on with --resume" in out
+    assert b"Continue with --resume" in out
     assert b"Traceback" not in err
     assert b"Fatal" not in err
     declared = read_contract(toml)

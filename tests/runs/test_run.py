@@ -119,7 +119,7 @@ def test_rows_past_the_horizon_are_refused_and_those_before_are_learnt(tmp_path)
     """A finished run that is resumed with more rows stays as it is."""
     run, ending = go(tmp_path, DECLARED, batches(DECLARED, 45, 8))
     assert (ending.why, ending.status, run.stream.t, run.stream.k) == ("refused", 2, 40, 20)
-    assert "horizon" in str(ending.refusal)
+    assert "horizon" in str(ending.error)
     before = files(tmp_path)
     _, ending = go(tmp_path, DECLARED, batches(DECLARED, 45, 8), again=True)
     assert ending.status == 2

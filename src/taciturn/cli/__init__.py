@@ -1,1 +1,1 @@
-"""The command line: each module asks the library and prints."""
+"""The command line: each module calls the library and prints the result."""

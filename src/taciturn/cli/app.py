@@ -1,4 +1,4 @@
-"""The `taciturn` command. It only asks the library and prints; no privacy arithmetic lives here."""
+"""The `taciturn` command. It only calls the library and prints; it contains no privacy arithmetic."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from taciturn.errors import TaciturnError
 TOUR = """\
 [bold]From a file to a private model[/bold]
 
-taciturn init trees.csv                        [dim]drafts taciturn.toml from its header[/dim]
+taciturn init trees.csv                        [dim]drafts taciturn.toml from the header[/dim]
 
-taciturn check taciturn.toml                      [dim]explains what it promises[/dim]
+taciturn check taciturn.toml                      [dim]explains the guarantee[/dim]
 
-taciturn learn taciturn.toml trees.csv            [dim]learns, and publishes models[/dim]
+taciturn learn taciturn.toml trees.csv            [dim]learns and publishes models[/dim]
 
-taciturn predict taciturn-run/model.json new.csv  [dim]predicts with the last of them[/dim]
+taciturn predict taciturn-run/model.json new.csv  [dim]predicts with the latest model[/dim]
 
-Each command shows an example: taciturn init --help. For machines there is --json.
+The help of each command has an example: taciturn init --help. For output as JSON, pass --json.
 """
 
 _PATHS = {
@@ -44,16 +44,16 @@ _PATHS = {
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
-}  # the caller's
+}  # errors of a path that the user passed
 
 PANELS = {
     "Learn from a file, in this order": (init, check, learn, predict),
     "Before there is data": (plan, privacy),
-    "Look behind it": (audit, errata),
+    "Check the evidence": (audit, errata),
 }
 
 app = typer.Typer(
-    help="Differentially private online learning: models published from a stream, all under one guarantee.",
+    help="Differentially private online learning: publish models from a stream under one privacy guarantee.",
     epilog=TOUR,
     no_args_is_help=True,
     add_completion=True,
@@ -63,13 +63,13 @@ app = typer.Typer(
 for _panel, _commands in PANELS.items():
     for _command in _commands:
         app.command(rich_help_panel=_panel)(_command)
-app.add_typer(reproduce, name="reproduce", rich_help_panel="Look behind it")
+app.add_typer(reproduce, name="reproduce", rich_help_panel="Check the evidence")
 
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None:
     if debug:
         os.environ["TACITURN_DEBUG"] = "1"
@@ -79,18 +79,18 @@ def _options(
 
 
 def main() -> None:
-    """Run the command: a refusal is one sentence and exit status 2; a crash is one, and 3, which is nobody's verdict.
+    """Run the command and exit: status 2 and one sentence for an error of the user, status 3 and one for a crash.
 
-    With `--debug`, or `TACITURN_DEBUG=1` in the environment, both also say where they happened. A report that nobody
-    reads to its end needs no sentence.
+    With `--debug`, or `TACITURN_DEBUG=1` in the environment, both also print the traceback. If the reader of the output
+    has closed the pipe, the status is 3 and nothing is printed.
     """
     try:
         raise SystemExit(_run())
-    except TaciturnError as refusal:
-        _say(str(refusal))
+    except TaciturnError as error:
+        _say(str(error))
         raise SystemExit(2) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries once more as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python flushes once more at exit
         raise SystemExit(3) from None
     except KeyboardInterrupt:
         _say("interrupted.")
@@ -98,17 +98,17 @@ def main() -> None:
     except Exception as crash:
         if isinstance(crash, OSError) and crash.filename is not None and crash.errno in _PATHS:
             where = os.fsdecode(crash.filename)
-            _say(f"{where}: {crash.strerror}. Check the path and who may write there, or name another.")
+            _say(f"{where}: {crash.strerror}. Check the path and its permissions, or pass another path.")
             raise SystemExit(2) from None
         if hasattr(crash, "format_message"):
             raise SystemExit(_misused(crash)) from None
         what = " ".join(f"{type(crash).__name__} {crash}".split())
-        _say(f"this went wrong: {what}. Say taciturn --debug to see where, and report it.")
+        _say(f"internal error: {what}. Run taciturn --debug for the traceback, and report it.")
         raise SystemExit(3) from None
 
 
 def _run() -> int:
-    """The command and its exit status; typer and rich end with 1 on a broken pipe, and nobody else raises that."""
+    """Run the command and return its exit status; only typer and rich exit with 1, on a broken pipe."""
     try:
         status = app(prog_name="taciturn", standalone_mode=False)
     except SystemExit as done:
@@ -120,9 +120,9 @@ def _run() -> int:
 
 
 def _misused(mistake: Any) -> int:
-    """One sentence on how a command was called; without any arguments, its help."""
+    """Print one sentence on a wrong call of a command; without any arguments, its help."""
     if type(mistake).__name__ == "NoArgsIsHelpError":
-        print(mistake.format_message().rstrip())  # rich has printed it already, and leaves nothing here
+        print(mistake.format_message().rstrip())  # empty if rich has printed it already
         return 2
     sentence = " ".join(mistake.format_message().split()).rstrip(".")
     command = getattr(mistake.ctx, "command_path", "taciturn")

@@ -1,4 +1,4 @@
-"""`taciturn audit`: it asks `taciturn.audit` and prints; the exit status is the verdict."""
+"""`taciturn audit`: call `taciturn.audit` and print the result; the exit status is the verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from taciturn.audit import Audit
 
 Name = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
@@ -16,19 +16,21 @@ Calibrations = Literal["exact", "paper-printed", "paper-proven"]
 
 
 def audit(
-    algorithm: Annotated[Name, typer.Argument(help="What to audit.")],
-    epsilon: Annotated[float, typer.Option(help="Total epsilon; with the paper's noise, its parameter.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Total delta; with the paper's noise, its parameter.")] = 1e-6,
-    rounds: Annotated[int, typer.Option(help="Examples of a stream.")] = 200,
-    trials: Annotated[int, typer.Option(help="Streams to run in each of the two worlds.")] = 20_000,
+    algorithm: Annotated[Name, typer.Argument(help="Algorithm to audit.")],
+    epsilon: Annotated[float, typer.Option(help="Total epsilon; with the paper's calibration, its parameter.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Total delta; with the paper's calibration, its parameter.")] = 1e-6,
+    rounds: Annotated[int, typer.Option(help="Number of examples in a stream.")] = 200,
+    trials: Annotated[int, typer.Option(help="Number of runs on each of the two streams.")] = 20_000,
     ridge: Annotated[float, typer.Option(help="Strong convexity of the losses.", metavar="A")] = 0.1,
-    calibration: Annotated[Calibrations, typer.Option(help="Who chooses the noise.")] = "exact",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw what the two worlds publish.", metavar="FILE")] = None,
+    calibration: Annotated[Calibrations, typer.Option(help="Calibration of the noise.")] = "exact",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the test statistic on the two streams.", metavar="FILE")
+    ] = None,
 ) -> None:
-    """Run an algorithm on the two streams it finds hardest, and see whether they are told apart better than claimed.
+    """Audit a privacy claim: run an algorithm on its two worst-case neighbouring streams, and try to distinguish them.
 
-    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit, 3 if something went wrong.
+    Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit, 3 after an internal error.
 
     Example: taciturn audit pigd --epsilon 1 --delta 1e-6
     """
@@ -46,16 +48,16 @@ def audit(
     else:
         _show(report)
     if plot is not None:
-        found = report.worst.finding
+        worst = report.worst.finding
         audit_histograms(
-            *found.statistic, found.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot
+            *worst.statistic, worst.claimed_mu, f"{algorithm}, {calibration} noise: {report.verdict}", plot
         )
     if report.verdict == "refuted":
         raise typer.Exit(1)
 
 
 def _tell(game: str) -> None:
-    """To whoever waits at a terminal."""
+    """Print the progress at a terminal."""
     if sys.stderr.isatty():
         typer.echo(f"{game} …", err=True)
 
@@ -65,7 +67,8 @@ def _show(report: Audit) -> None:
 
     from taciturn.cli.output import audit_table
 
-    console, data = Console(), report.as_data()
+    console = Console()
+    data = report.as_data()
     claim = f"({data['claimed_epsilon']:g}, {data['claimed_delta']:g})-differential privacy"
     low, high = data["interval"]
     console.print(audit_table(data))
@@ -75,10 +78,10 @@ def _show(report: Audit) -> None:
         highlight=False,
     )
     if report.verdict == "holds":
-        console.print("The claim [bold]holds[/bold]: nothing here contradicts it.", highlight=False)
+        console.print("The claim [bold]holds[/bold]: the audit does not contradict it.", highlight=False)
     if data["says_little"]:
         console.print(
-            "This says little: mu may be 0, and may lie far past the claim. Take more trials.", highlight=False
+            "The audit is inconclusive: mu may be 0, or far above the claim. Increase --trials.", highlight=False
         )
-    for complaint in data["complaints"]:
-        console.print(f"[bold red]REFUTED[/bold red]: {complaint}.", highlight=False)
+    for reason in data["complaints"]:
+        console.print(f"[bold red]REFUTED[/bold red]: {reason}.", highlight=False)

@@ -1,4 +1,4 @@
-"""`taciturn init`, `check` and `predict`: from a header to a contract, and from a model to predictions."""
+"""`taciturn init`, `check` and `predict`: draft and explain a contract, and predict with a model."""
 
 from __future__ import annotations
 
@@ -12,35 +12,40 @@ import typer
 from taciturn.errors import InvalidInput
 from taciturn.readers.source import Format
 
-if TYPE_CHECKING:  # commands import what they need, so that others start at once
+if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.readers.draft import Draft
 
 Texts = list[str] | None
 
 
 def init(
-    data: Annotated[str, typer.Argument(help="The file whose header is read, or - for the standard input.")],
-    out: Annotated[Path, typer.Option(help="Where to write the contract.")] = Path("taciturn.toml"),
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    classes: Annotated[str | None, typer.Option(help="The target's classes, as in no,yes.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Values of the target against the rest, as in 2.")] = None,
-    target_range: Annotated[str | None, typer.Option(help="The target's range, as in 0:10.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything published.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 if left out.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Number of rows; leave out for a stream without end.")] = None,
-    ranges: Annotated[Texts, typer.Option("--range", help="A column's range, as in age=0:100.")] = None,
-    categories: Annotated[Texts, typer.Option(help="A column's categories, as in soil=clay,sand.")] = None,
-    hashes: Annotated[Texts, typer.Option("--hash", help="A column to hash, as in ip=256.")] = None,
-    ignore: Annotated[Texts, typer.Option(help="A column not to read.")] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Names, of JSON lines for one, as in age,town; CSV needs a header too.")
+    data: Annotated[str, typer.Argument(help="File whose header is read, or - for the standard input.")],
+    out: Annotated[Path, typer.Option(help="Contract file to write.")] = Path("taciturn.toml"),
+    target: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+    classes: Annotated[str | None, typer.Option(help="Classes of the target, as in no,yes.")] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="Positive values of the target, against the rest, as in 2.")
     ] = None,
-    format: Annotated[Format | None, typer.Option(help="The file's format, if its ending does not say.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; what is not stated is left open.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a contract that is there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines; ask nothing.")] = False,
+    target_range: Annotated[str | None, typer.Option(help="Range of the target, as in 0:10.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything that is published.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Number of rows; omit it for a stream without end.")] = None,
+    ranges: Annotated[Texts, typer.Option("--range", help="Range of a column, as in age=0:100.")] = None,
+    categories: Annotated[Texts, typer.Option(help="Categories of a column, as in soil=clay,sand.")] = None,
+    hashes: Annotated[Texts, typer.Option("--hash", help="Column to hash and number of buckets, as in ip=256.")] = None,
+    ignore: Annotated[Texts, typer.Option(help="Column to ignore.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Names of the columns, as in age,town, for JSON lines; a CSV file needs a header too."),
+    ] = None,
+    format: Annotated[Format | None, typer.Option(help="Format of the file; by default from its extension.")] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; values that are not stated are left blank.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing contract.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and do not ask.")] = False,
 ) -> None:
-    """Draft a contract from a file's header. No row is read: what is public, you state.
+    """Draft a contract from the header of a file. No row is read: ranges and categories are stated by the user.
 
     Example: taciturn init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
@@ -48,17 +53,22 @@ def init(
     from taciturn.readers.draft import Draft, ask, columns_of, distinct, range_of, stated_columns, values_of
 
     if out.exists() and not force:
-        raise InvalidInput(f"{out} exists. Name another with --out, or say --force to overwrite it.")
-    names, kinds = (distinct([n.strip() for n in columns.split(",")]), {}) if columns else columns_of(data, format)
-    aim = _given(
+        raise InvalidInput(f"{out} exists. Pass another file by --out, or --force to overwrite it.")
+    kinds: dict[str, str] = {}
+    if columns:
+        names = distinct([name.strip() for name in columns.split(",")])
+    else:
+        names, kinds = columns_of(data, format)
+    predicted = _given(
         column=target,
         classes=classes and values_of(classes, "classes"),
         positive=positive and values_of(positive, "positive"),
         range=target_range and range_of(target_range, "the target"),
     )
-    budget, learning = _given(epsilon=epsilon, delta=delta), _given(horizon=horizon)
+    budget = _given(epsilon=epsilon, delta=delta)
+    learning = _given(horizon=horizon)
     stated = stated_columns(names, ranges or [], categories or [], hashes or [], ignore or [])
-    draft = Draft(Path(data).name, names, kinds, budget, aim, learning, stated)
+    draft = Draft(Path(data).name, names, kinds, budget, predicted, learning, stated)
     if sys.stdin.isatty() and data != "-" and not (yes or as_json):
         ask(draft, lambda about: str(typer.prompt(about, default="", show_default=False, err=True)))
     out.write_text(draft.text(), encoding="utf-8")
@@ -76,12 +86,12 @@ def _what_next(out: Path, draft: Draft) -> str:
 
 
 def check(
-    contract: Annotated[Path, typer.Argument(help="The contract file.")] = Path("taciturn.toml"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    contract: Annotated[Path, typer.Argument(help="Contract file.")] = Path("taciturn.toml"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Explain a contract: what it promises, what is public, the features, and the noise to expect.
+    """Explain a contract: the guarantee, what is public, the features, and the expected noise.
 
-    Exit status 2 if it is refused.
+    Exit status 2 if the contract is invalid.
 
     Example: taciturn check taciturn.toml
     """
@@ -100,17 +110,19 @@ def check(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="The model.json of taciturn learn.")],
-    data: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet, or - for the standard input.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; by default to the output.")] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Write the classes' probabilities too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines in the place of CSV.")] = False,
+    model: Annotated[Path, typer.Argument(help="Model file, model.json, written by taciturn learn.")],
+    data: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet file, or - for the standard input.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; by default the standard output.")] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Also write the probabilities of the classes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = False,
     bad_rows: Annotated[
-        Literal["stop", "blank"], typer.Option(help="At a row that cannot be read stop, or leave a blank.")
+        Literal["stop", "blank"], typer.Option(help="At a bad row, stop, or leave its prediction blank.")
     ] = "stop",
-    format: Annotated[Format | None, typer.Option(help="The data's format, if its ending does not say.")] = None,
+    format: Annotated[
+        Format | None, typer.Option(help="Format of the data; by default from the file extension.")
+    ] = None,
 ) -> None:
-    """Predict from a model, a line for each row; labels are not needed, and not read.
+    """Predict with a model, one line per row. Labels are not needed, and not read.
 
     Example: taciturn predict model.json new.csv --out predictions.csv
     """
@@ -129,4 +141,4 @@ def predict(
     with replaced(out) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
         write_predictions(read, batches, text, proba=proba, as_json=as_json)
-        text.detach()  # or it closes the file, which is not on the disk yet
+        text.detach()  # otherwise it closes the file, which is not flushed to the disk yet

@@ -1,4 +1,4 @@
-"""`taciturn learn`: it wires the contract's rows to a run, tells what happens, and says how to go on."""
+"""`taciturn learn`: learn from rows in a run, and print its progress and outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from taciturn.readers.source import BadRows, Format, size_of
 
-if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from collections.abc import Iterator
 
     from taciturn.contract.contract import Contract
@@ -21,24 +21,30 @@ if TYPE_CHECKING:  # the command imports what it needs, so that others start at 
 
 
 def learn(
-    contract: Annotated[Path, typer.Argument(help="What was declared: a taciturn.toml.", show_default=False)],
-    data: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet; - for standard input.", show_default=False)],
+    contract: Annotated[Path, typer.Argument(help="Contract file, taciturn.toml.", show_default=False)],
+    data: Annotated[
+        str, typer.Argument(help="CSV, JSON lines or Parquet file, or - for the standard input.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="DIR")] = Path("taciturn-run"),
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the folder's run stopped.")] = False,
-    bad_rows: Annotated[BadRows, typer.Option(help="Stop at a bad row, or let it count without influence.")] = "stop",
-    format: Annotated[Format | None, typer.Option(help="Of the data; by its ending if left out.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
+    bad_rows: Annotated[
+        BadRows, typer.Option(help="At a bad row, stop, or use an example without influence.")
+    ] = "stop",
+    format: Annotated[
+        Format | None, typer.Option(help="Format of the data; by default from the file extension.")
+    ] = None,
     diagnostics: Annotated[
-        bool, typer.Option("--diagnostics", help="NOT PRIVATE: add figures made of exact rows to the report.")
+        bool, typer.Option("--diagnostics", help="NOT PRIVATE: add statistics of the exact rows to the report.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Simulate: the noise protects nobody.", min=0)] = None,
-    commit_every: Annotated[float, typer.Option(help="Seconds between commits while rows flow.", min=0.0)] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but refusals.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Seed of a simulation, which is NOT PRIVATE.", min=0)] = None,
+    commit_every: Annotated[float, typer.Option(help="Seconds between two commits while rows arrive.", min=0.0)] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
-    """Learn in one pass, publish models as you go, and survive a crash at any moment.
+    """Learn from a stream in one pass and publish models on the way; after a crash, the run can be resumed.
 
-    Writes models.jsonl (every release), model.json (the one to use), report.html, and state.npz, which is secret.
-    Exit status 0 at the end of the input, 2 if a row or the run is refused, 130 or 143 if interrupted.
+    Writes models.jsonl (every release), model.json (the latest model), report.html, and state.npz, which is secret.
+    Exit status 0 at the end of the input, 2 after an invalid row or call, 130 or 143 after an interrupt.
 
     Example: taciturn learn taciturn.toml data.csv --out run
     """
@@ -51,17 +57,22 @@ def learn(
     from taciturn.runs.summary import write_report
 
     declared = read_contract(contract)
-    plan = declared.plan(on_bad="zero", seed=seed)  # bad rows are the reader's to stop at, so that both go on alike
+    plan = declared.plan(
+        on_bad="zero", seed=seed
+    )  # the reader stops at bad rows, so that a run can be resumed with either option
     runs.check_folder(Folder(out), declared.digest, resume)  # before a row is read, or anything is written
     rows = _rows(declared, data, bad_rows, format)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
-            folder = Folder(out, held.enter_context(locked(out)))
-            open_run, show = runs.resume if resume else runs.begin, partial(_publish, contract=declared)
+            folder = Folder(out, stack.enter_context(locked(out)))
+            open_run = runs.resume if resume else runs.begin
+            show = partial(_publish, contract=declared)
             run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every)
             classifies = bool(declared.target.names)
-            watch = Diagnostics(plan.private.problem, classifies, run.stream.t, run.aside) if diagnostics else None
+            watch = (
+                Diagnostics(plan.private.problem, classifies, run.stream.t, run.watch_state) if diagnostics else None
+            )
             with Progress(size_of(data), quiet or as_json) as progress:
                 ending = learn_from(run, rows, watch, progress)
         warnings = [_MOVED.format(out)] if folder.moved else []
@@ -69,7 +80,7 @@ def learn(
         try:
             write_report(run, declared, ending, watch)
             report = True
-        except Exception as error:  # what was published stands, whatever a page about it comes to
+        except Exception as error:  # the run is committed and published: a failed report must not change its outcome
             what = " ".join(f"{type(error).__name__}: {error}".split())
             warnings.append(_NO_REPORT.format(what))
         finally:
@@ -79,19 +90,18 @@ def learn(
     _end(ending)
 
 
-_MOVED = "{} was moved while this run was learning in it, and its files went along: look for them where it is now."
-_NO_REPORT = (
-    "report.html could not be written ({}). The run is not affected: its models are published and committed, and "
-    "nothing needs to be learnt again."
-)
+_MOVED = "{} was moved while this run was learning in it; its files are in the moved folder."
+_NO_REPORT = "report.html could not be written ({}). The run is not affected: its models are committed and published."
 
 
 def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | None) -> Iterator[Any]:
-    """The rows; a file's header is read now, that of a pipe when it comes."""
+    """The rows; the header of a file is read now, that of a pipe when it arrives."""
     from taciturn.readers.rows import open_rows
 
     def piped() -> Iterator[Any]:
-        source: Any = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a thread waits on it: it is to hold no lock
+        source: Any = getattr(
+            sys.stdin.buffer, "raw", sys.stdin.buffer
+        )  # unbuffered: the waiting thread must not hold the buffer's lock
         yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
 
     return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
@@ -123,8 +133,8 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bo
 
 
 def _end(ending: Ending) -> None:
-    """The exit status; a refusal is said by the command as all are."""
-    if ending.refusal is not None:
-        raise ending.refusal
+    """Raise the error of the run, or exit with its status."""
+    if ending.error is not None:
+        raise ending.error
     if ending.status:
         raise typer.Exit(ending.status)

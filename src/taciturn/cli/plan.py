@@ -1,4 +1,4 @@
-"""`taciturn plan`: which method and settings to use."""
+"""`taciturn plan`: recommend a method and its settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from taciturn.errors import InvalidInput
 
-if TYPE_CHECKING:  # the command imports what it needs, so that others start at once
+if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from collections.abc import Callable
 
     from taciturn.problem.multiclass import ScoresLoss
@@ -18,7 +18,7 @@ Loss = Literal["logistic", "hinge", "squared", "absolute", "softmax", "one-hot",
 
 
 def _loss(name: Loss, classes: int | None) -> ScalarLoss | ScoresLoss:
-    """The loss of this name; classes go with those that have some, and only with them."""
+    """The loss of this name; multiclass losses need the number of classes, and the others do not take it."""
     from taciturn.problem import losses
     from taciturn.problem import multiclass as scores
 
@@ -29,7 +29,7 @@ def _loss(name: Loss, classes: int | None) -> ScalarLoss | ScoresLoss:
     }
     if (classes is None) == (name in several):
         raise InvalidInput(
-            f"--classes goes with --loss softmax, one-hot or multi-hinge, and they need it; loss is {name}."
+            f"--classes is required with --loss softmax, one-hot or multi-hinge, and only with them; loss is {name}."
         )
     if classes is not None:
         return several[name](classes)
@@ -43,19 +43,19 @@ def _loss(name: Loss, classes: int | None) -> ScalarLoss | ScoresLoss:
 
 
 def plan(
-    epsilon: Annotated[float, typer.Option(help="Total epsilon of everything published.")],
-    delta: Annotated[float, typer.Option(help="Total delta, well below one over the number of people.")],
+    epsilon: Annotated[float, typer.Option(help="Total epsilon of everything that is published.")],
+    delta: Annotated[float, typer.Option(help="Total delta, well below 1 / (number of people).")],
     dimension: Annotated[int, typer.Option(help="Number of features.")],
-    horizon: Annotated[int | None, typer.Option(help="Number of examples; leave out for a stream without end.")] = None,
-    loss: Annotated[Loss, typer.Option(help="What is learnt.")] = "logistic",
-    classes: Annotated[int | None, typer.Option(help="Number of classes, where the loss has some.")] = None,
-    radius: Annotated[float, typer.Option(help="Longest model.")] = 1.0,
+    horizon: Annotated[int | None, typer.Option(help="Number of examples; omit it for a stream without end.")] = None,
+    loss: Annotated[Loss, typer.Option(help="Loss function.")] = "logistic",
+    classes: Annotated[int | None, typer.Option(help="Number of classes, for a multiclass loss.")] = None,
+    radius: Annotated[float, typer.Option(help="Largest norm of a model.")] = 1.0,
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
-    feature_bound: Annotated[float, typer.Option(help="Longest features.")] = 1.0,
-    label_bound: Annotated[float, typer.Option(help="Largest label, for regression.")] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    feature_bound: Annotated[float, typer.Option(help="Largest norm of the features of an example.")] = 1.0,
+    label_bound: Annotated[float, typer.Option(help="Largest absolute label, for regression.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Which method and settings to use, the noise to expect, and whether anything can be learnt.
+    """Recommend a method and settings, with the expected noise, and tell whether anything can be learnt.
 
     Example: taciturn plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000
     """
@@ -68,8 +68,9 @@ def plan(
     from taciturn.problem.problem import Problem
     from taciturn.problem.sets import L2Ball
 
-    learnt = _loss(loss, classes)
-    problem = Problem(learnt, L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge)
+    problem = Problem(
+        _loss(loss, classes), L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge
+    )
     made = recommend(problem, Privacy(epsilon, delta), horizon)
     if as_json:
         typer.echo(json_text(made.as_data()))

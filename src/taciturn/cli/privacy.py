@@ -1,4 +1,4 @@
-"""`taciturn privacy` and `taciturn errata`: what a budget buys, and what the paper's constants would have."""
+"""`taciturn privacy` and `taciturn errata`: the noise that a budget needs, and the privacy of the paper's constants."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:  # commands import what they need, so that others start at once
+if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.accounting import errata as paper_errata
     from taciturn.accounting import paper
     from taciturn.accounting.gdp import Privacy
 
 
 def privacy(
-    epsilon: Annotated[float, typer.Option(help="Total epsilon of everything published.")],
-    delta: Annotated[float, typer.Option(help="Total delta, well below one over the number of people.")],
-    releases: Annotated[int, typer.Option(help="Number of equal releases.", min=1)] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    epsilon: Annotated[float, typer.Option(help="Total epsilon of everything that is published.")],
+    delta: Annotated[float, typer.Option(help="Total delta, well below 1 / (number of people).")],
+    releases: Annotated[int, typer.Option(help="Number of releases, all with the same noise.", min=1)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """How much noise a budget needs, and what the paper would have used.
+    """Compute the noise that a budget needs, and compare it with the paper's.
 
     Example: taciturn privacy --epsilon 1 --delta 1e-6 --releases 100000
     """
@@ -35,7 +35,7 @@ def privacy(
 
 
 def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
-    """The answer of `taciturn privacy` as data."""
+    """The answer of `taciturn privacy` as plain data."""
     from taciturn.accounting.gdp import noise_multiplier
 
     return {
@@ -49,7 +49,7 @@ def _privacy(budget: Privacy, releases: int) -> dict[str, Any]:
 
 
 def _paper(budget: Privacy, releases: int, reading: paper.Reading) -> dict[str, float]:
-    """POCP at T = releases, its sensitivity right, with the parameters for which its theorem claims the budget."""
+    """POCP at T = releases, with corrected sensitivity and the parameters for which its theorem claims the budget."""
     from taciturn.accounting import paper
 
     parameters = paper.parameters_claiming(budget)
@@ -79,18 +79,18 @@ def _show_privacy(answer: dict[str, Any]) -> None:
     console.print(f"({answer['epsilon']:g}, {answer['delta']:g})-differential privacy allows mu = {answer['mu']:.6f}.")
     console.print(table)
     console.print(
-        "The paper's rows take its own parameters (epsilon/3, delta/2), for which its theorem claims this budget, "
-        "and its sensitivity put right."
+        "The rows of the paper use its own parameters (epsilon/3, delta/2), for which its theorem claims this budget, "
+        "and the corrected sensitivity."
     )
 
 
 def errata(
-    everything: Annotated[bool, typer.Option("--all", help="Show the whole grid, a table for each setting.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole grid as JSON for machines.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show the full grid, one table per setting.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the full grid as JSON.")] = False,
 ) -> None:
-    """What the paper's constants deliver, beside what its theorems claim.
+    """Compare the privacy that the paper's constants deliver with what its theorems claim.
 
-    One setting, T = 100000, epsilon = 1, delta = 1e-6, unless you ask for all.
+    Without --all, one setting is shown: T = 100000, epsilon = 1, delta = 1e-6.
 
     Example: taciturn errata
     """
@@ -115,5 +115,5 @@ def _show_errata(rows: list[paper_errata.Erratum]) -> None:
     broken = sum(not row.holds for row in rows)
     console.print(
         f"{broken} of {len(rows)} claims are broken. Delivered is the exact epsilon at the claimed delta, for the "
-        "worst two streams that differ in one example. Why, and what is right instead: the documentation's page Errata."
+        "worst two streams that differ in one example. The page Errata of the documentation explains and corrects them."
     )

@@ -1,1 +1,1 @@
-"""Learning from a file or a pipe in one pass, so that a crash at any moment neither repeats a round nor hides one."""
+"""Learning from a file or a pipe in one pass, with checkpoints: after a crash, no round is repeated or lost."""

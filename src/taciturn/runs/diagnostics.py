@@ -1,6 +1,7 @@
-"""NOT PRIVATE: how well the models did on the very rows they were learnt from, and how many rows were cut or bad.
+"""NOT PRIVATE: progressive accuracy or error of the models, and the numbers of clipped and bad rows.
 
-These numbers are made of exact data. They stay on the trusted side: in the secret state, and in a report that says so.
+These numbers are computed from exact data. They stay on the trusted side: in the secret state, and in a report that is
+labelled NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from taciturn.estimators.labels import classes_of
 from taciturn.problem.problem import Problem
 
 _BINS = 64
-_ROUNDED_UP = 1.0 + 1e-9  # rows that were scaled to the bound lie on it up to rounding
-_COLUMNS = ("rows", "loss", "fault", "clipped", "bad")
+_ROUNDED_UP = 1.0 + 1e-9  # the norm of a row that was scaled to the bound equals it up to rounding
+_COLUMNS = ("rows", "loss", "error", "clipped", "bad")
 
 
 class Diagnostics:
-    """Sums over stretches of the stream: as many as fit into 64 equal ones, which double in length when they are full.
+    """Progressive validation: sums over at most 64 bins of equal length, which doubles when all bins are full.
 
-    Each part of the stream is judged by the model in use when it began, which has seen none of it.
+    Each block of the stream is evaluated by the model in use when it began, which has seen no row of the block.
 
     Parameters
     ----------
     problem : Problem
-        What is learnt.
+        The problem that is learnt.
     classifies : bool
         Whether labels are classes, and not numbers.
     t : int
-        Rows before the first one that is watched.
-    kept : dict of ndarray, optional
-        What `arrays` gave before an interruption; if rows went by unwatched since, it is left aside.
+        Number of rows before the first one that is evaluated.
+    restored : dict of ndarray, optional
+        The result of `arrays` at the last checkpoint; it is not used if rows were learnt without diagnostics since.
 
     Examples
     --------
@@ -43,32 +44,37 @@ class Diagnostics:
     {'accuracy': 1.0, 'clipped_share': 0.5, 'bad_rows': 1}
     """
 
-    def __init__(self, problem: Problem, classifies: bool, t: int = 0, kept: Arrays | None = None) -> None:
-        self.problem, self.classifies, self.t, self.first = problem, classifies, t, t
-        self.width, self.sums = 256, np.zeros((_BINS, len(_COLUMNS)))
-        if kept and int(kept["where"][-1]) == t:
-            self.sums = np.array(kept["sums"])
-            self.width, self.first, _ = (int(number) for number in kept["where"])
+    def __init__(self, problem: Problem, classifies: bool, t: int = 0, restored: Arrays | None = None) -> None:
+        self.problem = problem
+        self.classifies = classifies
+        self.t = t
+        self.first = t
+        self.width = 256
+        self.sums = np.zeros((_BINS, len(_COLUMNS)))
+        if restored and int(restored["where"][-1]) == t:
+            self.sums = np.array(restored["sums"])
+            self.width, self.first, _ = (int(number) for number in restored["where"])
 
     def __call__(self, X: Array, y: Array, model: Array) -> None:
-        """The next rows, and the model in use before them."""
+        """Add the next rows, evaluated by the model in use before them."""
         while self.t // self.width >= _BINS:
             self.sums[: _BINS // 2] = self.sums[0::2] + self.sums[1::2]
             self.sums[_BINS // 2 :] = 0.0
             self.width *= 2
-        self.sums[self.t // self.width] += self._judge(X, y, model)
+        self.sums[self.t // self.width] += self._evaluate(X, y, model)
         self.t += len(y)
 
-    def _judge(self, X: Array, y: Array, model: Array) -> Array:
+    def _evaluate(self, X: Array, y: Array, model: Array) -> Array:
         good = np.isfinite(X).all(axis=1) & np.isfinite(y)
         X, y = X[good], y[good]
         V, labels = self.problem.clip(X, y)
         long = np.linalg.norm(X, axis=1) > self.problem.feature_bound * _ROUNDED_UP
-        faults, losses = self._faults(model, V, labels), self.problem.values(model, V, labels)
-        return np.array([len(y), losses.sum(), faults.sum(), long.sum(), len(good) - len(y)], dtype=np.float64)
+        errors = self._errors(model, V, labels)
+        losses = self.problem.values(model, V, labels)
+        return np.array([len(y), losses.sum(), errors.sum(), long.sum(), len(good) - len(y)], dtype=np.float64)
 
-    def _faults(self, model: Array, V: Array, labels: Array) -> Array:
-        """1 for each class that is wrong; for numbers, how far off they are."""
+    def _errors(self, model: Array, V: Array, labels: Array) -> Array:
+        """Zero-one errors of classes; absolute errors of numbers."""
         width = self.problem.width
         scores = V @ model if self.problem.outputs == 1 else V @ model.reshape(-1, width).T
         if not self.classifies:
@@ -76,17 +82,18 @@ class Diagnostics:
         return np.asarray(classes_of(scores) != (labels > 0.0 if scores.ndim == 1 else labels), dtype=np.float64)
 
     def arrays(self) -> Arrays:
-        """For the secret state."""
+        """Data for the secret state."""
         return {"sums": self.sums, "where": np.array([self.width, self.first, self.t])}
 
     def as_data(self) -> dict[str, Any]:
-        """Means over everything watched, and over each stretch."""
-        rows, loss, fault, clipped, bad = self.sums.sum(axis=0).tolist()
-        share, name = 1.0 / max(rows, 1.0), "accuracy" if self.classifies else "mean_absolute_error"
+        """Means over all evaluated rows, and over each bin."""
+        rows, loss, error, clipped, bad = self.sums.sum(axis=0).tolist()
+        share = 1.0 / max(rows, 1.0)
+        name = "accuracy" if self.classifies else "mean_absolute_error"
         used = [i for i in range(_BINS) if self.sums[i, 0] > 0.0]
-        faults = [float(self.sums[i, 2] / self.sums[i, 0]) for i in used]
+        errors = [float(self.sums[i, 2] / self.sums[i, 0]) for i in used]
         return {
-            name: 1.0 - fault * share if self.classifies else fault * share,
+            name: 1.0 - error * share if self.classifies else error * share,
             "mean_loss": loss * share,
             "clipped_share": clipped * share,
             "bad_rows": int(bad),
@@ -94,7 +101,7 @@ class Diagnostics:
             "to_row": self.t,
             "measure": name,
             "curve": [
-                ((i + 1) * self.width, 1.0 - off if self.classifies else off)
-                for i, off in zip(used, faults, strict=True)
+                ((i + 1) * self.width, 1.0 - mean if self.classifies else mean)
+                for i, mean in zip(used, errors, strict=True)
             ],
         }

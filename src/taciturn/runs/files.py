@@ -1,4 +1,4 @@
-"""Files that survive a crash: each write is on the disk, whole, before the next begins."""
+"""The files of a run: durable writes, the lock of the folder, and the error of a full disk."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _HALF_WRITTEN = re.compile(r"\.(state\.npz|model\.json|report\.html)\.[a-z0-9_]{
 
 @dataclass(frozen=True)
 class Folder:
-    """Where a run lives, and what its files are called.
+    """The folder of a run, and the names of its files.
 
     Parameters
     ----------
     path : Path
-        Where the folder is, or was when the run began.
+        Path of the folder when the run began.
     handle : int, optional
-        A descriptor of the folder, as `taciturn.runs.files.locked` gives it. Every file is then read and written
-        in that folder, wherever its path leads meanwhile: what is locked and what is written to cannot become two.
+        A descriptor of the folder, as `locked` gives it. Every file is then read and written in that folder, even if
+        its path leads to another one meanwhile: the folder that is locked is the folder that is written to.
     """
 
     path: Path
@@ -44,22 +44,22 @@ class Folder:
 
     @property
     def models(self) -> Entry:
-        """Every release, public."""
+        """Public: every release."""
         return Entry(self.path / "models.jsonl", self.handle)
 
     @property
     def model(self) -> Entry:
-        """The model to use, public."""
+        """Public: the latest model."""
         return Entry(self.path / "model.json", self.handle)
 
     @property
     def report(self) -> Entry:
-        """For people."""
+        """The report as a page."""
         return Entry(self.path / "report.html", self.handle)
 
     @property
     def moved(self) -> bool:
-        """Whether the path leads to this folder no longer: it was moved or deleted, or a link was changed."""
+        """Whether the path no longer leads to this folder: it was moved or deleted, or a link was changed."""
         if self.handle is None:
             return False
         try:
@@ -68,11 +68,11 @@ class Folder:
             return True
 
     def sync(self) -> None:
-        """Put its names on the disk."""
+        """Flush the names of its files to the disk."""
         self.state.sync_folder()
 
     def clear(self) -> None:
-        """Remove what a killed process left half-written."""
+        """Remove the temporary files of a killed process."""
         for name in os.listdir(self.path if self.handle is None else self.handle):
             if _HALF_WRITTEN.fullmatch(name):
                 Entry(self.path / name, self.handle).unlink()
@@ -87,31 +87,31 @@ _FULL = {
 
 @contextlib.contextmanager
 def full_disk_explained(folder: Path) -> Iterator[None]:
-    """Turn the error of a full disk into a sentence that says what was kept and how to go on.
+    """Turn the error of a full disk into a message that says what is committed and how to resume.
 
-    It is true at each step of a commit (`taciturn.runs.run`): what was shown was committed before.
+    The message holds at each step of a commit (`taciturn.runs.run`): models are published after they are committed.
     """
     try:
         yield
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        again = " with --resume, and with the same input from its beginning" if (folder / "state.npz").exists() else ""
+        how = " with --resume, and with the same input from its beginning" if (folder / "state.npz").exists() else ""
         raise StateConflict(
-            f"{folder}: {_FULL[error.errno]}. What was shown is committed, and nothing was shown after the last "
-            f"commit. Free some space and run the same command again{again}: no release is repeated or lost."
+            f"{folder}: {_FULL[error.errno]}. Every published model is committed, and nothing was published after the "
+            f"last commit. Free some space and run the same command again{how}: no release is repeated or lost."
         ) from None
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's names on the disk: a renamed file is only then safe from a power cut."""
+    """Flush the names of a folder to the disk: only then does a renamed file survive a power cut."""
     Entry(folder / "any").sync_folder()
 
 
 def write_at(path: str | os.PathLike[str], place: int, data: bytes) -> None:
-    """Let a file end with `data` after its first `place` bytes; doing so twice is doing so once.
+    """Write `data` after the first `place` bytes of a file, truncate the rest, and flush; the operation is idempotent.
 
-    A file that is shorter than that was changed by others, and is left as it is.
+    A file that is shorter than `place` was changed by another process; this is an error, and the file is not changed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -125,8 +125,8 @@ def write_at(path: str | os.PathLike[str], place: int, data: bytes) -> None:
     new = not entry.exists()
     if entry.size < place:
         raise StateConflict(
-            f"{entry} was removed or shortened while it was written to: {place:,} bytes were in it. Put the file back "
-            "as it was, and go on with --resume."
+            f"{entry} was removed or truncated during the run: it had {place:,} bytes. Restore the file, and continue "
+            "with --resume."
         )
     handle = entry.open(os.O_WRONLY | os.O_CREAT, 0o644)
     try:
@@ -144,18 +144,18 @@ def write_at(path: str | os.PathLike[str], place: int, data: bytes) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[int | None]:
-    """Hold a folder for this process alone, until the end of the block or of the process, however it ends.
+    """Hold an exclusive lock on a folder until the end of the block, or until the process ends in any way.
 
-    What the block is given is a descriptor of that folder, for `taciturn.runs.files.Folder`: a lock is on a folder
-    and not on its path, so whoever writes by the path writes to another folder once this one was moved. It is None
-    where a system cannot open files by it.
+    The context manager yields a descriptor of the folder, for `Folder`: the lock is on the folder and not on its path,
+    so a process that writes by the path would write to another folder after this one was moved. The descriptor is None
+    on systems that cannot open files relative to it.
 
-    The lock is advisory (`flock`). It does not cover a copy of the folder, nor network file systems that keep locks on
-    one machine only, nor programs that do not ask for it. It is on a file and on the folder itself, where a file system
-    can do that, so that removing the file frees nothing.
+    The lock is advisory (`flock`). It does not cover a copy of the folder, network file systems with locks local to one
+    machine, or programs that do not lock. It is on a file and, where the file system supports it, also on the folder
+    itself, so that removing the file does not release the lock.
     """
     if fcntl is None:  # pragma: no cover
-        raise InvalidInput("this system has no flock, which keeps two runs apart. Learn on Linux or macOS.")
+        raise InvalidInput("this system has no flock, which locks the folder of a run. Learn on Linux or macOS.")
     with contextlib.ExitStack() as opened:
         itself = os.open(folder, os.O_RDONLY)
         opened.callback(os.close, itself)
@@ -164,16 +164,16 @@ def locked(folder: Path) -> Iterator[int | None]:
         opened.callback(os.close, file)
         if not (_held(file, OSError) and _held(itself, BlockingIOError)):
             raise StateConflict(
-                f"another process is learning in {folder}. Wait for it to end, or name another folder by --out."
+                f"another process is learning in {folder}. Wait for it to end, or pass another folder by --out."
             )
         yield handle
 
 
-def _held(handle: int, refusal: type[OSError]) -> bool:
-    """Whether this process holds a lock now; other errors than the refusal say that there can be none."""
+def _held(handle: int, taken: type[OSError]) -> bool:
+    """Whether no other process holds the lock; also True if the file system cannot lock (any error but `taken`)."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except refusal:
+    except taken:
         return False
     except OSError:
         pass

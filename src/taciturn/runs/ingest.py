@@ -1,4 +1,7 @@
-"""Rows in, commits out, until the input ends, the horizon is reached, or someone says stop."""
+"""The loop of a run: learn from rows and commit, until the input ends, the horizon is reached or a signal arrives.
+
+Rows are prefetched by a thread, so that the loop can commit, and react to signals, while the input pauses.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from taciturn.runs.diagnostics import Diagnostics
 from taciturn.runs.resume import Unseen
 from taciturn.runs.run import Run
 
-_PATIENCE = 0.1  # seconds between two looks at whether a commit is due, or a signal came
+_PATIENCE = 0.1  # seconds between two checks whether a commit is due, or a signal arrived
 
 
 class Rows(Protocol):
-    """What a block of rows is made of (`taciturn.readers.rows.Batch`)."""
+    """A block of rows (`taciturn.readers.rows.Batch`)."""
 
     @property
     def X(self) -> Array: ...
@@ -34,29 +37,29 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """Why learning ended.
+    """The reason why learning ended.
 
     Attributes
     ----------
     why : {"end", "interrupted", "refused"}
-        The input ended; a signal came; or what came next was refused: a bad row, or one past the horizon.
+        The input ended; a signal arrived; or the next row was rejected: it is bad, or past the horizon.
     status : int
-        For the shell.
-    refusal : TaciturnError, optional
-        The sentence.
+        Exit status.
+    error : TaciturnError, optional
+        The error of the rejected row.
     waiting : bool
-        Whether a thread still waits for input.
+        Whether the prefetching thread still waits for input.
     """
 
     why: Literal["end", "interrupted", "refused"]
     status: int = 0
-    refusal: TaciturnError | None = None
+    error: TaciturnError | None = None
     waiting: bool = False
 
     @property
     def by_a_row(self) -> bool:
-        """Whether a row decided where it ended: then the refusal speaks of that row, and so does the end."""
-        return isinstance(self.refusal, InvalidInput)
+        """Whether a bad row ended the run: then the error, and the number of rows, reveal something about that row."""
+        return isinstance(self.error, InvalidInput)
 
 
 def learn_from(
@@ -65,32 +68,32 @@ def learn_from(
     diagnostics: Diagnostics | None = None,
     tell: Callable[[Run, int], None] = lambda run, size: None,
 ) -> Ending:
-    """Learn from what comes, and commit; everything learnt is committed when this returns.
+    """Learn from the input, and commit; everything that was learnt is committed when this returns.
 
     Parameters
     ----------
     run : Run
-        Begun or resumed; the rows it learnt from are skipped, after a check that they are the same.
+        A new or resumed run; rows it has learnt from are skipped, after a check that they are the same.
     rows : iterator
-        The input, from its beginning. A refusal of its own ends the run there.
+        The input, from its beginning. If it raises `InvalidInput`, the run ends there.
     diagnostics : Diagnostics, optional
-        Watches the exact rows.
+        Diagnostics of the exact rows.
     tell : callable
-        Is told of the run, and of the bytes read, after each block.
+        Called after each block with the run and the number of bytes read.
     """
-    with noted() as interrupts, Ahead(rows) as source:
+    with catch_signals() as interrupts, Prefetch(rows) as source:
         try:
             _learn(run, source, diagnostics, tell, interrupts)
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
-        except (InvalidInput, BudgetExhausted) as refusal:
-            ending = Ending("refused", 2, refusal)
+        except (InvalidInput, BudgetExhausted) as error:
+            ending = Ending("refused", 2, error)
         run.commit()
-    return Ending(ending.why, ending.status, ending.refusal, source.waiting)
+    return Ending(ending.why, ending.status, ending.error, source.waiting)
 
 
 def _learn(
     run: Run,
-    source: Ahead[Rows],
+    source: Prefetch[Rows],
     diagnostics: Diagnostics | None,
     tell: Callable[[Run, int], None],
     interrupts: Interrupts,
@@ -101,7 +104,7 @@ def _learn(
             block = source.next(_PATIENCE)
         except StopIteration:
             return unseen.end()
-        if block is None:  # nothing came: what waits is not to wait for it
+        if block is None:  # no input: do not delay a commit that is due
             run.commit_if_due()
             continue
         X, y = unseen.of(block.X, block.y)
@@ -110,29 +113,29 @@ def _learn(
 
 
 def _learn_within(run: Run, X: Array, y: Array, diagnostics: Diagnostics | None) -> None:
-    """Learn from these rows up to the horizon; if there are more, commit, and refuse the rest."""
+    """Learn from these rows up to the horizon; reject the rows after it."""
     left = len(y) if run.left is None else run.left
     if left and len(y):
         run.learn(X[:left], y[:left], diagnostics)
     if left < len(y):
         raise BudgetExhausted(
             f"the input has more rows than the {run.stream.t:,} of the contract's horizon, for which the noise was "
-            "planned. All up to there were learnt; a longer stream is a new contract and a new run, and spends as much "
-            "again."
+            "planned. All rows up to the horizon were learnt; a longer stream needs a new contract and a new run, "
+            "which spends the budget again."
         )
     if run.left == 0:
-        run.commit()  # nothing more can come of it: show it, whether or not the input ends here
+        run.commit()  # no more rows can be learnt: publish now, whether or not the input ends here
 
 
 T = TypeVar("T")
 
 
-class Ahead(Generic[T]):
-    """What an iterator gives, fetched by a thread that is two items ahead at the most.
+class Prefetch(Generic[T]):
+    """The items of an iterator, fetched in advance by a thread, at most two of them.
 
     Examples
     --------
-    >>> with Ahead(iter("ab")) as letters:
+    >>> with Prefetch(iter("ab")) as letters:
     ...     [letters.next(timeout=9.0) for _ in range(2)]
     ['a', 'b']
     """
@@ -140,49 +143,49 @@ class Ahead(Generic[T]):
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
         self._ready: queue.Queue[tuple[str, T | None, BaseException | None]] = queue.Queue(maxsize=1)
-        self._left = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._fetch, daemon=True)
 
-    def __enter__(self) -> Ahead[T]:
+    def __enter__(self) -> Prefetch[T]:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
+        self._closed.set()
         with contextlib.suppress(queue.Empty):
-            self._ready.get_nowait()  # a thread that waits to hand something over need not
+            self._ready.get_nowait()  # make room, so that the thread does not wait
         self._thread.join(timeout=0.3)
 
     @property
     def waiting(self) -> bool:
-        """Whether the thread still waits for input; there is no way to call it back."""
+        """Whether the thread still waits for input; such a thread cannot be stopped."""
         return self._thread.is_alive()
 
     def next(self, timeout: float) -> T | None:
-        """The next item, or None if there is none in time; StopIteration, or its error, where the iterator ends."""
+        """The next item, or None after `timeout` seconds; StopIteration, or the iterator's error, at its end."""
         try:
             kind, item, error = self._ready.get(timeout=timeout)
         except queue.Empty:
             return None
         if kind == "item":
             return item
-        self._ready.put((kind, item, error))  # for whoever asks again
+        self._ready.put((kind, item, error))  # so that the next call raises it again
         raise error if error is not None else StopIteration
 
     def _fetch(self) -> None:
         try:
             for item in self._items:
-                if not self._hand_over(("item", item, None)):
+                if not self._put(("item", item, None)):
                     return
-            self._hand_over(("end", None, None))
+            self._put(("end", None, None))
         except BaseException as error:
-            self._hand_over(("end", None, error))
+            self._put(("end", None, error))
 
-    def _hand_over(self, what: tuple[str, T | None, BaseException | None]) -> bool:
-        """Whether anyone still wanted it."""
-        while not self._left.is_set():
+    def _put(self, entry: tuple[str, T | None, BaseException | None]) -> bool:
+        """Put an entry into the queue; False if the consumer has left."""
+        while not self._closed.is_set():
             try:
-                self._ready.put(what, timeout=0.1)
+                self._ready.put(entry, timeout=0.1)
                 return True
             except queue.Full:
                 continue
@@ -190,27 +193,27 @@ class Ahead(Generic[T]):
 
 
 class Interrupts:
-    """The signal that came, if any."""
+    """A handler that remembers the signal that arrived, if any."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Note the first; the second of a kind ends the process as it always would have."""
+        """Remember the first signal; a second one of the same kind has its default effect."""
         self.signal = signal.Signals(number)
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
     @property
     def exit_status(self) -> int:
-        """128 and the signal's number, as shells have it; 0 if none came."""
+        """128 plus the number of the signal, as in shells; 0 without a signal."""
         return 128 + self.signal if self.signal is not None else 0
 
 
 @contextlib.contextmanager
-def noted() -> Iterator[Interrupts]:
-    """Note SIGINT and SIGTERM for the time of the block; elsewhere than in the main thread nothing can be noted.
+def catch_signals() -> Iterator[Interrupts]:
+    """Catch SIGINT and SIGTERM during the block; outside of the main thread no signal can be caught.
 
-    >>> with noted() as interrupts:
+    >>> with catch_signals() as interrupts:
     ...     signal.raise_signal(signal.SIGTERM)
     ...     interrupts.signal.name, interrupts.exit_status
     ('SIGTERM', 143)

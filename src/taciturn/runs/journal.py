@@ -1,9 +1,10 @@
-"""`models.jsonl`: one line a release, in the order of their numbers, each written once.
+"""`models.jsonl`: one line per release, in order, each written once.
 
-A line holds `k` (number of the release), `t` (examples seen), `noise_sd` (deviation of the noise on an entry of what
-was released), `model` (the point to use) and, where models are averages, `point` (the released point itself); of a
-seeded run also `"simulated": true`. All of it is public. A point has an entry for each feature, in the contract's
-order, and one for the intercept's constant; with several classes, so many for each class.
+A line holds `k` (number of the release), `t` (number of examples seen), `noise_sd` (standard deviation of the noise on
+an entry of the release), `model` (the point to use) and, if models are averages, `point` (the released point itself);
+in a seeded run also `"simulated": true`. All of it is public. A point has an entry for each feature, in the order of
+the contract, and one for the constant of the intercept; with several classes, the points of the classes are
+concatenated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from taciturn.runs.files import write_at
 
 
 def lines_of(plan: Plan, releases: Releases, model: Array) -> bytes:
-    r"""The lines of consecutive releases; `model` is the one to use before them.
+    r"""The lines of consecutive releases; `model` is the model in use before them.
 
     >>> from taciturn.estimators.settings import Settings
     >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
@@ -49,7 +50,7 @@ def _line(k: int, t: int, noise_sd: float, model: list[float], point: list[float
 
 
 def models_to_use(plan: Plan, releases: Releases, model: Array) -> Array:
-    """After each of these releases, the model to use: a row each."""
+    """The model to use after each of these releases, one row each."""
     if not plan.averages:
         return releases.points
     if releases.first == 1:
@@ -57,32 +58,30 @@ def models_to_use(plan: Plan, releases: Releases, model: Array) -> Array:
     return late_averages(releases, model, plan.private.timetable.due(releases.first - 1) or 0)
 
 
-def bring_up(path: str | os.PathLike[str], written: int, unwritten: bytes, k: int) -> None:
-    """Let the file hold its first `written` bytes, which end with release `k`, and then `unwritten`; or refuse.
+def replay(path: str | os.PathLike[str], written: int, unwritten: bytes, k: int) -> None:
+    """Write the lines of the last checkpoint again: the file becomes its first `written` bytes and then `unwritten`.
 
-    A crash may have left any part of what was to be written, or blocks of zeros in its place. Anything else is not
-    this state's: lines that are missing, that differ, or that follow, shown by a newer state.
+    The first `written` bytes must end with release `k`. After a crash, any part of `unwritten` may be in the file, or
+    blocks of zeros in its place. Anything else is rejected: missing or different lines, and lines of a newer state.
     """
     path = Entry.of(path)
     if path.size < written or _last_number(path, written) != k:
-        raise StateConflict(
-            f"{path} does not hold the {k} releases that were written to it. Put the file back as it was."
-        )
-    found = np.frombuffer(_part(path, written, len(unwritten) + 2**20), dtype=np.uint8)
-    due = np.frombuffer(unwritten, dtype=np.uint8)
-    both = min(len(found), len(due))
-    if ((found[:both] != due[:both]) & (found[:both] != 0)).any() or found[both:].any():
+        raise StateConflict(f"{path} does not hold the {k} releases that were written to it. Restore the file.")
+    present = np.frombuffer(_part(path, written, len(unwritten) + 2**20), dtype=np.uint8)
+    expected = np.frombuffer(unwritten, dtype=np.uint8)
+    both = min(len(present), len(expected))
+    if ((present[:both] != expected[:both]) & (present[:both] != 0)).any() or present[both:].any():
         raise StateConflict(
             f"{path} holds releases that this state has not made: the state is older than what was released, and would "
-            "release the same rounds again. Put back the newest state, or begin a new run, which spends as much again, "
-            "in another folder."
+            "release the same rounds again. Restore the newest state, or start a new run in another folder, which "
+            "spends the budget again."
         )
-    if unwritten or len(found):
+    if unwritten or len(present):
         write_at(path, written, unwritten)
 
 
 def last_lines(path: str | os.PathLike[str], count: int) -> list[dict[str, Any]]:
-    """The last releases of a file, oldest first; those that fit into 4 MB."""
+    """The last `count` releases of a file, oldest first; only those in its last 4 MB."""
     path = Entry.of(path)
     size = path.size
     place = max(0, size - 2**22)
@@ -91,7 +90,7 @@ def last_lines(path: str | os.PathLike[str], count: int) -> list[dict[str, Any]]
 
 
 def _last_number(path: Entry, end: int) -> int | None:
-    """The number of the release that ends there; None if none does."""
+    """The number of the release whose line ends at byte `end`; None if there is none."""
     if end == 0:
         return 0
     step = 2**16

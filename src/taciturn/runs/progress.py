@@ -1,6 +1,6 @@
-"""How far learning is: a bar with rate and time left at a terminal, a line now and then elsewhere, on standard error.
+"""Progress on standard error: a bar with rate and remaining time at a terminal, otherwise a line every ten seconds.
 
-It shows rows and releases, whose numbers are public, and nothing else.
+It shows the numbers of rows and releases, which are public, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ _SECONDS = 10.0  # between two lines where there is no terminal
 
 
 class Progress:
-    """Tells of a run as it goes.
+    """Progress of a run.
 
     Parameters
     ----------
     size : int
-        Bytes of the input, 0 if unknown; then the horizon is what there is to do, if there is one.
+        Size of the input in bytes, 0 if unknown; then progress is measured by the horizon, if there is one.
     quiet : bool
-        Say nothing.
+        Print nothing.
     """
 
     def __init__(self, size: int, quiet: bool) -> None:
-        self.size, self.quiet = size, quiet
+        self.size = size
+        self.quiet = quiet
         self._bar: Any = None
         self._began = self._told = time.monotonic()
         self._first: int | None = None
@@ -39,12 +40,12 @@ class Progress:
                 progress.TextColumn("[bold]learning"),
                 progress.BarColumn(),
                 progress.TaskProgressColumn(),
-                progress.TextColumn("{task.fields[said]}"),
+                progress.TextColumn("{task.fields[status]}"),
                 progress.TimeRemainingColumn(),
                 console=_console(),
                 transient=True,
             )
-            self._task = self._bar.add_task("", total=None, said="")
+            self._task = self._bar.add_task("", total=None, status="")
             self._bar.start()
         return self
 
@@ -53,19 +54,20 @@ class Progress:
             self._bar.stop()
 
     def __call__(self, run: Run, size: int) -> None:
-        """After each block: the run, and the bytes read so far."""
+        """Update the progress after a block; `size` is the number of bytes read so far."""
         if self.quiet:
             return
-        said, now = self._said(run), time.monotonic()
+        status = self._status(run)
+        now = time.monotonic()
         if self._bar is not None:
             horizon = run.stream.plan.private.timetable.horizon
             done, total = (size, self.size) if size and self.size else (run.stream.t, horizon)
-            self._bar.update(self._task, completed=done, total=total, said=said)
+            self._bar.update(self._task, completed=done, total=total, status=status)
         elif now - self._told >= _SECONDS:
             self._told = now
-            sys.stderr.write(f"taciturn: {said}\n")
+            sys.stderr.write(f"taciturn: {status}\n")
 
-    def _said(self, run: Run) -> str:
+    def _status(self, run: Run) -> str:
         if self._first is None:
             self._first = run.stream.t
         rate = (run.stream.t - self._first) / max(time.monotonic() - self._began, 1e-9)

@@ -1,6 +1,6 @@
-"""The page of a run: what was released when, under which guarantee and plan; exact data only in a block that says so.
+"""The HTML page of a run: its guarantee, releases, model, plan and files.
 
-It is made of public things, but for the diagnostics, if they were asked for.
+All of it is public, except for the diagnostics, if they were asked for: their section is labelled NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ SIMULATION = "SIMULATION: NOT PRIVATE"
 
 
 class Released(NamedTuple):
-    """A release: examples it has seen, and the deviation of the noise on an entry of it."""
+    """A release: the number of examples seen, and the standard deviation of the noise on an entry of it."""
 
     t: int
     noise_sd: float
 
 
 class Weight(NamedTuple):
-    """A weight of the model to use, and its deviation over the points released lately."""
+    """A weight of the latest model, and its standard deviation over the points released last."""
 
     name: str
     value: float
@@ -33,7 +33,7 @@ class Weight(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file that was written."""
+    """A file of the run, and its description."""
 
     name: str
     what: str
@@ -41,32 +41,32 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Learnt:
-    """What the page says.
+    """The content of the page.
 
     Attributes
     ----------
     title, outcome, guarantee : str
-        What was learnt, how it ended, and what is promised.
+        What was learnt, how the run ended, and the privacy guarantee.
     public, secret : sequence of str
-        What everyone may know, and what stays.
+        What is public, and what is secret.
     spent, total : (float, float)
         Epsilon and delta.
     t, made, coming : int
-        Rows learnt from, releases they made, and releases that are yet to come within the horizon.
+        Numbers of rows learnt from, of releases made, and of releases to come before the horizon.
     releases, planned : sequence of Released, sequence of int
-        Those made, the first and the last among them, and the rounds of those to come; of very many, some.
+        The releases made, and the rounds of those to come; thinned out if there are many, first and last included.
     plan : mapping
         As `taciturn.plan.Plan.as_data` gives it.
     noise_on : str
-        What the noise is added to an entry of.
+        What the noise is added to, in words.
     weights, models : sequence of Weight, int
-        The largest, and over how many points they swung so.
+        The largest weights, and the number of points that their swing is computed from.
     files : sequence of File
-        What was written.
+        The files of the run.
     simulated : bool
         Whether the noise came from a seed.
     diagnostics : mapping, optional
-        As `taciturn.runs.diagnostics.Diagnostics.as_data` gives them.
+        As `taciturn.runs.diagnostics.Diagnostics.as_data` gives it.
     """
 
     title: str
@@ -94,7 +94,9 @@ def learnt_page(learnt: Learnt) -> str:
     """The page as HTML."""
     parts = [f"<h1>{escape(learnt.title)}</h1>\n{paragraph(learnt.outcome)}"]
     if learnt.simulated:
-        parts.append(section(SIMULATION, paragraph("The noise came from a seed, which protects nobody."), alarm=True))
+        parts.append(
+            section(SIMULATION, paragraph("The noise came from a seed: the models are not private."), alarm=True)
+        )
     parts += [_guarantee(learnt), _releases(learnt), _model(learnt), _plan(learnt), _files(learnt)]
     if learnt.diagnostics is not None:
         parts.append(_diagnostics(learnt.diagnostics))
@@ -116,7 +118,7 @@ def _guarantee(learnt: Learnt) -> str:
 def _releases(learnt: Learnt) -> str:
     made = learnt.releases
     if not made:
-        return section("Releases", paragraph("None yet: the schedule has reached no published round."))
+        return section("Releases", paragraph("None yet: the first release of the schedule is still to come."))
     last = float(max([learnt.t, *learnt.planned[-1:]]))
     later = f", {learnt.coming:,} yet to come" if learnt.coming else ""
     return section(
@@ -129,7 +131,7 @@ def _releases(learnt: Learnt) -> str:
         line(
             [(one.t, one.noise_sd) for one in made],
             last,
-            f"Deviation of the noise on an entry of {learnt.noise_on}, by release (logarithmic)",
+            f"Standard deviation of the noise on an entry of {learnt.noise_on}, by release (logarithmic)",
             logarithmic=True,
         ),
     )
@@ -150,8 +152,9 @@ def _model(learnt: Learnt) -> str:
         "Model: largest weights",
         rows(cells, ("feature", number_head("weight"), number_head("swing"), "")),
         paragraph(
-            f"Swing: the deviation of the weight over the last {learnt.models:,} released points, which move with the "
-            "noise. A weight no larger than its swing says little. An average of points swings less than they do.",
+            f"Swing: the standard deviation of the weight over the last {learnt.models:,} released points, which vary "
+            "with the noise. A weight that is not larger than its swing carries little information. An average of "
+            "points varies less than the points.",
             soft=True,
         ),
     )
@@ -189,20 +192,24 @@ def _files(learnt: Learnt) -> str:
     return section("Files", rows((f"<code>{escape(file.name)}</code>", escape(file.what)) for file in learnt.files))
 
 
-def _diagnostics(found: Mapping[str, Any]) -> str:
-    measure = str(found["measure"]).replace("_", " ")
+def _diagnostics(data: Mapping[str, Any]) -> str:
+    measure = str(data["measure"]).replace("_", " ")
     cells = [
-        (f"progressive {measure}", number(f"{found[found['measure']]:.4g}")),
-        ("mean loss", number(f"{found['mean_loss']:.4g}")),
-        ("share of rows cut to the feature bound", number(f"{found['clipped_share']:.2%}")),
-        ("bad rows", number(f"{found['bad_rows']:,}")),
+        (f"progressive {measure}", number(f"{data[data['measure']]:.4g}")),
+        ("mean loss", number(f"{data['mean_loss']:.4g}")),
+        ("share of rows clipped to the feature bound", number(f"{data['clipped_share']:.2%}")),
+        ("bad rows", number(f"{data['bad_rows']:,}")),
     ]
-    curve = line(found["curve"], float(found["to_row"]), f"Progressive {measure}, by stretch") if found["curve"] else ""
+    curve = (
+        line(data["curve"], float(data["to_row"]), f"Progressive {measure}, by part of the stream")
+        if data["curve"]
+        else ""
+    )
     return section(
         NOT_PRIVATE,
         paragraph(
-            f"Rows {found['from_row'] + 1:,} to {found['to_row']:,}, each judged by the model in use before it. These "
-            "numbers are covered by no guarantee, and neither is this page while they are on it."
+            f"Rows {data['from_row'] + 1:,} to {data['to_row']:,}, each evaluated by the model in use before it. No "
+            "guarantee covers these numbers, nor this page while it contains them."
         ),
         rows(cells),
         curve,

@@ -1,31 +1,31 @@
-"""One run in one folder: what it learns is committed first and shown afterwards.
+"""A run in a folder: a model is published only after the checkpoint that contains it is committed.
 
-**Order.** A commit, by `Run.commit`, is these steps, each on the disk before the next begins:
+**Order.** A commit (`Run.commit`) has these steps, each flushed to the disk before the next begins:
 
 1. learn a block of rows; its releases stay in memory;
 2. write one file, `state.npz`: the state after the block with what it has spent, the lines of `models.jsonl` that are
-   not written yet and the place where they go, the model, and the key and digest of all rows so far. It is written
-   extra the old one, synced, renamed over it, and the folder is synced;
-3. write those lines to that place of `models.jsonl`, and sync;
+   not written yet and their position in the file, the model, and the key and digest of all rows so far. It is an
+   atomic write: a temporary file in the same folder is synced and renamed over the old one, and the folder is synced;
+3. write those lines at that position of `models.jsonl`, and sync;
 4. replace `model.json`.
 
-**Claim.** Whenever the process, or the machine, stops: no round is shown twice with different noise; what the state
-says is spent is at least what everything shown has cost; and a resumed run counts every row once.
+**Claim.** Whenever the process, or the machine, stops: no round is published twice with different noise; the privacy
+that the state records as spent is at least the cost of everything published; and a resumed run counts every row once.
 
 *Proof.* Renaming is atomic, so `state.npz` is at every moment that of the last commit that finished step 2; call it S,
-after t rows and k releases. (i) *Shown implies committed.* Lines are written, and the model replaced, in steps 3 and 4
-only, after step 2 of the same commit; so every line shown has a number of at most k, and S has spent their cost, for
-spending never falls. (ii) *Shown once.* A line of S is text in S. A resumed run writes that text, at its place, and
-no other: `bring_up` refuses a file in which anything else stands there. Releases after the k-th that were made and
-lost were never written (i); that their rounds are made again, with fresh noise, shows nobody two of the same round.
-(iii) *Counted once.* S holds t, and the digest of the t rows it has seen. A resumed run hashes the first t rows of its
-input by the same key, refuses if the digests differ, and learns from the next row on. ∎
+after t rows and k releases. (i) *Published implies committed.* Lines are written, and the model replaced, in steps 3
+and 4 only, after step 2 of the same commit; so every published line has a number of at most k, and S has spent their
+cost, because spending never falls. (ii) *Published once.* A line of S is text in S. A resumed run writes that text, at
+its position, and no other: `replay` rejects a file with anything else at that position. Releases after the k-th that
+were made and lost were never written (i); their rounds are released again, with fresh noise, and no round is published
+twice. (iii) *Counted once.* S holds t, and the digest of the t rows it has seen. A resumed run hashes the first t rows
+of its input with the same key, rejects the input if the digests differ, and learns from the next row on. ∎
 
-The proof takes S to be the newest state. One restored from a backup is older: if it has made fewer releases than
-`models.jsonl` shows, it is refused; if `models.jsonl` is restored or lost as well, nothing in the folder can tell. Two
-processes in one folder are kept apart by a lock. Files are read and written by a descriptor of the locked folder, and
-not by its path: a folder that is moved while a run learns in it takes the run along, and another run in a new folder of
-the same name shares no file with it.
+The proof assumes that S is the newest state. A state restored from a backup is older: if it has made fewer releases
+than `models.jsonl` contains, it is rejected; if `models.jsonl` is restored or lost as well, nothing in the folder can
+reveal that. A lock prevents two processes from using one folder. Files are read and written by a descriptor of the
+locked folder, and not by its path: if the folder is moved during a run, the run continues in the moved folder, and
+another run in a new folder of the same name shares no file with it.
 """
 
 from __future__ import annotations
@@ -43,44 +43,45 @@ from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder, write_at
-from taciturn.runs.journal import bring_up, lines_of
+from taciturn.runs.journal import lines_of, replay
 from taciturn.runs.resume import RowDigest
 
-_MOST_TEXT = 2**23  # bytes of lines that wait for a commit
-_MOST_ROWS = 2**13  # rows after which a commit may be due
-_WATCHED_ROWS = 2**8  # rows that one model is judged by
-_MOST_ENTRIES = 2**19  # of points that are released between two
+_MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
+_MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
+_WATCHED_ROWS = 2**8  # the same with diagnostics: rows that are evaluated by one model
+_MOST_ENTRIES = 2**19  # entries of all points that are released at once
+_WATCH = "aside."  # prefix of the diagnostics' keys in state.npz
 
 
 class Watch(Protocol):
-    """Looks at exact rows; what it keeps is committed with the secret state."""
+    """Diagnostics of exact rows; their state is committed with the secret state."""
 
     def __call__(self, X: Array, y: Array, model: Array) -> None:
-        """The next rows, and the model in use before them."""
+        """Evaluate the next rows by the model in use before them."""
 
     def arrays(self) -> Arrays:
-        """What it keeps."""
+        """The state of the diagnostics."""
 
 
 @dataclass
 class Run:
-    """A stream, the folder it is kept in, and what was learnt and not committed yet.
+    """A stream, the folder of its checkpoints, and the releases that are not committed yet.
 
     Parameters
     ----------
     folder : Folder
-        Held by `locked` for as long as this lives.
+        The folder, locked by `locked` during the run.
     stream : Stream
-        What learns.
+        The private learner.
     contract : str
-        Digest of what was declared; a run goes on under the same.
+        Digest of the contract; a run is resumed under the same contract only.
     seen : RowDigest
-        Of the rows learnt from.
+        Digest of the rows learnt from.
     show : callable
-        Publishes the model, after each commit.
+        Publishes the model after each commit.
     seconds : float
-        Least time between two commits, while rows come fast; ten times as long as one takes, if that is more, so that
-        a slow disk does not take most of the time. 0 commits after every block.
+        Minimal time between two commits while rows arrive fast, or ten times the duration of a commit if that is
+        longer, so that a slow disk does not take most of the time. 0 commits after every block.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class Run:
     show: Callable[[Run], None] = lambda run: None
     seconds: float = 1.0
     written: int = 0
-    aside: Arrays = field(default_factory=dict)
+    watch_state: Arrays = field(default_factory=dict)
     _unwritten: list[bytes] = field(default_factory=list)
     _committed: int = -1
     _last: float = field(default_factory=time.monotonic)
@@ -112,12 +113,12 @@ class Run:
 
     @property
     def left(self) -> int | None:
-        """Rounds before the horizon; None if there is none."""
+        """Rounds left before the horizon; None without a horizon."""
         horizon = self.stream.plan.private.timetable.horizon
         return None if horizon is None else horizon - self.stream.t
 
     def learn(self, X: Array, y: Array, watch: Watch | None = None) -> None:
-        """Learn from rows, and commit where that is due; `watch` is shown each part and the model before it."""
+        """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it."""
         start = 0
         while start < len(y):
             end = start + self._stride(min(len(y) - start, _MOST_ROWS if watch is None else _WATCHED_ROWS))
@@ -126,7 +127,7 @@ class Run:
             self.commit_if_due()
 
     def _stride(self, rows: int) -> int:
-        """How many of these rows to learn at once: not so many that they release too much."""
+        """How many of these rows to learn at once, such that the releases fit into memory."""
         stream = self.stream
         most = max(1, _MOST_ENTRIES // len(stream.model))
         due = stream.plan.private.timetable.following(stream.k, stream.t + rows, most)
@@ -140,80 +141,84 @@ class Run:
             self._unwritten.append(lines_of(self.stream.plan, releases, before))
         if watch is not None:
             watch(X, y, before)
-            self.aside = watch.arrays()
+            self.watch_state = watch.arrays()
 
     def commit_if_due(self) -> None:
-        """Commit if the last time was long enough ago, or much waits."""
+        """Commit if the last commit was long enough ago, or many lines wait."""
         wait = max(self.seconds, self._patience) if self.seconds else 0.0
         if time.monotonic() - self._last >= wait or sum(map(len, self._unwritten)) > _MOST_TEXT:
             self.commit()
 
     def commit(self) -> None:
-        """Steps 2, 3 and 4 of the order above; nothing, if nothing was learnt since."""
+        """Steps 2, 3 and 4 of the order above; does nothing if no row was learnt since the last commit."""
         if self._committed == self.stream.t:
             return
-        began, lines = time.monotonic(), b"".join(self._unwritten)
+        began = time.monotonic()
+        lines = b"".join(self._unwritten)
         try:
-            self.stream.dump(self.folder.state, self._beside(lines))
+            self.stream.dump(self.folder.state, self._extra(lines))
             self.folder.sync()
             if lines:
                 write_at(self.folder.models, self.written, lines)
             self.show(self)
         except FileNotFoundError:
             raise StateConflict(
-                f"{self.folder.path} was deleted while this run was learning in it, and nothing was shown after that. "
-                "Restore it as it was and go on with --resume; a new run spends as much again."
+                f"{self.folder.path} was deleted while this run was learning in it, and nothing was published after "
+                "that. Restore it and continue with --resume; a new run spends the budget again."
             ) from None
-        self.written, self._unwritten, self._committed = self.written + len(lines), [], self.stream.t
+        self.written += len(lines)
+        self._unwritten = []
+        self._committed = self.stream.t
         self._last = time.monotonic()
         self._patience = 10.0 * (self._last - began)
 
-    def _beside(self, lines: bytes) -> Arrays:
+    def _extra(self, lines: bytes) -> Arrays:
+        """What `state.npz` holds besides the state of the stream."""
         texts: dict[str, Any] = {"contract": self.contract, "key": self.seen.key, "digest": self.seen.value}
         releases = lines.count(b"\n")
         numbers: Any = {"written": self.written, "already": self.stream.k - releases}
         return {
-            **{f"aside.{name}": array for name, array in self.aside.items()},
+            **{f"{_WATCH}{name}": array for name, array in self.watch_state.items()},
             **{name: np.array(value) for name, value in {**texts, **numbers}.items()},
             "unwritten": np.frombuffer(lines, dtype=np.uint8),
         }
 
 
 def check_folder(folder: Folder, contract: str, resuming: bool) -> None:
-    """Reject a folder that holds no run of this contract, but files that a run would replace; or nothing to resume."""
+    """Reject a folder with another contract's run, with files that a run would replace, or without a run to resume."""
     others = [file for file in (folder.models, folder.model, folder.report) if file.exists()]
-    if not folder.state.exists():  # looked for last: a run that begins at this moment writes it first
+    if not folder.state.exists():  # checked last: a run that begins at this moment writes it first
         if resuming:
-            raise InvalidInput(f"there is nothing to resume in {folder.path}. Leave out --resume to begin.")
+            raise InvalidInput(f"there is nothing to resume in {folder.path}. Omit --resume to start a run.")
         if others:
             raise StateConflict(
-                f"{others[0]} is not of this run, which would replace it: the folder holds no state of a run. Name "
-                "another folder by --out, or move the file away."
+                f"{others[0]} is not of this run, which would replace it: the folder holds no state of a run. Pass "
+                "another folder by --out, or move the file."
             )
         return
     try:
         extra = read_extra(folder.state)
     except StateConflict as error:
-        raise StateConflict(f"{error} A new run needs another folder, by --out.") from None
+        raise StateConflict(f"{error} For a new run, pass another folder by --out.") from None
     if not {"contract", "key", "unwritten"} <= extra.keys():
-        raise StateConflict(f"{folder.state} was not written by taciturn learn. Name the folder of a run by --out.")
+        raise StateConflict(f"{folder.state} was not written by taciturn learn. Pass the folder of a run by --out.")
     if str(extra["contract"]) != contract:
         raise StateConflict(
-            f"{folder.state}: the contract is not the one this run began with. Put it back as it was; or begin a new "
-            "run, which spends as much again, in another folder, by --out."
+            f"{folder.state}: the contract is not the one this run began with. Restore the contract; or start a new "
+            "run in another folder by --out, which spends the budget again."
         )
 
 
 def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
-    """A new stream in a folder that holds none; its state is committed before any row is read."""
+    """Start a run in a folder that holds none; its state is committed before the first row is read."""
     check_folder(folder, contract, resuming=False)
     if folder.state.exists() and read_state(folder.state).t > 0:
         raise StateConflict(
-            f"{folder.path} holds a run that learnt already. Go on with --resume; or begin another, which spends as "
-            "much again, in another folder, by --out."
+            f"{folder.path} holds a run that has learnt from rows. Continue it with --resume; or start another run in "
+            "another folder by --out, which spends the budget again."
         )
     if folder.models.size > 0:
-        raise StateConflict(f"{folder.models} holds releases of another run. Name another folder by --out.")
+        raise StateConflict(f"{folder.models} holds releases of another run. Pass another folder by --out.")
     folder.clear()
     run = Run(folder, Stream(plan), contract, RowDigest(new_name()), **settings)
     run.commit()
@@ -221,17 +226,21 @@ def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
 
 
 def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
-    """The stream of a folder, where its last commit left it; its rows are still to be checked."""
+    """Open the run of a folder at its last checkpoint; its rows are checked later, by `Unseen`."""
     check_folder(folder, contract, resuming=True)
     extra = read_extra(folder.state)
     if read_state(folder.state).simulated != (plan.private.seed is not None):
-        raise StateConflict("a simulation goes on with its own --seed, and a private run without one.")
+        raise StateConflict(
+            "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
+        )
     stream = Stream.load(plan, folder.state)
-    unwritten, written = extra["unwritten"].tobytes(), int(extra["written"])
-    bring_up(folder.models, written, unwritten, int(extra["already"]))
+    unwritten = extra["unwritten"].tobytes()
+    written = int(extra["written"])
+    replay(folder.models, written, unwritten, int(extra["already"]))
     folder.clear()
-    aside = {name.removeprefix("aside."): array for name, array in extra.items() if name.startswith("aside.")}
-    run = Run(folder, stream, contract, RowDigest(str(extra["key"])), **settings, aside=aside)
-    run.written, run._committed = written + len(unwritten), stream.t
+    watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
+    run = Run(folder, stream, contract, RowDigest(str(extra["key"])), **settings, watch_state=watched)
+    run.written = written + len(unwritten)
+    run._committed = stream.t
     run.show(run)
     return run
