@@ -12,7 +12,7 @@ from taciturn import Exponential, Gaussian, MultiHinge, OneHot, Softmax
 from taciturn.checks import Report, checks_for
 from taciturn.checks.accountants import Exact
 from taciturn.checks.all import of_learner
-from taciturn.checks.suite import look_at
+from taciturn.checks.suite import run_checks
 from taciturn.problem.losses import Advice, Nearness
 from zoo import LEARNERS, LOSSES, SETS
 
@@ -32,7 +32,7 @@ ENTRY = [name for name, learner in LEARNERS.items() if learner.certificate.kind 
 
 @cache
 def report_on(name: str) -> Report:
-    return look_at(name, checks_for(THINGS[name]))
+    return run_checks(name, checks_for(THINGS[name]))
 
 
 @pytest.mark.parametrize("name", THINGS)
@@ -46,18 +46,18 @@ def test_it_keeps_its_contract(name):
 def test_sums_keep_it_with_other_strategies(name, strategy):
     """The checks of a learner that depend on the mechanism."""
     checks = of_learner(LEARNERS[name], STRATEGIES[strategy])
-    wired = [check for check in checks if check.look.__module__ == "taciturn.checks.wiring"]
-    assert len(look_at(name, wired).insist().kept) >= 6
+    wired = [check for check in checks if check.function.__module__ == "taciturn.checks.wiring"]
+    assert len(run_checks(name, wired).insist().passed) >= 6
 
 
 def test_no_check_is_always_skipped():
     """Each has something to look at somewhere."""
     made = {(str(check)) for thing in THINGS.values() for check in checks_for(thing)}
-    kept = {outcome.check for name in THINGS for outcome in report_on(name).kept}
+    kept = {outcome.check for name in THINGS for outcome in report_on(name).passed}
     assert made - kept == set()
 
 
 def test_every_kind_of_thing_was_checked():
     """The sweep is not empty where it should be full."""
     assert {learner.certificate.kind for learner in LEARNERS.values()} == {"l2/tail", "l2/entry", "range/tail"}
-    assert sum(len(report_on(name).kept) for name in THINGS) > 1000
+    assert sum(len(report_on(name).passed) for name in THINGS) > 1000

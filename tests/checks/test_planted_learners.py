@@ -13,7 +13,7 @@ import pytest
 from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logistic, Private, Problem, Squared, experts
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
-from taciturn.checks.suite import look_at
+from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
 from taciturn.core.schedule import Timetable
 from taciturn.learners.vector_sum import VectorSum
@@ -281,39 +281,42 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "short ewoo": ("certificate_survives_a_search", lambda: Short(LEARNERS["ewoo"])),
     "short on vectors": ("certificate_survives_a_search", lambda: Short(GIGA(NEAR))),
     "falls too fast": ("certificate_survives_linear_losses", lambda: Late(IGD(SMOOTH))),
-    "silent": ("nothing_moves_before_it_is_certified", lambda: Silent(IGD(DISC))),
+    "silent": ("zero_certificate_means_no_change", lambda: Silent(IGD(DISC))),
     "no lemma": ("certificate_is_complete", lambda: Unproven(IGD(DISC))),
-    "a small magnitude": ("rows_and_points_have_their_size", lambda: Small(IGD(DISC))),
-    "a small magnitude cuts": ("without_noise_it_is_exact", lambda: Small(TOTAL)),
-    "adds in place": ("absorb_and_hand_over_are_pure", lambda: InPlace(TOTAL)),
-    "empties in place": ("absorb_and_hand_over_are_pure", lambda: Eager(TOTAL)),
-    "changes examples": ("absorb_and_hand_over_are_pure", lambda: Scribbling(TOTAL)),
-    "remembers elsewhere": ("absorb_and_hand_over_are_pure", lambda: Absent(TOTAL)),
+    "a small magnitude": ("statistics_and_points_have_the_stated_size", lambda: Small(IGD(DISC))),
+    "a small magnitude cuts": ("without_noise_releases_are_exact", lambda: Small(TOTAL)),
+    "adds in place": ("absorb_and_statistic_are_pure", lambda: InPlace(TOTAL)),
+    "empties in place": ("absorb_and_statistic_are_pure", lambda: Eager(TOTAL)),
+    "changes examples": ("absorb_and_statistic_are_pure", lambda: Scribbling(TOTAL)),
+    "remembers elsewhere": ("absorb_and_statistic_are_pure", lambda: Absent(TOTAL)),
     "shares a point": ("decide_is_pure", lambda: Sharing(IGD(DISC))),
     "keeps the exact row": ("decide_is_pure", lambda: Whispering(IGD(DISC))),
     "keeps the exact row of a sum": ("decide_is_pure", lambda: Whispering(FTRL(DISC))),
     "keeps lengths in a global": ("decide_is_pure", lambda: Gossiping(GIGA(SMOOTH))),
     "learns nothing": ("decide_is_pure", lambda: Deaf(IGD(DISC))),
-    "decides outside": ("rows_and_points_have_their_size", lambda: Astray(IGD(DISC))),
-    "by blocks": ("cuts_do_not_matter", lambda: Blockwise(IGD(DISC))),
-    "keeps a list": ("a_dumped_state_goes_on", lambda: Listing(TOTAL)),
-    "never empties": ("other_rows_stay", lambda: Hoarding(TOTAL)),
-    "at its own iterates": ("other_rows_stay", lambda: Linearised(FTRL(Problem(Squared(), L2Ball(1.0), 2, 1.0, 1.0)))),
-    "all rows but the last": ("rows_at_once_are_rows_one_by_one", lambda: Hasty(DISC)),
+    "decides outside": ("statistics_and_points_have_the_stated_size", lambda: Astray(IGD(DISC))),
+    "by blocks": ("batch_sizes_do_not_matter", lambda: Blockwise(IGD(DISC))),
+    "keeps a list": ("a_saved_state_resumes", lambda: Listing(TOTAL)),
+    "never empties": ("one_example_changes_one_statistic", lambda: Hoarding(TOTAL)),
+    "at its own iterates": (
+        "one_example_changes_one_statistic",
+        lambda: Linearised(FTRL(Problem(Squared(), L2Ball(1.0), 2, 1.0, 1.0))),
+    ),
+    "all rows but the last": ("compiled_statistics_match_definition", lambda: Hasty(DISC)),
 }
 NEAR = Problem(Distance(), L2Ball(1.0), 2, label_bound=1.0, ridge=0.5, neighbours="replace")
 
 
 def broken(thing: Any, **settings: Any) -> set[str]:
     """The names of the checks that found something."""
-    return {outcome.check for outcome in look_at("it", of_learner(thing, **settings)).broken}
+    return {outcome.check for outcome in run_checks("it", of_learner(thing, **settings)).failed}
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_fault_is_caught(name):
     """By the check that is meant to."""
     check, plant = FAULTS[name]
-    assert look_at("it", [c for c in checks_for(plant()) if str(c) == check]).broken
+    assert run_checks("it", [c for c in checks_for(plant()) if str(c) == check]).failed
 
 
 def test_the_wrapping_is_not_what_is_caught():
@@ -336,9 +339,9 @@ def test_a_fault_in_the_compiled_loop_is_caught(monkeypatch):
         return run
 
     monkeypatch.setattr(passes.IteratePass, "__call__", off(0, 1e-3))
-    assert broken(IGD(SMOOTH)) == {"compiled_is_the_definition"}
+    assert broken(IGD(SMOOTH)) == {"compiled_pass_matches_definition"}
     monkeypatch.setattr(passes.IteratePass, "__call__", off(1, 1e-6))
-    assert "compiled_is_the_definition" in broken(IGD(SMOOTH))
+    assert "compiled_pass_matches_definition" in broken(IGD(SMOOTH))
 
 
 def test_compiled_rows_that_differ_are_caught(monkeypatch):
@@ -351,15 +354,15 @@ def test_compiled_rows_that_differ_are_caught(monkeypatch):
 
     with monkeypatch.context() as planted:
         planted.setattr(passes.Iterates, "__call__", off)
-        assert "rows_at_once_are_rows_one_by_one" in broken(GIGA(SMOOTH))
+        assert "compiled_statistics_match_definition" in broken(GIGA(SMOOTH))
     monkeypatch.setattr(passes.Iterates, "decide", lambda *args: decide(*args) + 1e-6)
-    assert "rows_at_once_are_rows_one_by_one" in broken(GIGA(SMOOTH))
+    assert "compiled_statistics_match_definition" in broken(GIGA(SMOOTH))
 
 
 def test_wiring_that_forgets_the_horizon_is_caught(monkeypatch):
     monkeypatch.setattr(Private, "_check_rounds", lambda self, last: None)
     monkeypatch.setattr(Timetable, "fits", lambda self, t, k: True)
-    assert broken(TOTAL) == {"the_horizon_is_the_end"}
+    assert broken(TOTAL) == {"no_release_after_the_horizon"}
 
 
 def test_wiring_that_uses_a_state_twice_is_caught(monkeypatch):
@@ -368,24 +371,24 @@ def test_wiring_that_uses_a_state_twice_is_caught(monkeypatch):
 
 
 def test_a_deviation_that_tells_is_caught():
-    assert "deviations_are_public" in broken(IGD(DISC), mechanism=Telling())
+    assert "standard_deviations_are_public" in broken(IGD(DISC), mechanism=Telling())
 
 
 def test_a_budget_that_is_not_kept_is_caught(monkeypatch):
     """Private refuses to be built, and the report says so."""
     monkeypatch.setattr("taciturn.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
-    (outcome,) = [o for o in look_at("it", checks_for(IGD(DISC))).broken if o.check == "guarantee_is_proven"]
+    (outcome,) = [o for o in run_checks("it", checks_for(IGD(DISC))).failed if o.check == "guarantee_is_proven"]
     assert "raised Unprovable: BROKEN" in outcome.remark
 
 
 def test_the_message_says_what_to_do():
     """What broke, by how much, for which pair, and the remedy."""
-    with pytest.raises(ContractBroken, match=r"moves the row by 1\.0\d+ of what is certified.*a larger bound"):
+    with pytest.raises(ContractBroken, match=r"changes the statistic by 1\.0\d+ of what is certified.*a larger bound"):
         check_learner(Short(IGD(DISC)))
 
 
-ELSEWHERE = {"compiled_is_the_definition", "the_horizon_is_the_end", "a_state_is_used_once"}
-ELSEWHERE |= {"deviations_are_public", "guarantee_is_proven"}
+ELSEWHERE = {"compiled_pass_matches_definition", "no_release_after_the_horizon", "a_state_is_used_once"}
+ELSEWHERE |= {"standard_deviations_are_public", "guarantee_is_proven"}
 
 
 def test_every_check_has_a_fault():
@@ -396,16 +399,20 @@ def test_every_check_has_a_fault():
 @pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("keeps") and name != "keeps a list"])
 def test_what_is_exact_and_reaches_a_point_is_named(name):
     """The message says where it came from, and where to keep it."""
-    (outcome,) = look_at("it", [c for c in checks_for(FAULTS[name][1]()) if str(c) == "decide_is_pure"]).outcomes
-    assert "after other examples: something exact reaches it. Keep all" in outcome.remark
+    (outcome,) = run_checks("it", [c for c in checks_for(FAULTS[name][1]()) if str(c) == "decide_is_pure"]).outcomes
+    assert "after other examples: it reads exact data. Store everything" in outcome.remark
 
 
 def test_a_stream_that_ends_elsewhere_says_by_how_much():
     """The row and the state, so that rounding errors are told from faults."""
-    (outcome,) = look_at("it", [c for c in checks_for(Blockwise(IGD(DISC))) if str(c) == "cuts_do_not_matter"]).outcomes
+    (outcome,) = run_checks(
+        "it", [c for c in checks_for(Blockwise(IGD(DISC))) if str(c) == "batch_sizes_do_not_matter"]
+    ).outcomes
     row, state = (float(x) for x in re.findall(r"by (\d[^ ,]*?)[,.] ", outcome.remark))
     assert 1e-3 < row <= 2.0
     assert 1e-3 < state <= 2.0
-    (outcome,) = look_at("it", [c for c in checks_for(Adding(TOTAL)) if str(c) == "cuts_do_not_matter"]).outcomes
+    (outcome,) = run_checks(
+        "it", [c for c in checks_for(Adding(TOTAL)) if str(c) == "batch_sizes_do_not_matter"]
+    ).outcomes
     row, state = (float(x) for x in re.findall(r"by (\d[^ ,]*?)[,.] ", outcome.remark))
     assert 0.0 < row == state < 1e-12

@@ -12,7 +12,7 @@ from taciturn import BLT, BinaryTree, Exponential, Gaussian
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.checks import ContractBroken, check_mechanism
 from taciturn.checks.all import of_mechanism
-from taciturn.checks.suite import look_at
+from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
 
 pytestmark = pytest.mark.privacy
@@ -176,30 +176,30 @@ def _hasty(monkeypatch):
 
 FAULTS = {
     "no noise on one release": ("secret_noise_is_fresh", Gaussian(), NoNoiseOnOneRelease),
-    "no noise on one release, by seeds": ("noise_is_as_large_as_stated", Gaussian(), NoNoiseOnOneRelease),
-    "no noise on one release, at all": ("noise_is_enough", Gaussian(), NoNoiseOnOneRelease),
-    "no noise on one row": ("noise_is_enough", BLT(), NoNoiseOnOneRelease),
-    "no noise in one race": ("noise_is_enough", Exponential(), NoNoiseOnOneRelease),
-    "too little noise": ("noise_is_as_large_as_stated", Gaussian(), TooLittle),
-    "too little in a tree": ("noise_is_enough", BinaryTree(), TooLittle),
-    "small noise, stated": ("noise_is_enough", Gaussian(), SmallAndSaysSo),
-    "a slow race that is not": ("noise_is_enough", Exponential(), TooLittle),
+    "no noise on one release, by seeds": ("noise_has_the_stated_sd", Gaussian(), NoNoiseOnOneRelease),
+    "no noise on one release, at all": ("noise_covers_the_sensitivity", Gaussian(), NoNoiseOnOneRelease),
+    "no noise on one row": ("noise_covers_the_sensitivity", BLT(), NoNoiseOnOneRelease),
+    "no noise in one race": ("noise_covers_the_sensitivity", Exponential(), NoNoiseOnOneRelease),
+    "too little noise": ("noise_has_the_stated_sd", Gaussian(), TooLittle),
+    "too little in a tree": ("noise_covers_the_sensitivity", BinaryTree(), TooLittle),
+    "small noise, stated": ("noise_covers_the_sensitivity", Gaussian(), SmallAndSaysSo),
+    "a slow race that is not": ("noise_covers_the_sensitivity", Exponential(), TooLittle),
     "stale noise": ("secret_noise_is_fresh", Gaussian(), Stale),
     "the same noise for two": ("releases_share_no_noise", Gaussian("S"), Repeating),
-    "noise by call": ("seeded_noise_does_not_depend_on_the_cut", Gaussian(), Cut),
-    "noise on floats": ("encode_and_decode_keep_the_protocol", Gaussian(), Floating),
-    "another deviation": ("encode_and_decode_keep_the_protocol", Gaussian(), Misstating),
+    "noise by call": ("seeded_noise_does_not_depend_on_batches", Gaussian(), Cut),
+    "noise on floats": ("encode_and_decode_follow_the_protocol", Gaussian(), Floating),
+    "another deviation": ("encode_and_decode_follow_the_protocol", Gaussian(), Misstating),
     "writes into rows": ("encode_and_decode_are_pure", BLT(), Writing),
-    "keeps a list": ("memories_can_be_stored", Gaussian(), Listing),
-    "free at first": ("costs_only_rise_to_the_budget", Gaussian(), FreeAtFirst),
-    "beyond the budget": ("costs_only_rise_to_the_budget", Gaussian(), Dear),
-    "shifted rows": ("without_noise_rows_come_back", BLT(), Shifted),
-    "many rows, one bare": ("rows_are_hidden_together_as_one_by_one", BLT(), HastyHiding),
+    "keeps a list": ("mechanism_states_can_be_saved", Gaussian(), Listing),
+    "free at first": ("costs_increase_up_to_the_budget", Gaussian(), FreeAtFirst),
+    "beyond the budget": ("costs_increase_up_to_the_budget", Gaussian(), Dear),
+    "shifted rows": ("decoding_inverts_encoding", BLT(), Shifted),
+    "many rows, one bare": ("compiled_noise_matches_definition", BLT(), HastyHiding),
 }
 
 
 def broken(checks) -> set[str]:
-    return {outcome.check for outcome in look_at("it", checks).broken}
+    return {outcome.check for outcome in run_checks("it", checks).failed}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -226,5 +226,5 @@ def test_a_mechanism_that_accepts_nothing_known_is_not_passed():
     class Strange(Gaussian):
         accepts = "l1/tail"
 
-    with pytest.raises(ContractBroken, match="0 of 22 promises"):
+    with pytest.raises(ContractBroken, match="0 of 22 checks"):
         check_mechanism(Strange())

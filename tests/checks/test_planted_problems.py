@@ -10,7 +10,7 @@ import pytest
 
 from taciturn import Box, ConvexSet, Hinge, Huber, L2Ball, Logistic, Softmax, Squared, VectorLoss
 from taciturn.checks import ContractBroken, check_loss, check_set, checks_for
-from taciturn.checks.suite import look_at
+from taciturn.checks.suite import run_checks
 from zoo import Distance
 
 pytestmark = pytest.mark.privacy
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.privacy
 
 def broken(thing) -> set[str]:
     """The names of the checks that found something."""
-    return {outcome.check.partition(",")[0] for outcome in look_at("it", checks_for(thing)).broken}
+    return {outcome.check.partition(",")[0] for outcome in run_checks("it", checks_for(thing)).failed}
 
 
 # Sets.
@@ -79,9 +79,9 @@ class Close(L2Ball):
 SETS = {
     "off": ("projections_are_nearest", Off(1.0)),
     "outside": ("projections_are_members", Outside(1.0)),
-    "reflecting": ("projections_never_expand", Reflecting(-1.0, 1.0)),
-    "welcoming": ("members_are_left_alone", Welcoming(1.0)),
-    "clipping": ("projecting_changes_no_argument", Clipping(-1.0, 1.0)),
+    "reflecting": ("projection_is_nonexpansive", Reflecting(-1.0, 1.0)),
+    "welcoming": ("projection_leaves_members_unchanged", Welcoming(1.0)),
+    "clipping": ("projection_does_not_modify_its_argument", Clipping(-1.0, 1.0)),
     "short": ("radius_and_diameter_are_bounds", Short(1.0)),
     "close": ("radius_and_diameter_are_bounds", Close(1.0)),
 }
@@ -105,7 +105,7 @@ def test_a_ring_that_is_not_convex_is_caught():
         def contains(self, x):
             return super().contains(x) and np.linalg.norm(x) >= 0.5 * (1.0 - 1e-9)
 
-    assert {"projections_are_nearest", "projections_never_expand"} <= broken(Ring(1.0))
+    assert {"projections_are_nearest", "projection_is_nonexpansive"} <= broken(Ring(1.0))
 
 
 # Losses of v·x.
@@ -175,11 +175,11 @@ LOSSES = {
     "slope_bound_is_a_bound": ShortHinge(),
     "curvature_is_a_bound": Straight(),
     "slope_is_a_subgradient": Steep(),
-    "slope_never_falls": Robust(),
+    "slope_is_nondecreasing": Robust(),
     "prox_satisfies_its_condition": Hurried(0.5),
     "variation_is_a_bound": Steady(),
     "gradient_diameter_is_a_bound": Narrow(),
-    "arrays_are_elementwise": Single(),
+    "value_and_slope_are_elementwise": Single(),
 }
 
 
@@ -241,7 +241,7 @@ def test_a_fault_of_a_vector_loss_is_caught(check):
     ids=["set", "loss", "vector loss"],
 )
 def test_every_check_has_a_fault(thing, planted):
-    assert {check.look.__name__ for check in checks_for(thing)} == planted
+    assert {check.function.__name__ for check in checks_for(thing)} == planted
 
 
 def test_messages_say_what_to_do():

@@ -11,7 +11,7 @@ import pytest
 from taciturn import BLT, SquareRoot
 from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
-from taciturn.checks.suite import look_at
+from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
 from taciturn.mechanisms.blt import BLTCoder
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.privacy
 
 
 def broken(checks: list[Check]) -> set[str]:
-    return {outcome.check for outcome in look_at("it", checks).broken}
+    return {outcome.check for outcome in run_checks("it", checks).failed}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Using(PrefixSum):
 
 
 class FalseColumn(RootCoder):
-    """A column that is 5 % too short: all noise is."""
+    """A sensitivity that is 5 % too small: all noise is."""
 
     @property
     def sensitivity(self):
@@ -89,7 +89,7 @@ class OnlyMany(RootCoder):
 
 
 class Narrow(RootCoder):
-    """A reach that rows exceed."""
+    """A row norm that rows exceed."""
 
     @property
     def row_norm(self):
@@ -149,15 +149,15 @@ def _hasty(monkeypatch):
 
 
 STRATEGIES = {
-    "no_column_is_longer_than_it_says": FalseColumn,
-    "it_factors_the_running_sum": Forgetting,
-    "nothing_is_encoded_ahead_of_its_time": Ahead,
-    "errors_are_the_rows_of_the_decoder": Quiet,
-    "encoded_rows_are_within_reach": Narrow,
-    "encoding_errs_by_no_more_than_its_blur": Exactly,
-    "encoded_rows_are_counted_alike": Miscounting,
-    "encode_and_decode_leave_their_arguments_alone": Overwriting,
-    "many_rows_are_as_one_by_one": Hasty,
+    "sensitivity_bounds_the_columns": FalseColumn,
+    "matrices_factor_the_prefix_sum": Forgetting,
+    "encoding_is_causal": Ahead,
+    "errors_are_the_row_norms_of_the_decoder": Quiet,
+    "row_norm_bounds_the_encoder": Narrow,
+    "rounding_error_is_a_bound": Exactly,
+    "row_counts_are_consistent": Miscounting,
+    "encode_and_decode_do_not_modify_arguments": Overwriting,
+    "compiled_strategy_matches_definition": Hasty,
 }
 
 
@@ -168,12 +168,12 @@ def test_a_fault_of_a_strategy_is_caught(check):
 
 
 def test_integers_that_do_not_stay_exact_are_caught():
-    assert "encoding_errs_by_no_more_than_its_blur, 13 rows" in broken(of_strategy(Using(Halving), (13,)))
+    assert "rounding_error_is_a_bound, 13 rows" in broken(of_strategy(Using(Halving), (13,)))
 
 
 def test_every_check_of_a_strategy_has_a_fault():
     dense = [check for check in checks_for(SquareRoot()) if check.case.endswith("rows")]
-    assert {check.look.__name__ for check in dense} == set(STRATEGIES)
+    assert {check.function.__name__ for check in dense} == set(STRATEGIES)
 
 
 @pytest.mark.parametrize("kind", [RootCoder, BLTCoder, TreeCoder])
@@ -183,7 +183,7 @@ def test_the_coders_themselves_are_not_what_is_caught(kind):
 
 def test_the_message_names_the_column():
     """Which, how long, and what was said."""
-    with pytest.raises(ContractBroken, match=r"column 1 of C has length .* column says .* rounded up"):
+    with pytest.raises(ContractBroken, match=r"column 1 of C has length .* sensitivity says .* rounded up"):
         check_strategy(Using(FalseColumn))
 
 

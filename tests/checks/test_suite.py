@@ -10,7 +10,7 @@ import taciturn
 from taciturn import IGD, BinaryTree, Gaussian, Hinge, InvalidInput, L2Ball, Problem, Squared, TaciturnError
 from taciturn.checks import ContractBroken, checks_for
 from taciturn.checks.accountants import Exact
-from taciturn.checks.suite import Check, Report, demand, look_at, skip
+from taciturn.checks.suite import Check, Report, demand, run_checks, skip
 
 IGD_ON_A_DISC = IGD(Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5))
 THINGS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
@@ -38,22 +38,22 @@ def crashes(subject):
 
 def test_a_report_says_what_became_of_each_check():
     """Every check is made, whatever the others found, and each leaves a verdict and a remark."""
-    report = look_at("it", [Check(look, "it") for look in (keeps, breaks, skips, crashes)])
+    report = run_checks("it", [Check(function, "it") for function in (keeps, breaks, skips, crashes)])
     assert [(o.check, o.verdict) for o in report.outcomes] == [
-        ("keeps", "kept"),
-        ("breaks", "broken"),
+        ("keeps", "passed"),
+        ("breaks", "failed"),
         ("skips", "skipped"),
-        ("crashes", "broken"),
+        ("crashes", "failed"),
     ]
     assert [o.remark for o in report.outcomes][:3] == ["a remark", "it is broken. Mend it.", "there is nothing to see"]
-    assert "KeyError" in report.broken[1].remark
-    assert repr(report).startswith("it: 1 kept, 2 broken, 1 skipped\nkept    keeps: a remark\nbroken  breaks: it is")
+    assert "KeyError" in report.failed[1].remark
+    assert repr(report).startswith("it: 1 passed, 2 failed, 1 skipped\npassed  keeps: a remark\nfailed  breaks: it is")
 
 
 def test_a_broken_report_raises_all_that_broke():
     """One error with every fault and remedy; as AssertionError too, which test runners understand."""
-    report = look_at("it", [Check(breaks, "it"), Check(crashes, "it"), Check(keeps, "it")])
-    with pytest.raises(ContractBroken, match=r"2 of 3 promises of it are broken:\n- breaks: .* Mend it\.\n- crashes"):
+    report = run_checks("it", [Check(breaks, "it"), Check(crashes, "it"), Check(keeps, "it")])
+    with pytest.raises(ContractBroken, match=r"2 of 3 checks of it failed:\n- breaks: .* Mend it\.\n- crashes"):
         report.insist()
     assert issubclass(ContractBroken, AssertionError)
     assert issubclass(ContractBroken, TaciturnError)
@@ -62,8 +62,8 @@ def test_a_broken_report_raises_all_that_broke():
 def test_what_was_only_skipped_does_not_hold():
     """A report that looked at nothing proves nothing; one that kept something holds, and is returned."""
     with pytest.raises(ContractBroken):
-        look_at("it", [Check(skips, "it")]).insist()
-    report = look_at("it", [Check(keeps, "it"), Check(skips, "it")])
+        run_checks("it", [Check(skips, "it")]).insist()
+    report = run_checks("it", [Check(keeps, "it"), Check(skips, "it")])
     assert isinstance(report.insist(), Report)
     assert report.holds
 
@@ -140,20 +140,18 @@ def test_the_same_fault_in_several_cases_is_one_line():
         demand(n != 8, "8 is even", "Mend it.")
 
     cases = (1, 2, 3, 8)
-    report = look_at("it", [Check(look, n, f"{n} rows") for look in (large, skips, odd) for n in cases])
+    report = run_checks("it", [Check(function, n, f"{n} rows") for function in (large, skips, odd) for n in cases])
     assert repr(report).splitlines() == [
-        "it: 3 kept, 5 broken, 4 skipped",
-        "kept    large, 1 rows",
-        "broken  large, for 2, 3, 8 rows: 0.286 is too large, for 2 rows. Mend it.",
+        "it: 3 passed, 5 failed, 4 skipped",
+        "passed  large, 1 rows",
+        "failed  large, for 2, 3, 8 rows: 0.286 is too large, for 2 rows. Mend it.",
         "skipped skips, for 1, 2, 3, 8 rows: there is nothing to see",
-        "kept    odd, 1 rows",
-        "kept    odd, 2 rows",
-        "broken  odd, 3 rows: 3 is odd. Take another.",
-        "broken  odd, 8 rows: 8 is even. Mend it.",
+        "passed  odd, 1 rows",
+        "passed  odd, 2 rows",
+        "failed  odd, 3 rows: 3 is odd. Take another.",
+        "failed  odd, 8 rows: 8 is even. Mend it.",
     ]
-    with pytest.raises(
-        ContractBroken, match=r"^5 of 12 promises of it are broken:\n- large, for 2, 3, 8 rows: .*\n- odd, 3"
-    ):
+    with pytest.raises(ContractBroken, match=r"^5 of 12 checks of it failed:\n- large, for 2, 3, 8 rows: .*\n- odd, 3"):
         report.insist()
 
 

@@ -1,14 +1,14 @@
-"""The contract suite: what every learner, mechanism, strategy, set, loss and accountant owes, as checks.
+"""Conformance checks for learners, mechanisms, strategies, sets, losses and accountants.
 
-It runs over everything in the package, and over what you add: one call makes every check and returns a report, or
-raises `ContractBroken` with all that broke and what to do. With pytest, let each check be a test:
+They run on everything in the package, and on your own classes: one call runs every check and returns a report, or
+raises `ContractBroken` with all failures and their remedies. With pytest, make each check a test:
 
     @pytest.mark.parametrize("check", taciturn.checks.checks_for(MyLearner(problem)), ids=str)
-    def test_it_keeps_the_contract(check):
+    def test_it_satisfies_the_contract(check):
         check()
 
-Examples come from fixed seeds, and no check needs more than NumPy and SciPy. Checks look for faults: a proof of the
-certificate is still yours to give.
+Examples come from fixed seeds, and no check needs more than NumPy and SciPy. Checks search for counterexamples; they do
+not replace the proof of a certificate.
 """
 
 from __future__ import annotations

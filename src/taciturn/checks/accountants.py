@@ -1,4 +1,4 @@
-"""Checks of an accountant: it never under-charges, adds up what is spent, and agrees with closed forms."""
+"""Checks of an accountant: it never under-charges, composes costs, and agrees with closed forms."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _COSTS = (
 
 @runtime_checkable
 class Accountant(Protocol):
-    """Adds up what releases cost, and reads it as (epsilon, delta).
+    """Composes the costs of releases, and converts them to (epsilon, delta).
 
     >>> round(Exact().epsilon(Exact().total([gaussian(0.02), gaussian(0.03)]), delta=1e-6), 3)
     0.941
     """
 
     def total(self, costs: Iterable[Cost]) -> Cost:
-        """All costs together, adaptively too."""
+        """The cost of all of them under adaptive composition."""
 
     def epsilon(self, cost: Cost, delta: float) -> float:
         """An epsilon that holds at `delta`."""
@@ -54,18 +54,18 @@ class Exact:
         return total(costs)
 
     def epsilon(self, cost: Cost, delta: float) -> float:
-        """As the cost reads itself."""
+        """The conversion of the cost itself."""
         return cost.epsilon(delta)
 
     def delta(self, cost: Cost, epsilon: float) -> float:
-        """As the cost reads itself."""
+        """The conversion of the cost itself."""
         return cost.delta(epsilon)
 
 
-def told_apart(epsilon: float, mu: float) -> float:
+def gaussian_delta(epsilon: float, mu: float) -> float:
     """The delta of mu-GDP from its definition, `∫ max(0, phi(x - mu) - exp(epsilon)·phi(x)) dx`, to ten digits.
 
-    >>> f"{told_apart(1.0, 0.236704):.3e}"
+    >>> f"{gaussian_delta(1.0, 0.236704):.3e}"
     '1.000e-06'
     """
     first = epsilon / mu + mu / 2.0  # where the integrand begins
@@ -78,17 +78,17 @@ def told_apart(epsilon: float, mu: float) -> float:
     return float(quad(excess, first, max(first, mu) + 40.0, epsabs=0.0, epsrel=1e-11, limit=400)[0])
 
 
-def gaussians_cost_what_they_do(accountant: Accountant) -> str:
+def gaussian_delta_is_exact(accountant: Accountant) -> str:
     """Delta of one Gaussian release is at least the area between the two densities, and hardly more.
 
-    Less is an under-charge; much more is noise for nothing.
+    Less is an under-charge; much more wastes budget.
     """
     over = 1.0
     for mu in _MUS:
         for epsilon in _EPSILONS:
-            truth, read = told_apart(epsilon, mu), accountant.delta(gaussian(mu * mu), epsilon)
+            truth, read = gaussian_delta(epsilon, mu), accountant.delta(gaussian(mu * mu), epsilon)
             fault = f"at mu = {mu}, epsilon = {epsilon}, delta is {truth:.6g}, and the accountant says {read:.6g}"
-            demand(read >= truth * (1.0 - 1e-9), fault, "Round against yourself.")
+            demand(read >= truth * (1.0 - 1e-9), fault, "Round towards the larger cost.")
             over = max(over, read / truth)
     return f"at most {over - 1.0:.2g} too much is charged for Gaussian releases"
 
@@ -99,15 +99,15 @@ def gaussians_compose_exactly(accountant: Accountant) -> None:
         together = accountant.total([gaussian(mu * mu) for mu in mus])
         mu = math.sqrt(math.fsum(mu * mu for mu in mus))
         for epsilon in _EPSILONS:
-            truth, read = told_apart(epsilon, mu), accountant.delta(together, epsilon)
+            truth, read = gaussian_delta(epsilon, mu), accountant.delta(together, epsilon)
             fault = (
                 f"releases of mu = {mus[:3]}… have delta {truth:.6g} at {epsilon}, and the accountant says {read:.6g}"
             )
             demand(read >= truth * (1.0 - 1e-9), fault, "Add mu², of every release.")
 
 
-def more_never_costs_less(accountant: Accountant) -> None:
-    """Together, costs are read as no less than any of them alone; in any order; and nothing adds nothing."""
+def cost_is_monotone(accountant: Accountant) -> None:
+    """The epsilon of two costs is at least that of either, in any order, and adding no cost changes nothing."""
     for one in _COSTS:
         for other in _COSTS:
             both, swapped = accountant.total([one, other]), accountant.total([other, one, FREE])
@@ -124,7 +124,7 @@ def more_never_costs_less(accountant: Accountant) -> None:
 
 
 def plain_costs_add(accountant: Accountant) -> None:
-    """Releases of which only (epsilon, delta) is known cost at least their sums, beside whatever else there is."""
+    """Releases with a known (epsilon, delta) only cost at least their sums, in addition to other costs."""
     plain = Cost(plain_epsilon=0.7, plain_delta=1e-8)
     twice = accountant.total([plain, plain])
     demand(accountant.epsilon(twice, 1e-6) >= 1.4, "two releases of epsilon = 0.7 cost less than 1.4", "Add epsilons.")
@@ -134,16 +134,17 @@ def plain_costs_add(accountant: Accountant) -> None:
         demand(with_it >= least * (1.0 - 1e-12), f"{cost} and epsilon = 0.7 cost {with_it:.6g}", "Add epsilons.")
 
 
-def concentrated_costs_cover_gaussians(accountant: Accountant) -> None:
-    """A release of mu is rho-zCDP with `rho = mu²/2`: read as zCDP it costs no less than it does."""
+def zcdp_bounds_gaussians(accountant: Accountant) -> None:
+    """A release of mu is rho-zCDP with `rho = mu²/2`: converted from zCDP it costs at least as much."""
     for mu in _MUS:
         for epsilon in _EPSILONS:
-            truth, read = told_apart(epsilon, mu), accountant.delta(Cost(rho=mu * mu / 2.0), epsilon)
-            fault = f"Gaussian noise of rho = {mu * mu / 2.0:g} has delta {truth:.6g} at {epsilon}, read as {read:.6g}"
+            truth, read = gaussian_delta(epsilon, mu), accountant.delta(Cost(rho=mu * mu / 2.0), epsilon)
+            fault = f"Gaussian noise of rho = {mu * mu / 2.0:g} has delta {truth:.6g} at {epsilon}, "
+            fault += f"and the accountant says {read:.6g}"
             demand(read >= truth * (1.0 - 1e-9), fault, "Use a conversion that holds for every mechanism.")
 
 
-def readings_are_monotone(accountant: Accountant) -> None:
+def epsilon_and_delta_are_monotone(accountant: Accountant) -> None:
     """A larger delta allows a smaller epsilon, and the other way round; both stay within their range."""
     for cost in _COSTS:
         epsilons = [accountant.epsilon(cost, delta) for delta in sorted(_DELTAS)]
@@ -156,8 +157,8 @@ def readings_are_monotone(accountant: Accountant) -> None:
         demand(legal, f"{cost} is read as epsilons {epsilons} and deltas {deltas}", "Keep delta between 0 and 1.")
 
 
-def readings_fit_each_other(accountant: Accountant) -> None:
-    """The delta at the epsilon read at delta is within delta: two readings of one cost do not contradict."""
+def epsilon_and_delta_are_consistent(accountant: Accountant) -> None:
+    """The delta at the epsilon for delta is at most delta: the two conversions of one cost agree."""
     for cost in _COSTS:
         for delta in _DELTAS:
             epsilon = accountant.epsilon(cost, delta)
@@ -167,19 +168,19 @@ def readings_fit_each_other(accountant: Accountant) -> None:
                 demand(back <= delta * (1.0 + 1e-6), fault, "Invert the one reading to get the other.")
 
 
-def nothing_costs_nothing(accountant: Accountant) -> None:
-    """No release is read as epsilon = 0, delta = 0."""
+def no_releases_cost_nothing(accountant: Accountant) -> None:
+    """No releases have epsilon = 0 and delta = 0."""
     readings = accountant.epsilon(FREE, 1e-6), accountant.delta(FREE, 0.5), accountant.total([]) == FREE
     demand(readings == (0.0, 0.0, True), f"nothing is read as {readings}", "Start from FREE.")
 
 
 CHECKS = (
-    nothing_costs_nothing,
-    gaussians_cost_what_they_do,
+    no_releases_cost_nothing,
+    gaussian_delta_is_exact,
     gaussians_compose_exactly,
-    concentrated_costs_cover_gaussians,
+    zcdp_bounds_gaussians,
     plain_costs_add,
-    more_never_costs_less,
-    readings_are_monotone,
-    readings_fit_each_other,
+    cost_is_monotone,
+    epsilon_and_delta_are_monotone,
+    epsilon_and_delta_are_consistent,
 )

@@ -1,6 +1,6 @@
-"""Checks of a certificate: it is complete, and no two neighbouring streams are farther apart than it says.
+"""Checks of a certificate: it is complete, and no two neighbouring streams exceed its bound.
 
-The second half of the file is the search for such a pair of streams.
+The second half of the file is the search for a pair of streams that does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.checks.learners import MECHANISMS, Trial, first_round
+from taciturn.checks.learners import MECHANISMS, LearnerCase, first_round
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
 from taciturn.checks.suite import demand, skip
 from taciturn.core.protocols import Certificate, Learner
@@ -24,17 +24,19 @@ from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
 from taciturn.problem.vector_loss import VectorLoss
 
 _FLIPPED = ((1, 1), (2, 1), (2, 2), (6, 1), (6, 4), (6, 6), (40, 1), (40, 20), (40, 40))
-"""Numbers of examples, and which of them is turned round."""
+"""Numbers of examples, and which of them is flipped."""
 
 
-def certificate_is_complete(trial: Trial) -> None:
-    """Kind, words and lemma are there, and `at` gives finite bounds for numbers and arrays alike."""
-    certificate, rounds = trial.learner.certificate, np.arange(1, 41)
-    remedy = f"State one of {', '.join(MECHANISMS)}, a formula, what one example moves, and the lemma that proves it."
+def certificate_is_complete(case: LearnerCase) -> None:
+    """Kind, description and lemma are given, and `at` returns finite bounds for numbers and for arrays."""
+    certificate, rounds = case.learner.certificate, np.arange(1, 41)
+    remedy = f"State one of {', '.join(MECHANISMS)}, a formula, what one example changes, and the lemma that proves it."
     words = all((certificate.formula, certificate.moved_by, certificate.lemma))
     demand(certificate.kind in MECHANISMS and words, f"{certificate!r} lacks a kind, a formula or a lemma", remedy)
     positive = 0.0 < certificate.magnitude < math.inf
-    demand(positive, f"magnitude is {certificate.magnitude}", "State the largest entry that an exact row can have.")
+    demand(
+        positive, f"magnitude is {certificate.magnitude}", "State the largest entry that an exact statistic can have."
+    )
     values = certificate.at(rounds)
     legal = values.shape == rounds.shape and bool(np.isfinite(values).all() and (values >= 0.0).all())
     demand(legal, f"at() gives {values} for 1 to 40 examples", "Return a finite bound, 0 or more, for each entry of t.")
@@ -42,41 +44,41 @@ def certificate_is_complete(trial: Trial) -> None:
     demand(values.tolist() == alone, "at() of an array is not at() of its entries", "Compute each entry by itself.")
 
 
-def certificate_survives_a_search(trial: Trial) -> str:
-    """No pair of neighbouring streams, found by a search for the worst, moves the row by more than certified.
+def certificate_survives_a_search(case: LearnerCase) -> str:
+    """No pair of neighbouring streams found by a search changes the statistic by more than certified.
 
-    The noise is sized to the certificate: if one pair exceeds it, the printed guarantee is false.
+    The noise is calibrated to the certificate: if one pair exceeds it, the stated guarantee is false.
     """
-    learner, worst = trial.learner, -1.0
-    for seed, longest in ((2 * seed + late, 40 if late else 5) for seed in range(trial.effort) for late in (0, 1)):
+    learner, worst = case.learner, -1.0
+    for seed, longest in ((2 * seed + late, 40 if late else 5) for seed in range(case.effort) for late in (0, 1)):
         found = search(learner, seed, longest=longest)
         worst = max(worst, found.share)
         change = f"by {found.raw[-1]}" if learner.problem.neighbours == "replace" else "by nothing"
         demand(
             found.share <= 1.0,
-            f"replacing example {found.i + 1} of {found.t}, {found.raw[found.i]}, {change} moves the row by "
+            f"replacing example {found.i + 1} of {found.t}, {found.raw[found.i]}, {change} changes the statistic by "
             f"{found.share:.4g} of what is certified, {float(learner.certificate.at(found.t)):.5g}: "
             f"taciturn.checks.certificates.search(learner, {seed}, longest={longest})",
-            "Find the step of the proof that this pair breaks, and state a larger bound.",
+            "Find the step of the proof that this pair contradicts, and state a larger bound.",
         )
     return f"the worst pair found uses {worst:.1%} of the bound"
 
 
-def certificate_survives_linear_losses(trial: Trial) -> str:
+def certificate_survives_linear_losses(case: LearnerCase) -> str:
     """On linear losses, where certificates of contracting steps are tight, no flipped example exceeds it.
 
-    The learner is built anew on a line, without a set or with one too large to be felt.
+    The learner is rebuilt on a line, without a constraint or with one that is never active.
     """
-    line = _on_a_line(trial.learner)
+    line = _on_a_line(case.learner)
     try:
         share = max(_flipped(line, t, i) for t, i in _FLIPPED)
     except Exception as fault:
         raised = f"it can be built on linear losses, and then raises {type(fault).__name__}: {fault}"
-        raise ContractBroken(f"{raised}. Refuse, with Unprovable, problems that it is not for.") from fault
+        raise ContractBroken(f"{raised}. Reject, with Unprovable, problems that it does not support.") from fault
     demand(
         share <= 1.0,
-        f"on linear losses on a line, one flipped example moves the row by {share:.4g} of what is certified",
-        "Work out the step for a linear loss, and state at least that bound.",
+        f"on linear losses on a line, one flipped example changes the statistic by {share:.4g} of what is certified",
+        "Derive the step for a linear loss, and state at least that bound.",
     )
     return f"a flipped linear example uses {share:.1%} of the bound"
 
@@ -106,38 +108,44 @@ def _lines(problem: Problem) -> Iterator[Problem]:
         yield from (line, replace(line, ridge=problem.ridge or 0.5))
 
 
-def nothing_moves_before_it_is_certified(trial: Trial) -> None:
-    """In rounds for which the certificate says 0, no example moves the row at all: such rounds get no noise."""
-    learner, first = trial.learner, first_round(trial.learner)
+def zero_certificate_means_no_change(case: LearnerCase) -> None:
+    """In rounds with a certificate of 0, no example changes the statistic at all: such rounds get no noise."""
+    learner, first = case.learner, first_round(case.learner)
     if first == 1:
-        skip("the first example may move the row")
+        skip("the first example may change the statistic")
     raw = generator(first).normal(size=(min(first, 64), learner.problem.dimension + 1))
     apart = max(moved(learner, raw, i) for i in range(0, len(raw) - 1, 8))
-    remedy = f"State a positive bound for {len(raw) - 1} examples, or hand over what no example has moved."
-    demand(apart == 0.0, f"the certificate is 0 and an example moves the row by {apart:.5g}", remedy)
+    remedy = f"State a positive bound for {len(raw) - 1} examples, or return a statistic that no example has changed."
+    demand(apart == 0.0, f"the certificate is 0 and an example changes the statistic by {apart:.5g}", remedy)
 
 
-def other_rows_stay(trial: Trial) -> None:
-    """Given what was released, one example moves the row that it is in, and no other, not by a bit.
+def one_example_changes_one_statistic(case: LearnerCase) -> None:
+    """Given the releases, one example changes the statistic of its own batch, and no other, not by a bit.
 
-    This is what `entry` says: each row is charged to the examples in it, and to no others.
+    This is the meaning of `entry`: each statistic is charged to the examples in it, and to no others.
     """
-    learner = trial.learner
+    learner = case.learner
     if learner.certificate.reach != "entry":
-        skip("one example may move every later row")
-    V, y = trial.bounded
-    tried, at = that_can_leave_out(learner), members(learner.problem.domain, learner.problem.size, 8)
-    W, z, i = V.copy(), y.copy(), trial.rows // 2
+        skip("one example may change every later statistic")
+    V, y = case.bounded
+    tried, at = with_zero_out(learner), members(learner.problem.domain, learner.problem.size, 8)
+    W, z, i = V.copy(), y.copy(), case.rows // 2
     W[i : i + 1], z[i : i + 1] = other_example(tried.problem, V[:1], y[:1])
     rows = [_rows(tried, X, labels, at) for X, labels in ((V, y), (W, z))]
     apart = [distance(learner.certificate.metric, a, b) for a, b in zip(*rows, strict=True)]
     others = np.delete(apart, i // 3)
-    remedy = "Start anew after statistic, add contributions on a lattice, and take gradients at released points only."
-    demand(not others.any(), f"one example moves rows that it is not in, by up to {np.max(others):.3g}", remedy)
+    remedy = (
+        "Start from zero after statistic, add contributions on a lattice, and take gradients at released points only."
+    )
+    demand(
+        not others.any(),
+        f"one example changes statistics that it is not part of, by up to {np.max(others):.3g}",
+        remedy,
+    )
 
 
 def _rows(learner: Learner, V: Array, y: Array, points: Array) -> list[Array]:
-    """A row for every three examples, with these points released in between."""
+    """A statistic for every three examples, with these points released in between."""
     exact, rows = learner.start(), []
     for k, t in enumerate(range(0, len(y), 3)):
         exact = learner.absorb(exact, t, V[t : t + 3], y[t : t + 3], points[k % len(points)])
@@ -147,8 +155,8 @@ def _rows(learner: Learner, V: Array, y: Array, points: Array) -> list[Array]:
 
 
 @dataclass(frozen=True)
-class Found:
-    """The worst pair of a search: `share` of the certificate that it uses; more than 1 is a violation.
+class SearchResult:
+    """The worst pair of a search: the `share` of the certificate that it uses; more than 1 is a violation.
 
     Rows of `raw` are features and a label; the last one replaces row `i` of the others. `point` was released before.
     """
@@ -161,8 +169,8 @@ class Found:
 
 
 def moved(learner: Learner, raw: Array, i: int, point: Array | None = None) -> float:
-    """How far apart the rows of two neighbouring runs end, in the certificate's metric."""
-    return _moved(that_can_leave_out(learner), raw, i, point)
+    """Distance of the last statistics of two neighbouring runs, in the certificate's metric."""
+    return _moved(with_zero_out(learner), raw, i, point)
 
 
 def _moved(learner: Learner, raw: Array, i: int, point: Array | None) -> float:
@@ -177,14 +185,14 @@ def _moved(learner: Learner, raw: Array, i: int, point: Array | None) -> float:
 
 
 def other_example(problem: Problem, v: Array, y: Array) -> tuple[Array, Array]:
-    """What an example of the other stream is: this one, or one without influence."""
+    """The example of the neighbouring stream: this one (replace), or one with no effect (zero-out)."""
     if problem.neighbours == "replace":
         return v, y
     return np.zeros_like(v), np.full_like(y, np.nan) if isinstance(problem.loss, Muted) else y
 
 
 def distance(metric: str, one: Array, other: Array) -> float:
-    """How far apart two rows are: their distance, or the range of their difference."""
+    """Euclidean distance of two statistics, or the range of their difference."""
     return float(np.ptp(one - other) if metric == "range" else np.linalg.norm(one - other))
 
 
@@ -194,7 +202,7 @@ def _last_row(learner: Learner, exact: Arrays, t: int, V: Array, y: Array, point
 
 @dataclass(frozen=True)
 class Muted:
-    """A loss that is 0 on examples whose label is not a number: what a data term becomes under zero-out."""
+    """A loss that is 0 on examples whose label is NaN: the data term under zero-out."""
 
     loss: VectorLoss
 
@@ -224,25 +232,25 @@ class Muted:
         return self.loss.gradient_diameter(feature_bound, radius, label_bound)
 
 
-def that_can_leave_out(learner: Any) -> Any:
-    """The learner or, where a data term is to be replaced by 0 and an example of zeros pulls, one on a muted loss."""
+def with_zero_out(learner: Any) -> Any:
+    """The learner or, under zero-out with a loss whose gradient at a zero example is not 0, one on a muted loss."""
     problem: Problem = learner.problem
-    if problem.neighbours == "replace" or _zeros_are_nothing(problem):
+    if problem.neighbours == "replace" or _zero_examples_have_no_gradient(problem):
         return learner
     return rebuilt(learner, replace(problem, loss=Muted(problem.loss)))  # type: ignore[arg-type]
 
 
 def rebuilt(learner: Any, problem: Problem) -> Any:
-    """The learner, or the one that it wraps, on another problem."""
+    """The learner, or the learner that it wraps, on another problem."""
     if not is_dataclass(learner) or isinstance(learner, type):
-        skip(f"{type(learner).__name__} is no dataclass, and so cannot be built on another problem")
+        skip(f"{type(learner).__name__} is not a dataclass, so it cannot be rebuilt on another problem")
     inside = getattr(learner, "learner", None)
     parts: dict[str, Any] = {"problem": problem} if inside is None else {"learner": rebuilt(inside, problem)}
     return replace(learner, **parts)
 
 
-def _zeros_are_nothing(problem: Problem) -> bool:
-    """Whether an example of zeros has no gradient, at any of some points and labels."""
+def _zero_examples_have_no_gradient(problem: Problem) -> bool:
+    """Whether the gradient at an example of zeros is 0, at some points and labels."""
     nothing, (_, labels) = np.zeros(problem.width), problem.clip(*examples(problem, 4))
     at = members(problem.domain, problem.size, 4)
     return not any(np.any(problem.data_gradient(x, nothing, float(y))) for x in at for y in labels)
@@ -256,33 +264,33 @@ def search(
     longest: int = 5,
     tries: int = 12,
     evaluations: int = 36,
-) -> Found:
-    """Random starts, clever ones among them, then a coordinate search on every entry of both streams.
+) -> SearchResult:
+    """Search for the worst pair: random and structured starts, then a coordinate search on all entries of both streams.
 
     >>> from taciturn import IGD, Hinge, L2Ball, Problem
     >>> 0.9 < search(IGD(Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.5)), seed=1).share <= 1.0
     True
     """
-    rng, first, tried = generator(seed), first_round(learner), that_can_leave_out(learner)
+    rng, first, tried = generator(seed), first_round(learner), with_zero_out(learner)
     bound = certificate or learner.certificate
 
     def share(raw: Array, i: int, point: Array) -> float:
         return _moved(tried, raw, i, point) / float(bound.at(len(raw) - 1))
 
-    best = Found(-1.0, 0, 0, np.zeros((0, 0)), learner.problem.first_point)
+    best = SearchResult(-1.0, 0, 0, np.zeros((0, 0)), learner.problem.first_point)
     for attempt in range(tries):
         t = first + int(rng.integers(0, longest))
         i = int(rng.integers(first - 1, t)) if attempt % 2 else t - 1
         raw, point = _start(learner, t, i, rng)
         found = share(raw, i, point)
-        best = Found(found, t, i, raw, point) if found > best.share else best
+        best = SearchResult(found, t, i, raw, point) if found > best.share else best
     return _climb(best, share, rng, evaluations)
 
 
 def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Array]:
-    """A stream and a replacement: random, of any length or the longest; or a steady push and a pair mirrored in it.
+    """A stream and a replacement: random, of any or maximal norm; or constant examples and a pair mirrored in them.
 
-    A learner that hands over sums may look at the point released before: one at the far end of that side, or any.
+    A learner of entries may use the point released before: one at the border on that side, or any.
     """
     problem = learner.problem
     d, R, labels = problem.dimension, problem.feature_bound, problem.label_bound or 1.0
@@ -305,7 +313,7 @@ def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Arr
 
 
 def _far_end(learner: Learner, along: Array, rng: Generator) -> Array:
-    """A point at the border of the domain, to this side, the other, or any."""
+    """A point at the border of the domain, in this direction, the opposite one, or any."""
     problem = learner.problem
     if learner.certificate.reach != "entry":
         return problem.first_point
@@ -314,8 +322,10 @@ def _far_end(learner: Learner, along: Array, rng: Generator) -> Array:
     return problem.domain.project(far * min(10.0 * problem.radius, 1e3))
 
 
-def _climb(best: Found, share: Callable[[Array, int, Array], float], rng: Generator, evaluations: int) -> Found:
-    """Coordinate search: the entries of the changed pair first, in steps that shrink when nothing helps."""
+def _climb(
+    best: SearchResult, share: Callable[[Array, int, Array], float], rng: Generator, evaluations: int
+) -> SearchResult:
+    """Coordinate search: the entries of the changed pair first, with steps that shrink when nothing improves."""
     step = 0.4
     while evaluations > 0:
         rows, columns = np.divmod(rng.permutation(best.raw.size), best.raw.shape[1])
@@ -341,6 +351,6 @@ CHECKS = (
     certificate_is_complete,
     certificate_survives_a_search,
     certificate_survives_linear_losses,
-    nothing_moves_before_it_is_certified,
-    other_rows_stay,
+    zero_certificate_means_no_change,
+    one_example_changes_one_statistic,
 )

@@ -1,4 +1,4 @@
-"""Checks of a loss `phi(v·x, y)`: it is convex, and its slope, its bounds and its prox are what they say."""
+"""Checks of a loss `phi(v·x, y)`: it is convex, and its slope, bounds and prox are correct."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUND = 1e-11
 
 @dataclass(frozen=True)
 class Predictions:
-    """A loss, predictions to try it on, in rising order, and labels."""
+    """A loss and its test case: sorted predictions, and labels."""
 
     loss: ScalarLoss
     u: Array
@@ -28,7 +28,7 @@ class Predictions:
 
     @property
     def scale(self) -> float:
-        """How large rounding errors are."""
+        """The scale of rounding errors."""
         return 1.0 + float(np.max(np.abs(self.u)))
 
 
@@ -52,8 +52,8 @@ def slope_is_a_subgradient(case: Predictions) -> None:
         )
 
 
-def slope_never_falls(case: Predictions) -> None:
-    """On the grid, kinks included, slopes are sorted: the implicit step has one solution only then."""
+def slope_is_nondecreasing(case: Predictions) -> None:
+    """On the grid, kinks included, slopes never decrease: only then does the implicit step have one solution."""
     for y in case.labels:
         falls = np.diff(case.loss.slope(case.u, y))
         fault = f"the slope falls after {case.u[int(np.argmin(falls))]:.5g}, label {y:g}"
@@ -61,7 +61,7 @@ def slope_never_falls(case: Predictions) -> None:
 
 
 def slope_bound_is_a_bound(case: Predictions) -> None:
-    """No prediction within reach has a steeper slope, at any label; every certificate is proportional to it."""
+    """No prediction within the bound has a steeper slope, at any label; every certificate is proportional to it."""
     for reach in (0.1, 1.0, float(np.max(np.abs(case.u)))):
         for label_bound in (0.5, 1.0):
             labels = np.sign(case.labels) if case.loss.labels == "sign" else case.labels * label_bound
@@ -75,7 +75,7 @@ def slope_bound_is_a_bound(case: Predictions) -> None:
 def curvature_is_a_bound(case: Predictions) -> None:
     """Slopes change by at most `curvature` times the distance: gradient steps contract only then."""
     if math.isinf(case.loss.curvature):
-        skip("the loss says that it has kinks")
+        skip("the loss states that it has kinks")
     for y in case.labels:
         bends = np.diff(case.loss.slope(case.u, y)) - case.loss.curvature * np.diff(case.u) * (1.0 + 1e-9)
         fault = f"the slope rises faster than its curvature, {case.loss.curvature:g}, around "
@@ -97,17 +97,17 @@ def prox_satisfies_its_condition(case: Predictions) -> None:
 
 
 def variation_is_a_bound(case: Predictions) -> None:
-    """`max - min` of the loss over predictions within reach is at most `variation`: EWOO's noise is sized to it."""
+    """`max - min` of the loss over predictions within the bound is at most `variation`, which calibrates EWOO."""
     for reach in (0.1, 1.0, float(np.max(np.abs(case.u)))):
         u = np.append(case.u[np.abs(case.u) <= reach], [-reach, reach])
-        found = max(float(np.ptp(case.loss.value(u, y))) for y in case.labels)
+        result = max(float(np.ptp(case.loss.value(u, y))) for y in case.labels)
         stated = case.loss.variation(reach, 1.0)
-        fault = f"over |u| ≤ {reach:g} the loss varies by {found:.6g}, variation says {stated:.6g}"
-        demand(found <= stated * (1.0 + 1e-12) + 1e-12, fault, "State the largest variation, rounded up.")
+        fault = f"over |u| ≤ {reach:g} the loss varies by {result:.6g}, variation says {stated:.6g}"
+        demand(result <= stated * (1.0 + 1e-12) + 1e-12, fault, "State the largest variation, rounded up.")
 
 
 def gradient_diameter_is_a_bound(case: Predictions) -> str:
-    """No two legal examples have gradients farther apart at one point: what every certificate is a multiple of."""
+    """No two legal examples have gradients farther apart at one point: every certificate is a multiple of it."""
     used = 0.0
     for bounds in _BOUNDS:
         stated = case.loss.gradient_diameter(*bounds)
@@ -118,7 +118,7 @@ def gradient_diameter_is_a_bound(case: Predictions) -> str:
     return f"the worst pair found uses {used:.1%} of the bound"
 
 
-def arrays_are_elementwise(case: Predictions) -> None:
+def value_and_slope_are_elementwise(case: Predictions) -> None:
     """Values and slopes of arrays are those of their entries: blocks of examples are one call."""
     y = np.resize(case.labels, len(case.u))
     for function in (case.loss.value, case.loss.slope):
@@ -138,7 +138,7 @@ def _apart(loss: ScalarLoss, R: float, B: float, Y: float, v: Array, y: Array, x
 def widest_pair(
     loss: ScalarLoss, R: float, B: float, Y: float, dimension: int = 2, rounds: int = 120, candidates: int = 200
 ) -> float:
-    """The largest distance found by a population that climbs by ever smaller random steps; the best half breeds.
+    """The largest distance found by a population search with shrinking random steps; the best half replaces the other.
 
     >>> from taciturn import Hinge
     >>> 1.98 < widest_pair(Hinge(), 1.0, 1.0, 1.0) <= 2.0
@@ -162,11 +162,11 @@ def widest_pair(
 
 CHECKS = (
     slope_is_a_subgradient,
-    slope_never_falls,
+    slope_is_nondecreasing,
     slope_bound_is_a_bound,
     curvature_is_a_bound,
     prox_satisfies_its_condition,
     variation_is_a_bound,
     gradient_diameter_is_a_bound,
-    arrays_are_elementwise,
+    value_and_slope_are_elementwise,
 )

@@ -19,7 +19,7 @@ _DIMENSIONS = (1, 2, 3, 5, 8)
 
 @dataclass(frozen=True)
 class Around:
-    """A set, and points around it."""
+    """A set and its test case: points around it."""
 
     domain: ConvexSet
     points: Array
@@ -47,12 +47,12 @@ class Around:
 
     @cached_property
     def scale(self) -> Array:
-        """How large rounding errors are around each point."""
+        """The scale of rounding errors around each point."""
         return np.asarray(1.0 + np.linalg.norm(self.points, axis=1))
 
 
 def dimensions_of(domain: ConvexSet) -> list[int]:
-    """A few dimensions that the set has.
+    """A few dimensions in which the set is defined.
 
     >>> from taciturn import HalfSpace, L2Ball
     >>> dimensions_of(L2Ball(1.0)), dimensions_of(HalfSpace((1.0,) * 12, 0.0))
@@ -99,7 +99,7 @@ def projections_are_nearest(case: Around) -> None:
         demand(np.max(angles) <= 1e-11 * scale**2, fault, "Return the nearest point of the set.")
 
 
-def projections_never_expand(case: Around) -> None:
+def projection_is_nonexpansive(case: Around) -> None:
     """Two points are never farther apart after the projection than before, firmly so."""
     order = np.roll(np.arange(len(case.points)), 1)
     moved = case.projected - case.projected[order]
@@ -110,18 +110,18 @@ def projections_never_expand(case: Around) -> None:
     demand(np.all(excess <= 1e-11 * scale**2), fault, "Return the nearest point of a convex set.")
 
 
-def members_are_left_alone(case: Around) -> None:
+def projection_leaves_members_unchanged(case: Around) -> None:
     """Points that `contains` accepts are their own projections, up to rounding, and it accepts those that stay."""
     for x, near, scale in zip(case.points, case.projected, case.scale, strict=True):
         off, inside = float(np.linalg.norm(near - x)), case.domain.contains(x)
         if inside:
-            demand(off <= 1e-6 * scale, f"{x} is in the set and projects {off:.3g} away", "Leave members alone.")
+            demand(off <= 1e-6 * scale, f"{x} is in the set and projects {off:.3g} away", "Return members unchanged.")
         else:
             demand(off > 0.0, f"{x} is its own projection and not in the set", "Let contains allow for rounding.")
 
 
-def projecting_changes_no_argument(case: Around) -> None:
-    """Projecting writes nothing into its argument."""
+def projection_does_not_modify_its_argument(case: Around) -> None:
+    """Projecting does not modify its argument."""
     for x in case.points:
         given = x.copy()
         case.domain.project(given)
@@ -146,15 +146,15 @@ def radius_and_diameter_are_bounds(case: Around) -> str:
         "Raise it.",
     )
     if math.isinf(radius):
-        skip("the set says that it has no bound")
+        skip("the set states that it is unbounded")
     return f"members reach {longest / radius:.1%} of the radius"
 
 
 CHECKS = (
     projections_are_members,
     projections_are_nearest,
-    projections_never_expand,
-    members_are_left_alone,
-    projecting_changes_no_argument,
+    projection_is_nonexpansive,
+    projection_leaves_members_unchanged,
+    projection_does_not_modify_its_argument,
     radius_and_diameter_are_bounds,
 )

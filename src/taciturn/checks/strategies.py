@@ -1,4 +1,4 @@
-"""Checks of a strategy for running sums: its streaming form is its matrices, and what it says of them is so."""
+"""Checks of a strategy for prefix sums: its streaming form equals its matrices, and its stated bounds hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEARLY = 1.0 + 1e-12
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy for n rows, as it streams and as its matrices `B` and `C`, read off it by unit vectors."""
+    """A strategy for n rows, in streaming form and as its matrices `B` and `C`, computed from unit vectors."""
 
     strategy: PrefixSum
     n: int
@@ -40,32 +40,36 @@ class Strategy:
         return generator(self.n).uniform(-1.0, 1.0, size=(self.n, size))
 
 
-def it_factors_the_running_sum(case: Strategy) -> None:
-    """`B·C` is the lower-triangular matrix of ones: without noise, what is decoded are the running sums."""
+def matrices_factor_the_prefix_sum(case: Strategy) -> None:
+    """`B·C` is the lower-triangular matrix of ones: without noise, decoding gives the prefix sums."""
     B, C = case.dense
     off = float(np.max(np.abs(B @ C - np.tril(np.ones((case.n, case.n))))))
-    demand(off <= 1e-9, f"B·C is off the matrix of ones by {off:.3g}, for {case.n} rows", "See what decode forgets.")
+    demand(
+        off <= 1e-9,
+        f"B·C is off the matrix of ones by {off:.3g}, for {case.n} rows",
+        "Make decode the inverse of encode.",
+    )
 
 
-def nothing_is_encoded_ahead_of_its_time(case: Strategy) -> None:
-    """What row k adds has no share of later rows, exactly: the reason why later rows may depend on earlier sums."""
+def encoding_is_causal(case: Strategy) -> None:
+    """What is encoded at row k does not depend on later rows, exactly, so later rows may depend on earlier sums."""
     coder, (B, C) = case.coder, case.dense
     for k in range(1, case.n + 1):
         ahead = C[coder.before(k) : coder.before(k + 1), k:].any() or B[k - 1, coder.before(k + 1) :].any()
         demand(not ahead, f"row {k} of {case.n} uses rows that come after it", "Make B and C lower-triangular.")
 
 
-def no_column_is_longer_than_it_says(case: Strategy) -> str:
-    """`column` bounds every column of C. One example moves all that is encoded by as much: the noise is sized to it."""
+def sensitivity_bounds_the_columns(case: Strategy) -> str:
+    """`sensitivity` bounds the norm of every column of C: one example changes what is encoded by as much."""
     lengths = np.linalg.norm(case.dense[1], axis=0)
     j, stated = int(np.argmax(lengths)), case.coder.sensitivity
-    fault = f"column {j + 1} of C has length {lengths[j]:.6g} for {case.n} rows, and column says {stated:.6g}"
-    demand(lengths[j] <= stated * (1.0 + 1e-13), fault, "State the longest column, rounded up.")
+    fault = f"column {j + 1} of C has length {lengths[j]:.6g} for {case.n} rows, and sensitivity says {stated:.6g}"
+    demand(lengths[j] <= stated * (1.0 + 1e-13), fault, "State the largest column norm, rounded up.")
     return f"the longest column is {lengths[j] / stated:.1%} of what is stated"
 
 
-def errors_are_the_rows_of_the_decoder(case: Strategy) -> None:
-    """`error(k)` is the length of row k of B, for one k or many: releases state their deviation by it."""
+def errors_are_the_row_norms_of_the_decoder(case: Strategy) -> None:
+    """`error(k)` is the length of row k of B, for one k or many: it gives the standard deviation of releases."""
     lengths, rounds = np.linalg.norm(case.dense[0], axis=1), np.arange(1, case.n + 1)
     remedy = "Return ‖e_k B‖: a number for a number k, an array for an array of them."
     try:
@@ -78,32 +82,34 @@ def errors_are_the_rows_of_the_decoder(case: Strategy) -> None:
     demand(alike, f"error() is not the length of the rows of B, for {case.n} rows", remedy)
 
 
-def encoded_rows_are_within_reach(case: Strategy) -> None:
-    """`reach` bounds the absolute sums of the rows of C: integers are kept in range by it."""
+def row_norm_bounds_the_encoder(case: Strategy) -> None:
+    """`row_norm` bounds the absolute sums of the rows of C, so that integers do not overflow."""
     sums, stated = np.sum(np.abs(case.dense[1]), axis=1), case.coder.row_norm
-    fault = f"a row of C sums to {np.max(sums):.6g} in absolute value, and reach says {stated:.6g}"
+    fault = f"a row of C sums to {np.max(sums):.6g} in absolute value, and row_norm says {stated:.6g}"
     demand(np.max(sums) <= stated * _NEARLY, fault, "State the largest, rounded up.")
 
 
-def encoding_errs_by_no_more_than_its_blur(case: Strategy) -> None:
-    """Encoded entries are within `blur` of `C·x`, or, where encoding only adds, exact on integers.
+def rounding_error_is_a_bound(case: Strategy) -> None:
+    """Encoded entries are within `rounding_error` of `C·x`, or, where encoding only adds, exact on integers.
 
-    Rounding errors may differ between two worlds, and are paid for.
+    Rounding errors may differ between two worlds, and are charged for.
     """
     if case.coder.integer:
         integers = generator(case.n).integers(-(2**40), 2**40, size=(case.n, 2))
         exact = case.dense[1].astype(np.int64) @ integers
-        fault = "whole says that encoding only adds, and integers do not stay exact"
+        fault = "integer says that encoding only adds, and integers are not encoded exactly"
         demand(
-            np.array_equal(_encoded(case, integers), exact), fault, "Add integers as integers, or say whole = False."
+            np.array_equal(_encoded(case, integers), exact),
+            fault,
+            "Add integers as integers, or state integer = False.",
         )
         return
     X, C = case.rows(), case.dense[1].astype(np.longdouble)
     off = float(np.max(np.abs(_encoded(case, X) - C @ X)))
-    allowed = 2.0 * case.coder.rounding_error + 2.0**-52 * float(
-        np.max(np.sum(np.abs(C), axis=1))
-    )  # C's entries are rounded too
-    fault = f"encoded entries are off by {off:.3g} for {case.n} rows, and blur says {case.coder.rounding_error:.3g}"
+    stated = case.coder.rounding_error
+    entries = 2.0**-52 * float(np.max(np.sum(np.abs(C), axis=1)))  # the entries of C are rounded too
+    allowed = 2.0 * stated + entries
+    fault = f"encoded entries are off by {off:.3g} for {case.n} rows, and rounding_error says {stated:.3g}"
     demand(off <= allowed, fault, "Bound the rounding errors of encode.")
 
 
@@ -115,8 +121,8 @@ def _encoded(case: Strategy, rows: np.ndarray) -> np.ndarray:
     return np.concatenate(out)
 
 
-def encoded_rows_are_counted_alike(case: Strategy) -> None:
-    """`rows`, `before` and `release_of` tell one story, which noise is drawn by."""
+def row_counts_are_consistent(case: Strategy) -> None:
+    """`rows`, `before` and `release_of` agree; noise is drawn by them."""
     coder = case.coder
     demand(coder.before(1) == 0, "before(1) is not 0", "Count the encoded rows before row k.")
     for k in range(1, case.n + 1):
@@ -126,8 +132,8 @@ def encoded_rows_are_counted_alike(case: Strategy) -> None:
         demand(alike, f"rows, before and release_of disagree about row {k}", "Count encoded rows from 1.")
 
 
-def encode_and_decode_leave_their_arguments_alone(case: Strategy) -> None:
-    """Memories are values: encoding and decoding twice from the same ones gives the same, and neither has changed."""
+def encode_and_decode_do_not_modify_arguments(case: Strategy) -> None:
+    """States are values: encoding and decoding twice from the same states gives the same, and changes neither."""
     coder, (secret, public) = case.coder, case.coder.start(2)
     for k, row in enumerate(case.rows(), start=1):
         before = copied(secret), copied(public), row.copy()
@@ -137,21 +143,21 @@ def encode_and_decode_leave_their_arguments_alone(case: Strategy) -> None:
         demand(shapes, f"row {k} encodes {noisy.shape} and decodes {total.shape}", "Return rows(k) rows, and a sum.")
         alike = np.array_equal(coder.encode(secret, row, k)[1], noisy)
         alike = alike and np.array_equal(coder.decode(public, noisy, k)[1], total)
-        demand(alike, f"row {k} is another when it is asked for again", "Keep all memory in the two memories.")
+        demand(alike, f"row {k} differs when it is repeated", "Keep all state in the two state dictionaries.")
         clean = same(secret, before[0]) and same(public, before[1]) and np.array_equal(row, before[2])
-        demand(clean, f"row {k} wrote into what it was given", COPY)
+        demand(clean, f"row {k} modified its arguments", COPY)
         secret, public = following, decoded
 
 
-def many_rows_are_as_one_by_one(case: Strategy) -> None:
-    """The compiled strategy, from any row on, does what `encode` and `decode` do, up to rounding."""
+def compiled_strategy_matches_definition(case: Strategy) -> None:
+    """The compiled strategy, from any row on, equals `encode` and `decode`, up to rounding."""
     from taciturn.compiled.passes import STRATEGIES
 
     coder, rows = case.coder, case.rows()
     if type(coder) not in STRATEGIES:
         skip(f"{type(coder).__name__} has no compiled form")
     batch = STRATEGIES[type(coder)](coder)
-    (secret, public), remedy = coder.start(2), "Make the compiled form do what the verbs do, or leave it out."
+    (secret, public), remedy = coder.start(2), "Make the compiled form match encode and decode, or remove it."
     encoded = _encoded(case, rows)
     sums, start = np.empty_like(rows), 0
     for end in sorted({1, case.n // 2, case.n} - {0}):
@@ -167,13 +173,13 @@ def many_rows_are_as_one_by_one(case: Strategy) -> None:
 
 
 CHECKS = (
-    it_factors_the_running_sum,
-    nothing_is_encoded_ahead_of_its_time,
-    no_column_is_longer_than_it_says,
-    errors_are_the_rows_of_the_decoder,
-    encoded_rows_are_within_reach,
-    encoding_errs_by_no_more_than_its_blur,
-    encoded_rows_are_counted_alike,
-    encode_and_decode_leave_their_arguments_alone,
-    many_rows_are_as_one_by_one,
+    matrices_factor_the_prefix_sum,
+    encoding_is_causal,
+    sensitivity_bounds_the_columns,
+    errors_are_the_row_norms_of_the_decoder,
+    row_norm_bounds_the_encoder,
+    rounding_error_is_a_bound,
+    row_counts_are_consistent,
+    encode_and_decode_do_not_modify_arguments,
+    compiled_strategy_matches_definition,
 )

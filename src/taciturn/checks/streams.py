@@ -1,4 +1,4 @@
-"""What things are tried on: examples, points and directions from fixed seeds, which protect nobody."""
+"""Test data from fixed seeds: examples, points and directions. None of this randomness protects anything."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Generator = np.random.Generator
 
 
 def generator(seed: int) -> Generator:
-    """The one source of numbers to try things on."""
+    """The generator of all test data."""
     return np.random.default_rng(seed)
 
 
 def examples(problem: Problem, count: int, seed: int = 0) -> tuple[Array, Array]:
-    """Raw examples: too long, just long enough, short, tiny or zero; labels beyond their bound among them.
+    """Raw examples: above the norm bound, at it, below it, tiny or zero; some labels exceed their bound.
 
     >>> from taciturn import Hinge, L2Ball, Problem
     >>> X, y = examples(Problem(Hinge(), L2Ball(1.0), dimension=2), 9)
@@ -60,7 +60,7 @@ def members(domain: ConvexSet, dimension: int, count: int = 40, seed: int = 0) -
 
 
 def same(one: Arrays, other: Arrays) -> bool:
-    """Whether two memories hold the same arrays under the same names, to the last bit and the type."""
+    """Whether two states hold the same arrays under the same names, with equal bits and types."""
     if one.keys() != other.keys():
         return False
     pairs = [(np.asarray(one[name]), np.asarray(other[name])) for name in one]
@@ -68,5 +68,5 @@ def same(one: Arrays, other: Arrays) -> bool:
 
 
 def copied(memory: Arrays) -> Arrays:
-    """A memory that shares nothing with this one."""
+    """A deep copy of a state."""
     return {name: np.array(array) for name, array in memory.items()}

@@ -1,7 +1,7 @@
-"""What a check is, and the report of many.
+"""Checks and reports of many checks.
 
-A check is a function of one argument, what it looks at. It returns nothing, or a remark; it raises `ContractBroken`
-where a promise is not kept, and `unittest.SkipTest`, which pytest understands, where there is nothing to look at.
+A check is a function of one argument, the object under test. It returns None or a remark. It raises `ContractBroken`
+where the object violates its contract, and `unittest.SkipTest`, which pytest understands, where it does not apply.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from unittest import SkipTest
 
 from taciturn.errors import ContractBroken
 
-Look = Callable[[Any], str | None]
+CheckFunction = Callable[[Any], str | None]
 
-COPY = "Copy what you change: verbs are given values, and return new ones."
+COPY = "Copy an argument before changing it, and return new values."
 OF_THE_NOISE = 1e-5
-"""Rounding errors and lattice steps may move a noisy row by this share of its noise."""
+"""Rounding errors and lattice steps may change a noisy statistic by this fraction of its noise."""
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One promise of one thing: call it to see whether it is kept.
+    """One property of one object: call it to test the property.
 
     >>> def is_positive(number):
     ...     "A number is larger than 0."
@@ -33,28 +33,28 @@ class Check:
     ('is_positive', 'A number is larger than 0.', None)
     """
 
-    look: Look
+    function: CheckFunction
     subject: Any
     case: str = ""
 
     def __call__(self) -> str | None:
-        return self.look(self.subject)
+        return self.function(self.subject)
 
     def __str__(self) -> str:
-        return self.look.__name__ + (f", {self.case}" if self.case else "")
+        return self.function.__name__ + (f", {self.case}" if self.case else "")
 
     @property
     def promise(self) -> str:
-        """What is looked at, in a sentence."""
-        return (self.look.__doc__ or "").strip().partition("\n")[0]
+        """The property that is tested, in a sentence."""
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a check."""
+    """The result of a check."""
 
     check: str
-    verdict: Literal["kept", "broken", "skipped"]
+    verdict: Literal["passed", "failed", "skipped"]
     remark: str = ""
 
     def __str__(self) -> str:
@@ -63,10 +63,10 @@ class Outcome:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Which promises of a thing were kept, which broken, and which skipped, each with a remark where there is one.
+    """Which checks of an object passed, which failed and which were skipped, each with its remark.
 
-    >>> report = look_at("3", [Check(lambda number: None, 3)])
-    >>> report.holds, len(report.kept)
+    >>> report = run_checks("3", [Check(lambda number: None, 3)])
+    >>> report.holds, len(report.passed)
     (True, 1)
     """
 
@@ -74,35 +74,35 @@ class Report:
     outcomes: tuple[Outcome, ...]
 
     def __repr__(self) -> str:
-        counts = f"{len(self.kept)} kept, {len(self.broken)} broken, {len(self.skipped)} skipped"
+        counts = f"{len(self.passed)} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
         return "\n".join([f"{self.thing}: {counts}", *map(str, grouped(self.outcomes))])
 
     @property
-    def kept(self) -> tuple[Outcome, ...]:
-        """Checks that found nothing wrong."""
-        return self._all("kept")
+    def passed(self) -> tuple[Outcome, ...]:
+        """Checks that passed."""
+        return self._all("passed")
 
     @property
-    def broken(self) -> tuple[Outcome, ...]:
-        """Checks that did."""
-        return self._all("broken")
+    def failed(self) -> tuple[Outcome, ...]:
+        """Checks that failed."""
+        return self._all("failed")
 
     @property
     def skipped(self) -> tuple[Outcome, ...]:
-        """Checks that had nothing to look at; the remark says why."""
+        """Checks that do not apply; the remark says why."""
         return self._all("skipped")
 
     @property
     def holds(self) -> bool:
-        """Whether no promise was broken, and some were kept."""
-        return not self.broken and bool(self.kept)
+        """Whether no check failed, and some passed."""
+        return not self.failed and bool(self.passed)
 
     def insist(self) -> Report:
-        """The report, if it holds; else `ContractBroken`, with every broken promise."""
+        """The report, if it holds; else raise `ContractBroken` with every failed check."""
         if not self.holds:
-            counts = f"{len(self.broken)} of {len(self.outcomes)} promises of {self.thing} are broken"
-            faults = [f"- {o.check}: {o.remark}" for o in grouped(self.broken)]
-            raise ContractBroken("\n".join([f"{counts}:", *faults] if faults else [f"{counts}, and none was kept."]))
+            counts = f"{len(self.failed)} of {len(self.outcomes)} checks of {self.thing} failed"
+            faults = [f"- {o.check}: {o.remark}" for o in grouped(self.failed)]
+            raise ContractBroken("\n".join([f"{counts}:", *faults] if faults else [f"{counts}, and none passed."]))
         return self
 
     def _all(self, verdict: str) -> tuple[Outcome, ...]:
@@ -110,16 +110,16 @@ class Report:
 
 
 def grouped(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Faults and skips that are the same in several cases, but for numbers, as one, with the remark of the first.
+    """Failures and skips that differ in numbers only are grouped into one, with the remark of the first.
 
-    >>> faults = [Outcome(f"it_adds_up, {n} rows", "broken", f"off by {n / 10} for {n} rows.") for n in (2, 8)]
+    >>> faults = [Outcome(f"it_adds_up, {n} rows", "failed", f"off by {n / 10} for {n} rows.") for n in (2, 8)]
     >>> print(*grouped(faults))
-    broken  it_adds_up, for 2, 8 rows: off by 0.2 for 2 rows.
+    failed  it_adds_up, for 2, 8 rows: off by 0.2 for 2 rows.
     """
     groups: dict[tuple[str, ...], list[Outcome]] = {}
     for outcome in outcomes:
         same = outcome.check, outcome.verdict, outcome.remark
-        alone = outcome.verdict == "kept"
+        alone = outcome.verdict == "passed"
         groups.setdefault(same if alone else tuple(_NUMBER.sub("#", text) for text in same), []).append(outcome)
     return [replace(group[0], check=_cases(group)) for group in groups.values()]
 
@@ -136,31 +136,31 @@ def _cases(group: list[Outcome]) -> str:
     return f"{name}, {'for ' * case[:1].isdigit()}{_NUMBER.sub(numbers, case, count=1)}"
 
 
-def look_at(thing: str, checks: Iterable[Check]) -> Report:
-    """Make every check, whatever the others found."""
+def run_checks(thing: str, checks: Iterable[Check]) -> Report:
+    """Run every check, whatever the results of the others."""
     return Report(thing, tuple(_outcome(check) for check in checks))
 
 
 def _outcome(check: Check) -> Outcome:
     try:
-        return Outcome(str(check), "kept", check() or "")
+        return Outcome(str(check), "passed", check() or "")
     except SkipTest as reason:
         return Outcome(str(check), "skipped", str(reason))
     except ContractBroken as fault:
-        return Outcome(str(check), "broken", str(fault))
-    except Exception as fault:  # what is checked may do anything
-        return Outcome(str(check), "broken", f"it raised {type(fault).__name__}: {fault}")
+        return Outcome(str(check), "failed", str(fault))
+    except Exception as fault:  # code under test may raise anything
+        return Outcome(str(check), "failed", f"it raised {type(fault).__name__}: {fault}")
 
 
-def demand(kept: object, fault: str, remedy: str) -> None:
-    """Go on if `kept`; else say what broke, and what to do.
+def demand(holds: object, fault: str, remedy: str) -> None:
+    """Raise `ContractBroken` with the fault and the remedy unless the condition `holds`.
 
-    >>> demand(True, "nothing broke", "Do nothing.")
+    >>> demand(True, "nothing failed", "Do nothing.")
     """
-    if not kept:
+    if not holds:
         raise ContractBroken(f"{fault}. {remedy}")
 
 
 def skip(reason: str) -> NoReturn:
-    """End a check that has nothing to look at."""
+    """End a check that does not apply."""
     raise SkipTest(reason)

@@ -1,4 +1,4 @@
-"""Checks of a loss that sees a point and an example as they are: its gradient, its convexity and its constants."""
+"""Checks of a vector loss, a function of a point and an example: its gradient, its convexity and its constants."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Points:
 
 
 def gradient_is_the_derivative(case: Points) -> None:
-    """Small differences of the value give the gradient."""
+    """The gradient agrees with finite differences of the value."""
     step = 1e-5
     for x, z, v, y in case.pairs():
         along = (z - x) / np.linalg.norm(z - x)
@@ -90,7 +90,7 @@ def smoothness_is_a_bound(case: Points) -> None:
     """Gradients change by at most `smoothness` times the distance: gradient steps contract only then."""
     stated = case.loss.smoothness(1.0)
     if math.isinf(stated):
-        skip("the loss says that it has kinks")
+        skip("the loss states that it has kinks")
     for x, z, v, y in case.pairs():
         for w in (z, x + 1e-3 * (z - x)):
             bent = float(np.linalg.norm(case.loss.gradient(w, v, y) - case.loss.gradient(x, v, y)))
@@ -103,7 +103,7 @@ def smoothness_is_a_bound(case: Points) -> None:
 
 
 def gradient_diameter_is_a_bound(case: Points) -> str:
-    """No two legal examples have gradients farther apart at one point: what every certificate is a multiple of."""
+    """No two legal examples have gradients farther apart at one point: every certificate is a multiple of it."""
     found = 0.0
     for x in case.points:
         gradients = np.array([case.loss.gradient(x, v, y) for v, y in case.examples])
