@@ -11,12 +11,12 @@ import pytest
 from taciturn import Anytime, Certificate, Exponential, Gaussian
 from taciturn.checks.learners import MECHANISMS
 from taciturn.checks.mechanisms import (
-    Hiding,
-    costs_only_rise_to_the_budget,
-    encode_and_decode_keep_the_protocol,
+    MechanismCase,
+    costs_increase_up_to_the_budget,
+    encode_and_decode_follow_the_protocol,
     releases_share_no_noise,
     secret_noise_is_fresh,
-    seeded_noise_does_not_depend_on_the_cut,
+    seeded_noise_does_not_depend_on_batches,
 )
 from taciturn.core.protocols import misfit
 from zoo import LEARNERS
@@ -58,8 +58,8 @@ def test_a_mechanism_keeps_its_contract_on_every_certificate(name, horizon):
     """Its protocol, and costs that rise to the budget and no further."""
     certificate = LEARNERS[name].certificate
     mechanisms = MECHANISMS if horizon else ENDLESS
-    hiding = Hiding(mechanisms[certificate.kind], horizon, releases=20, stated=certificate)
-    for check in (encode_and_decode_keep_the_protocol, costs_only_rise_to_the_budget):
+    hiding = MechanismCase(mechanisms[certificate.kind], horizon, releases=20, stated=certificate)
+    for check in (encode_and_decode_follow_the_protocol, costs_increase_up_to_the_budget):
         check(hiding)
 
 
@@ -68,8 +68,8 @@ def test_a_mechanism_keeps_its_contract_on_every_certificate(name, horizon):
 @pytest.mark.parametrize("mechanism", [Gaussian(), Exponential()])
 def test_long_noise_is_fresh_and_does_not_depend_on_the_cut(mechanism, horizon):
     """Over several blocks of releases, which are drawn together."""
-    hiding = Hiding(mechanism, horizon, releases=600)
-    for check in (seeded_noise_does_not_depend_on_the_cut, secret_noise_is_fresh, releases_share_no_noise):
+    hiding = MechanismCase(mechanism, horizon, releases=600)
+    for check in (seeded_noise_does_not_depend_on_batches, secret_noise_is_fresh, releases_share_no_noise):
         check(hiding)
     whole = hiding.noise(5)
     for k, count in ((1, 300), (200, 120), (256, 1), (257, 300)):

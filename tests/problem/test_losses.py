@@ -14,7 +14,7 @@ from taciturn.checks.losses import (
     curvature_is_a_bound,
     slope_bound_is_a_bound,
     slope_is_a_subgradient,
-    slope_never_falls,
+    slope_is_nondecreasing,
     variation_is_a_bound,
 )
 from taciturn.problem.scalar_loss import Smoothed
@@ -83,7 +83,7 @@ def test_slopes_keep_the_contract(name, u):
     """Tangents stay below the loss, slopes never fall, and constants are bounds, between any predictions."""
     loss = LOSSES[name]()
     labels = np.array([-1.0, 1.0] if loss.labels == "sign" else [-1.0, -0.5, 0.0, 0.3, 1.0])
-    for check in (slope_is_a_subgradient, slope_never_falls, slope_bound_is_a_bound, variation_is_a_bound):
+    for check in (slope_is_a_subgradient, slope_is_nondecreasing, slope_bound_is_a_bound, variation_is_a_bound):
         check(Predictions(loss, np.sort(u), labels))
     if math.isfinite(loss.curvature):
         curvature_is_a_bound(Predictions(loss, np.sort(u), labels))

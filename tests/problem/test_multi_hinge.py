@@ -32,7 +32,7 @@ from taciturn import (
 )
 from taciturn.checks import checks_for
 from taciturn.checks.certificates import moved, search
-from taciturn.checks.suite import look_at
+from taciturn.checks.suite import run_checks
 from taciturn.plan import recommend
 from taciturn.problem.multiclass import ScoresLoss
 
@@ -134,7 +134,7 @@ class LastMargin(MultiHinge):
 )
 def test_the_checks_of_a_loss_find_planted_faults(loss, check):
     """Each by the check that is there for it."""
-    assert check in {outcome.check.partition(",")[0] for outcome in look_at("it", checks_for(loss)).broken}
+    assert check in {outcome.check.partition(",")[0] for outcome in run_checks("it", checks_for(loss)).failed}
 
 
 @pytest.mark.privacy
