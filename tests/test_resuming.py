@@ -47,7 +47,7 @@ from taciturn.accounting import ledger as books
 from taciturn.core.protocols import Certificate
 from taciturn.core.state import read_state
 from taciturn.learners.qftl import QFTL
-from taciturn.mechanisms import blt, epochs
+from taciturn.mechanisms import anytime, blt
 
 NO_SIMD = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"  # what newer builds of NumPy call them; others are ignored
 OLD_NAMES = "AVX512F AVX512CD AVX512_SKX AVX2 FMA3"
