@@ -221,7 +221,7 @@ def elsewhere(monkeypatch):
     """A machine whose fits, certificates and best weights come out otherwise, from the call on."""
 
     def move(by=1e-7):
-        for module in (blt, epochs):
+        for module in (blt, anytime):
             monkeypatch.setattr(module, "fitted", lambda n, m, aim="max", f=blt.fitted: _moved(f(n, m, aim), by))
         bound, best = Certificate.at, QFTL._best_weight
         monkeypatch.setattr(Certificate, "at", lambda self, t: bound(self, t) * (1.0 + 1e-12))

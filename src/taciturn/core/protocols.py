@@ -14,7 +14,7 @@ from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import PaperNoise
 from taciturn.core.schedule import Timetable
-from taciturn.errors import StateConflict, float_or_nan
+from taciturn.errors import StateConflict, float_or_nan, integer
 from taciturn.problem.problem import Problem
 
 Calibration = Literal["exact", "paper-printed", "paper-proven"]
@@ -75,6 +75,8 @@ class Certificate:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
+        if self.most is not None:
+            object.__setattr__(self, "most", integer("most", self.most))
 
     def __repr__(self) -> str:
         return f"{self.kind}, {self.formula}"
