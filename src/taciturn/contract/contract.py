@@ -214,7 +214,7 @@ class Contract:
     def guarantee(self, plan: Plan) -> str:
         """The privacy guarantee and what is public, in a few sentences."""
         return (
-            f"{plan.private.guarantee} This contract is public too: the names of the columns, their ranges and "
+            f"{plan.private.guarantee} Public is also this contract: the names of the columns, their ranges and "
             "categories, the target's classes or range, and the settings."
         )
 
