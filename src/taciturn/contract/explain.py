@@ -91,8 +91,8 @@ def column_in_words(column: Column) -> str:
     if isinstance(column, Range):
         return f"a number from {column.low:g} to {column.high:g}"
     if isinstance(column, Categories):
-        shown = ", ".join(map(str, column.values[:8]))
-        return f"one of {shown}" + (f" and {len(column.values) - 8} more" if len(column.values) > 8 else "")
+        listed = ", ".join(map(str, column.values[:8]))
+        return f"one of {listed}" + (f" and {len(column.values) - 8} more" if len(column.values) > 8 else "")
     return f"anything, hashed into {column.buckets}" if isinstance(column, Hashed) else "ignored"
 
 

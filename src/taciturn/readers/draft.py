@@ -259,14 +259,14 @@ def by_column(options: Sequence[str], names: Sequence[str], example: str) -> dic
     >>> by_column(["age=0:100"], ["age", "town"], "--range age=0:100")
     {'age': '0:100'}
     """
-    found = {}
+    by_name = {}
     for option in options:
         fitting = [name for name in names if option.startswith(f"{name}=")]
         if not fitting:
             raise InvalidInput(f"{option!r} names no column of {', '.join(names)}. Write it as in {example}.")
         name = max(fitting, key=len)
-        found[name] = option[len(name) + 1 :]
-    return found
+        by_name[name] = option[len(name) + 1 :]
+    return by_name
 
 
 def stated_columns(
@@ -284,9 +284,9 @@ def stated_columns(
     ranged = by_column(ranges, names, "--range age=0:100")
     listed = by_column(categories, names, "--categories soil=clay,sand")
     hashed = by_column(hashes, names, "--hash ip=256")
-    found = [*ranged, *listed, *hashed, *ignored]
-    for name in found:
-        if found.count(name) > 1:
+    declared = [*ranged, *listed, *hashed, *ignored]
+    for name in declared:
+        if declared.count(name) > 1:
             raise InvalidInput(
                 f"column {name} is declared twice. Declare it once, as a range, categories, hash or ignored."
             )

@@ -29,7 +29,7 @@ class Progress:
         self.size = size
         self.quiet = quiet
         self._bar: Any = None
-        self._began = self._told = time.monotonic()
+        self._began = self._printed = time.monotonic()
         self._first: int | None = None
 
     def __enter__(self) -> Progress:
@@ -63,8 +63,8 @@ class Progress:
             horizon = run.stream.plan.private.timetable.horizon
             done, total = (size, self.size) if size and self.size else (run.stream.t, horizon)
             self._bar.update(self._task, completed=done, total=total, status=status)
-        elif now - self._told >= _SECONDS:
-            self._told = now
+        elif now - self._printed >= _SECONDS:
+            self._printed = now
             sys.stderr.write(f"taciturn: {status}\n")
 
     def _status(self, run: Run) -> str:

@@ -163,7 +163,7 @@ def _model(learnt: Learnt) -> str:
 def _plan(learnt: Learnt) -> str:
     plan = learnt.plan
     names = ("mechanism", "schedule", "horizon", "releases", "ridge", "radius", "model", "burn_in")
-    settings = [(name.replace("_", "-"), f"<code>{escape(_shown(plan[name]))}</code>") for name in names]
+    settings = [(name.replace("_", "-"), f"<code>{escape(_formatted(plan[name]))}</code>") for name in names]
     most = max(plan["noise_of_last_release"].values(), default=1.0)
     noise = [
         (f"<code>{escape(name)}</code>", number(f"{sd:.4g}"), f'<td class="bars">{bar(0.0, sd / most)}</td>')
@@ -180,7 +180,7 @@ def _plan(learnt: Learnt) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _formatted(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, float):
