@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from taciturn import InvalidInput, Privacy
 from taciturn.accounting.gdp import mu_of
-from taciturn.audit import Audit, audit, tell_apart, tight_pair, tight_private
+from taciturn.audit import Audit, audit, distinguish, tight_pair, tight_private
 from taciturn.audit.algorithm import Game
 from taciturn.audit.pairs import Algorithm
 from taciturn.audit.verdict import claimed_mu_of, game_of
@@ -130,7 +130,7 @@ def test_the_table_fits_a_narrow_terminal():
     """Of 80 columns, however long the numbers are: every interval is whole."""
     private = tight_private("pigd", BUDGET, 2)
     found = replace(
-        tell_apart(private, tight_pair(private), 100), trials=20_000, mu=1.23e-5, interval=(1.23e-5, 4.56e5)
+        distinguish(private, tight_pair(private), 100), trials=20_000, mu=1.23e-5, interval=(1.23e-5, 4.56e5)
     )
     found = replace(found, shift=1.23e5, spread=1.23e-5)
     games = Game("zero-out", "middle", False, 200, found), Game("replace", "first", True, 20, found)
@@ -146,7 +146,7 @@ def test_a_refutation_for_people():
     """It says what was shown."""
     done = run("pigd", "--ridge", ".01", "--calibration", "paper-printed", "--rounds", "8", "--trials", "200")
     assert done.exit_code == 1
-    assert "REFUTED: the two worlds are told apart" in done.stdout
+    assert "REFUTED: the two worlds are distinguished" in done.stdout
 
 
 def test_an_audit_that_says_little_says_so():
@@ -167,7 +167,7 @@ def test_the_command_takes_what_the_library_does():
 def test_too_large_an_audit_is_refused_first(algorithm, monkeypatch):
     """Before anything is built; it says how much is not too large."""
     monkeypatch.setattr("taciturn.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
-    with pytest.raises(InvalidInput, match="200,000,000 rows, and 10,000,000 are kept at most"):
+    with pytest.raises(InvalidInput, match="200,000,000 rows, and at most 10,000,000 are supported"):
         audit(algorithm, BUDGET, trials=10**6)
 
 

@@ -10,7 +10,7 @@ import pytest
 from audit.planted import Spoilt, exact_points
 from taciturn import Exponential, InvalidInput, Privacy, Private, every, ewoo, experts
 from taciturn.accounting.gdp import mu_of
-from taciturn.audit import race_along, race_apart, spiteful, tight_pair
+from taciturn.audit import adaptive_adversary, race_along, race_apart, tight_pair
 from taciturn.compiled.passes import BatchPass, GumbelNoise
 from taciturn.mechanisms import release_noise as releases
 from taciturn.noise.sampling import seeded_bits
@@ -32,9 +32,9 @@ def private():
 
 
 def test_a_true_race_holds_and_comes_near(private):
-    """The two worlds are told apart nearly as well as the budget allows: zCDP is not the last word on a race."""
+    """The two worlds are distinguished nearly as well as the budget allows: zCDP is not the last word on a race."""
     found = race_apart(private, tight_pair(private), TRIALS)
-    assert found.complaints == ()
+    assert found.violations == ()
     assert 0.85 < found.mu / found.claimed_mu < 1.0
     assert found.interval[0] < found.mu < found.interval[1]
 
@@ -52,7 +52,7 @@ def test_a_plain_epsilon_has_a_claim_too():
     assert private.guarantee.delivered.mu_squared == private.guarantee.delivered.rho == 0.0
     found = race_apart(private, tight_pair(private), 100)
     assert found.claimed_mu == mu_of(1.0, 1e-6)
-    assert found.complaints == ()
+    assert found.violations == ()
 
 
 def test_too_few_trials_say_so(private):
@@ -63,8 +63,8 @@ def test_too_few_trials_say_so(private):
 
 def test_an_adversary_gains_nothing(private):
     """Losses of whoever won last: the entropy along the games is what was charged, and no more."""
-    found = race_along(private, tight_pair(private), spiteful(private), 100)
-    assert found.complaints == ()
+    found = race_along(private, tight_pair(private), adaptive_adversary(private), 100)
+    assert found.violations == ()
     assert 0.98 < found.mu / found.claimed_mu <= 1.0
     assert 0.0 < found.interval[0] < found.mu <= found.interval[1] <= found.claimed_mu * (1.0 + 1e-9)
 
@@ -74,7 +74,7 @@ def test_an_adversary_gains_nothing(private):
     [
         (lambda noise: noise[[*[0] * 10, *range(10, len(noise))]], "extreme"),
         (lambda noise: noise[np.arange(len(noise)) // 10 * 10], "extreme"),
-        (lambda noise: noise // 8, "told apart"),
+        (lambda noise: noise // 8, "distinguished"),
     ],
     ids=["ten share theirs", "tens share theirs", "an eighth"],
 )
@@ -87,7 +87,7 @@ def test_spoilt_compiled_races_are_refuted(monkeypatch, fault, words):
     private = ewoo(experts(2), BUDGET, 200)
     honest = GumbelNoise.add
     monkeypatch.setattr(GumbelNoise, "add", lambda race, *args: honest(race, *args[:-1], fault(args[-1])))
-    assert any(words in complaint for complaint in race_apart(private, tight_pair(private)).complaints)
+    assert any(words in violation for violation in race_apart(private, tight_pair(private)).violations)
 
 
 def test_secret_releases_that_share_noise_are_refuted(private, monkeypatch):
@@ -100,7 +100,7 @@ def test_secret_releases_that_share_noise_are_refuted(private, monkeypatch):
 
     monkeypatch.setattr(GumbelNoise, "draw", draw)
     found = race_apart(private, tight_pair(private), TRIALS)
-    assert any("on secret noise" in complaint and "extreme" in complaint for complaint in found.complaints)
+    assert any("on secret noise" in violation and "extreme" in violation for violation in found.violations)
 
 
 def test_twice_the_rate_is_refuted(private):
@@ -109,26 +109,27 @@ def test_twice_the_rate_is_refuted(private):
     right = learner.certificate
     learner.__dict__["certificate"] = type(right)(**{**vars(right), "bound": lambda t: right.at(t) / 2.0})
     wrong = Private(learner, Exponential(), every(1), BUDGET, T)
-    assert any("told apart" in c for c in race_apart(wrong, tight_pair(wrong), TRIALS).complaints)
-    assert any("apart" in c for c in race_along(wrong, tight_pair(wrong), spiteful(wrong), 100).complaints)
+    assert any("distinguished" in c for c in race_apart(wrong, tight_pair(wrong), TRIALS).violations)
+    adaptive = race_along(wrong, tight_pair(wrong), adaptive_adversary(wrong), 100)
+    assert any("worlds differ" in violation for violation in adaptive.violations)
 
 
 @pytest.mark.parametrize(
     ("fault", "only_secret", "words"),
-    [("first_for_all", False, "extreme"), ("missing", False, "told apart"), ("missing", True, "secret")],
+    [("first_for_all", False, "extreme"), ("missing", False, "distinguished"), ("missing", True, "secret")],
 )
 def test_spoilt_noise_is_refuted(fault, only_secret, words):
     """Drawn once for all releases; missing; or missing where nobody can see it."""
     spoilt = Private(experts(2), Spoilt(Exponential(), fault, only_secret), every(1), BUDGET, T)
     found = race_apart(spoilt, tight_pair(spoilt), 300)
-    assert any(words in complaint for complaint in found.complaints)
+    assert any(words in violation for violation in found.violations)
 
 
 def test_points_of_other_candidates_are_refuted(private, monkeypatch):
     """The best one, published beside the winner."""
     monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
     found = race_apart(private, tight_pair(private), 100)
-    assert "points do not follow from noisy rows" in found.complaints
+    assert "points do not follow from noisy statistics" in found.violations
 
 
 @pytest.mark.parametrize("look", [race_apart, lambda *args: race_along(*args, adversary=None)])

@@ -40,7 +40,7 @@ from taciturn import (
     pocp,
     private_sum,
 )
-from taciturn.audit import Pair, spiteful, tell_apart, tight_pair, transcripts, verdict
+from taciturn.audit import Pair, adaptive_adversary, distinguish, tight_pair, transcripts, verdict
 from taciturn.audit.transcripts import CommonNoise, Replayed, whitening
 from taciturn.audit.verdict import game_of
 from taciturn.compiled.passes import BatchPass
@@ -77,7 +77,7 @@ def private_of(learner, mechanism, **settings) -> Private:
 
 
 def looked_at(private: Private, **settings):
-    return tell_apart(private, tight_pair(private), TRIALS, **settings)
+    return distinguish(private, tight_pair(private), TRIALS, **settings)
 
 
 def second_differs(private: Private) -> Pair:
@@ -91,7 +91,7 @@ def test_a_true_claim_holds_and_is_reached(name):
     """The tight pair lies as far apart as is claimed, and the noise is as large as stated."""
     private = private_of(*TIGHT[name])
     found = looked_at(private)
-    assert found.complaints == ()
+    assert found.violations == ()
     assert game_of(private, tight_pair(private)).apart / found.claimed_mu == pytest.approx(1.0, abs=1e-4)
     assert found.interval[0] < found.claimed_mu < found.interval[1]
     assert found.noise == pytest.approx(1.0, abs=0.05)
@@ -101,8 +101,8 @@ def test_a_true_claim_holds_and_is_reached(name):
 def test_an_adversary_gains_nothing(name):
     """The same where all other examples go against what was released."""
     private = private_of(*TIGHT[name])
-    found = tell_apart(private, tight_pair(private), 200, adversary=spiteful(private))
-    assert found.complaints == ()
+    found = distinguish(private, tight_pair(private), 200, adversary=adaptive_adversary(private))
+    assert found.violations == ()
     assert found.shift / found.claimed_mu == pytest.approx(1.0, abs=1e-4)
 
 
@@ -113,10 +113,10 @@ def test_spoilt_noise_is_refuted(name, fault):
     learner, mechanism = TIGHT[name]
     private = private_of(learner, Spoilt(mechanism, fault))
     pair = tight_pair(private) if fault == "halved" else second_differs(private)
-    found = tell_apart(private, pair, TRIALS, secret_trials=0)
-    assert any("told apart" in complaint for complaint in found.complaints)
+    found = distinguish(private, pair, TRIALS, secret_trials=0)
+    assert any("distinguished" in violation for violation in found.violations)
     assert found.interval[0] > (1.5 if fault == "halved" else 100.0) * found.claimed_mu
-    stated = not any("of what is stated" in complaint for complaint in found.complaints)
+    stated = not any("of what is stated" in violation for violation in found.violations)
     assert stated == (fault != "halved") or fault == "one_missing"  # 0.94 of its size, over all rows
 
 
@@ -124,14 +124,14 @@ def test_spoilt_noise_is_refuted(name, fault):
 def test_the_pair_that_finds_spoilt_noise_finds_nothing_else(name):
     """On honest noise it holds."""
     private = private_of(*TIGHT[name])
-    assert tell_apart(private, second_differs(private), TRIALS).complaints == ()
+    assert distinguish(private, second_differs(private), TRIALS).violations == ()
 
 
 def test_noise_of_another_shape_is_refuted():
     """Coins tell everything, however large they are, and no mean or variance says so."""
     found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "coins")))
     assert found.interval[0] < found.claimed_mu
-    assert [complaint.partition(":")[0] for complaint in found.complaints] == ["the noise is not normal"]
+    assert [violation.partition(":")[0] for violation in found.violations] == ["the noise is not normal"]
 
 
 def test_no_noise_is_refuted():
@@ -157,9 +157,9 @@ def test_noise_missing_in_one_world_off_the_shift_is_refuted(negative, game, mon
     private, labels = pigd(plane, BUDGET, T), np.array([(-1.0) ** (1 - negative), *[1.0] * (T - 1)])
     pair = Pair(np.eye(2)[[0] * T], labels, at=0, other=([1.0, 0.0], -labels[0]))
     if game == "replayed":
-        monkeypatch.setattr(verdict, "_blind", lambda private: False)
-    found = tell_apart(private, pair, TRIALS, secret_trials=0)
-    assert found.complaints[0].startswith("the noise is at most 0.7")
+        monkeypatch.setattr(verdict, "_without_feedback", lambda private: False)
+    found = distinguish(private, pair, TRIALS, secret_trials=0)
+    assert found.violations[0].startswith("the noise is at most 0.7")
     assert found.interval[0] < found.claimed_mu
 
 
@@ -172,14 +172,14 @@ def test_noise_spoilt_in_secret_is_refuted():
     """
     found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "halved", only_secret=True)))
     assert found.interval[0] < found.claimed_mu
-    (size,) = re.findall(r"secret noise has ([\d.]+) times", " ".join(found.complaints))
+    (size,) = re.findall(r"secret noise has ([\d.]+) times", " ".join(found.violations))
     assert 0.25 < float(size) < 0.61
 
 
 def test_a_seeded_private_is_not_compared_with_secret_noise():
     """It has none."""
     spoilt = Spoilt(Gaussian(), "halved", only_secret=True)
-    assert looked_at(private_of(IGD(LINE), spoilt, seed=1)).complaints == ()
+    assert looked_at(private_of(IGD(LINE), spoilt, seed=1)).violations == ()
 
 
 def test_exact_sums_published_as_points_are_refuted(monkeypatch):
@@ -187,7 +187,7 @@ def test_exact_sums_published_as_points_are_refuted(monkeypatch):
     monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.cumsum(rows, axis=0)))
     for settings in ({}, {"seed": 1}):
         found = looked_at(private_of(VectorSum(SUMS), BLT(), **settings))
-        assert found.complaints == ("points do not follow from noisy rows",)
+        assert found.violations == ("points do not follow from noisy statistics",)
 
 
 @pytest.mark.parametrize("only_secret", [False, True])
@@ -203,8 +203,8 @@ def test_points_off_their_rows_are_refuted(name, only_secret, monkeypatch):
 
     monkeypatch.setattr(Collected, "releases", moved)
     private = private_of(*TIGHT[name])
-    found = tell_apart(private, tight_pair(private), 100)
-    assert "points do not follow from noisy rows" in found.complaints
+    found = distinguish(private, tight_pair(private), 100)
+    assert "points do not follow from noisy statistics" in found.violations
 
 
 @pytest.mark.parametrize("learner", [ForgottenRidge(LINE), half_certified(IGD(LINE))], ids=["forgotten ridge", "half"])
@@ -225,9 +225,9 @@ def test_a_forgotten_column_is_refuted(monkeypatch):
 def test_releases_off_their_rows_are_noticed():
     """Where exact rows are known, noise that leans to one side is not as stated; elsewhere it tells nothing."""
     private = private_of(IGD(LINE), Spoilt(Gaussian(), "leaning"))
-    found = tell_apart(private, tight_pair(private), TRIALS, adversary=spiteful(private))
-    assert any("not centred" in complaint for complaint in found.complaints)
-    assert looked_at(private).complaints == ()
+    found = distinguish(private, tight_pair(private), TRIALS, adversary=adaptive_adversary(private))
+    assert any("not centred" in violation for violation in found.violations)
+    assert looked_at(private).violations == ()
 
 
 def test_feedback_is_replayed():
@@ -235,11 +235,11 @@ def test_feedback_is_replayed():
     private = private_of(FTRL(CURVED), BLT())
     pair = Pair(np.ones((T, 1)), np.ones(T), at=T // 2, other=([1.0], -1.0))
     assert isinstance(game_of(private, pair), Replayed)
-    found = tell_apart(private, pair, 200)
-    assert found.complaints == ()
+    found = distinguish(private, pair, 200)
+    assert found.violations == ()
     assert 0.1 < found.shift / found.claimed_mu < 1.0
     spoilt = private_of(FTRL(CURVED), Spoilt(BLT(), "halved"))
-    assert tell_apart(spoilt, pair, 200, secret_trials=0).noise == pytest.approx(0.5, abs=0.05)
+    assert distinguish(spoilt, pair, 200, secret_trials=0).noise == pytest.approx(0.5, abs=0.05)
 
 
 def test_an_average_is_as_blind_as_what_it_averages():
@@ -274,9 +274,9 @@ def test_any_schedule(name, schedule):
     """Several examples between two releases: the claim is reached, on fixed streams and against an adversary."""
     private = Private(*TIGHT[name], schedule, BUDGET, T)
     pair = tight_pair(private)
-    for game in (game_of(private, pair), Replayed(private, pair, spiteful(private))):
+    for game in (game_of(private, pair), Replayed(private, pair, adaptive_adversary(private))):
         assert game.apart / private.guarantee.delivered.mu == pytest.approx(1.0, abs=1e-4)
-    assert tell_apart(private, pair, 100).complaints == ()
+    assert distinguish(private, pair, 100).violations == ()
 
 
 def test_zeroed_out_examples_are_rows_of_zeros():
@@ -290,11 +290,11 @@ def test_zeroed_out_examples_are_rows_of_zeros():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda p, pair: tell_apart(pocp(IGD(LINE), BUDGET), pair), "State a horizon"),
-        (lambda p, pair: tell_apart(p, replace(pair, X=pair.X[1:], y=pair.y[1:])), "whole streams"),
-        (lambda p, pair: tell_apart(p, pair, 10), "trials"),
-        (lambda p, pair: tell_apart(p, pair, 10**7), "10,000,000 are kept at most"),
-        (lambda p, pair: tell_apart(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.race"),
+        (lambda p, pair: distinguish(pocp(IGD(LINE), BUDGET), pair), "State a horizon"),
+        (lambda p, pair: distinguish(p, replace(pair, X=pair.X[1:], y=pair.y[1:])), "complete streams"),
+        (lambda p, pair: distinguish(p, pair, 10), "trials"),
+        (lambda p, pair: distinguish(p, pair, 10**7), "at most 10,000,000 are supported"),
+        (lambda p, pair: distinguish(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.race"),
         (lambda p, pair: replace(pair, at=T), "at must be"),
         (lambda p, pair: replace(pair, other=1.0), "a row and a label"),
         (lambda p, pair: replace(pair, other=[1.0]), "a row and a label"),
@@ -302,8 +302,8 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: replace(pair, other=([[1.0]], 1.0)), "one row"),
         (lambda p, pair: replace(pair, other=([1.0, 1.0], 1.0)), "one row"),
         (lambda p, pair: replace(pair, other=([1.0], [1.0])), "a number"),
-        (lambda p, pair: tell_apart(p, replace(pair, other=(pair.X[0], pair.y[0]))), "worlds are the same"),
-        (lambda p, pair: tell_apart(p, replace(pair, other=([1.0], 5.0))), "worlds are the same"),
+        (lambda p, pair: distinguish(p, replace(pair, other=(pair.X[0], pair.y[0]))), "worlds are the same"),
+        (lambda p, pair: distinguish(p, replace(pair, other=([1.0], 5.0))), "worlds are the same"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(change, words):

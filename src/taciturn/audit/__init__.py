@@ -1,30 +1,31 @@
-"""Audits: whether a claim of privacy is true of the code that runs.
+"""Audits: statistical tests of a privacy claim on the code that runs.
 
-Two streams that differ in one example are run many times over, and whole transcripts are looked at, before projection.
-How far the example *shifts* them is measured on common seeded noise, or along what was released where that feeds back;
-how far the noise *spreads* along the shift is measured apart; and mu, the quotient, has an interval with a stated
-error. A claim below the interval is refuted. One that is not is not proven by it: another pair of streams may be told
-apart better, and of the noise's shape no more is seen than that it looks normal.
+Two streams that differ in one example are run many times, and complete transcripts are compared, before projection.
+The *shift* that the example causes is measured on common seeded noise, or along the releases where those feed back; the
+*spread* of the noise along the shift is measured separately; and mu, their quotient, gets a confidence interval with a
+stated error. A claim below the interval is refuted. A claim that is not refuted is not proven: another pair of streams
+may be easier to distinguish, and the shape of the noise is only tested for normality.
 
-`audit` takes one of the paper's algorithms, on its tight problem; `tell_apart` any `Private` with Gaussian noise, on a
-`Pair` of yours; `race_apart` and `race_along` a race between two candidates. NOT PRIVATE: audits look at exact rows.
-Use streams that are nobody's.
+`audit` takes one of the paper's algorithms, on its tight problem; `distinguish` takes any `Private` with Gaussian noise
+and any `Pair`; `race_apart` and `race_along` take an exponential mechanism with two candidates.
+
+NOT PRIVATE: audits read exact statistics. Use simulated streams.
 """
 
 from taciturn.audit.algorithm import Audit, audit
-from taciturn.audit.pairs import Pair, spiteful, tight_pair, tight_private
+from taciturn.audit.pairs import Pair, adaptive_adversary, tight_pair, tight_private
 from taciturn.audit.race import race_along, race_apart
-from taciturn.audit.verdict import Finding, tell_apart
+from taciturn.audit.verdict import Finding, distinguish
 
 __all__ = [
     "Audit",
     "Finding",
     "Pair",
+    "adaptive_adversary",
     "audit",
+    "distinguish",
     "race_along",
     "race_apart",
-    "spiteful",
-    "tell_apart",
     "tight_pair",
     "tight_private",
 ]

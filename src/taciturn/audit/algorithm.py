@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any, get_args
 
 from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
-from taciturn.audit.pairs import Algorithm, Neighbours, Place, spiteful, tight_pair, tight_private
+from taciturn.audit.pairs import Algorithm, Neighbours, Place, adaptive_adversary, tight_pair, tight_private
 from taciturn.audit.race import race_along, race_apart
-from taciturn.audit.verdict import ERROR, Finding, check_size, game_of, tell_apart
+from taciturn.audit.verdict import ERROR, Finding, check_size, distinguish, game_of
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
 from taciturn.errors import between_0_and_1, integer, one_of
@@ -22,7 +22,7 @@ _FEWEST = 100
 
 @dataclass(frozen=True)
 class Game:
-    """A game of an audit, and what it found.
+    """A game of an audit, and its result.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Game:
     rounds : int
         Examples of a stream.
     finding : Finding
-        What was found.
+        The result.
     """
 
     neighbours: Neighbours
@@ -47,8 +47,8 @@ class Game:
 class Audit:
     """The audit of an algorithm: all its games, and the one that counts.
 
-    That is one that refutes the claim, if any does; else, of the games without an adversary, the one whose worlds lie
-    farthest apart, which was played in full.
+    That is one that refutes the claim, if any does; else, of the games without an adversary, the one with the largest
+    distance between the worlds, which was played in full.
 
     >>> report = audit("private_sum", Privacy(1.0, 1e-6), rounds=5, trials=500)
     >>> report.verdict, len(report.games)
@@ -72,12 +72,12 @@ class Audit:
         return self.worst.finding.verdict
 
     def as_data(self) -> dict[str, Any]:
-        """For machines."""
-        found = self.worst.finding
+        """The report as plain data."""
+        result = self.worst.finding
         return {
             "algorithm": self.algorithm,
             "calibration": self.calibration,
-            **_numbers(found),
+            **_numbers(result),
             "rounds": self.rounds,
             "error": self.error,
             "games": [
@@ -102,8 +102,8 @@ def audit(
     """Audit an algorithm on its tight problem.
 
     The example that differs comes first, in the middle and last, replaced and zeroed out, and, in a shorter game, an
-    adversary chooses the others. Of the games without an adversary, the one whose worlds lie farthest apart is played
-    in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
+    adversary chooses the others. Of the games without an adversary, the one with the largest distance between the
+    worlds is played in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ def audit(
     ridge : float
         Strong convexity of the losses.
     calibration : {"exact", "paper-printed", "paper-proven"}
-        Who chooses the noise.
+        How the noise is calibrated.
     error : float
         Probability with which a true claim may be refuted.
     before_each : callable, optional
-        Told of every game before it is played, as `"game 2 of 7: replace, middle"`.
+        Called before every game, with a text such as `"game 2 of 7: replace, middle"`.
 
     Examples
     --------
@@ -132,26 +132,30 @@ def audit(
     error = between_0_and_1("error", error)
     one_of("algorithm", algorithm, get_args(Algorithm))
     check_size(trials, 1 if algorithm == "pol" else rounds)
-    tell = before_each or (lambda _: None)
+    announce = before_each or (lambda _: None)
     settings: Any = {"ridge": ridge, "calibration": calibration}
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
-    looks: tuple[Callable[..., Finding], ...] = (race_apart, race_along) if algorithm == "ewoo" else (tell_apart,) * 2
-    few, share, games = max(_FEWEST, trials // _SHARE), error / 7.0, list[Game]()
+    distinguishers: tuple[Callable[..., Finding], ...] = (
+        (race_apart, race_along) if algorithm == "ewoo" else (distinguish,) * 2
+    )
+    few = max(_FEWEST, trials // _SHARE)
+    share = error / 7.0
+    games = list[Game]()
     for n, place in product(privates, _farthest_first(privates["replace"])):
-        tell(f"game {len(games) + 1} of 7: {n}, {place}")
+        announce(f"game {len(games) + 1} of 7: {n}, {place}")
         sizes = {"trials": few, "secret_trials": 0} if games else {"trials": trials}
-        found = looks[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
-        games.append(Game(n, place, False, rounds, found))
-    tell("game 7 of 7: replace, first, adaptive")
+        result = distinguishers[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
+        games.append(Game(n, place, False, rounds, result))
+    announce("game 7 of 7: replace, first, adaptive")
     few_rounds = min(rounds, _SHORT)
     short = tight_private(algorithm, privacy, few_rounds, **settings)
-    play: Any = {"adversary": spiteful(short), "trials": max(_FEWEST, few // 4), "error": share}
-    games.append(Game("replace", "first", True, few_rounds, looks[1](short, tight_pair(short), **play)))
+    play: Any = {"adversary": adaptive_adversary(short), "trials": max(_FEWEST, few // 4), "error": share}
+    games.append(Game("replace", "first", True, few_rounds, distinguishers[1](short, tight_pair(short), **play)))
     return Audit(algorithm, calibration, rounds, error, tuple(games))
 
 
 def _farthest_first(private: Private) -> list[Place]:
-    """The places of the example that differs, first the one that moves the worlds farthest apart."""
+    """The places of the example that differs, the one with the largest distance between the worlds first."""
     places: list[Place] = list(get_args(Place))
     if private.learner.certificate.metric == "range":
         return places  # the earlier, the more releases see it
@@ -159,22 +163,22 @@ def _farthest_first(private: Private) -> list[Place]:
     return [farthest, *(place for place in places if place != farthest)]
 
 
-def _numbers(found: Finding) -> dict[str, Any]:
-    """What was claimed and found, by name."""
-    claimed = found.claimed
+def _numbers(result: Finding) -> dict[str, Any]:
+    """Claim and result, by name."""
+    claimed = result.claimed
     return {
         "claimed_epsilon": claimed.epsilon,
         "claimed_delta": claimed.delta,
-        "claimed_mu": found.claimed_mu,
-        "audited_mu": found.mu,
-        "audited_epsilon": epsilon_of(claimed.delta, found.mu),
-        "audited_delta": delta_of(claimed.epsilon, found.mu),
-        "interval": list(found.interval),
-        "says_little": found.says_little,
-        "verdict": found.verdict,
-        "complaints": list(found.complaints),
-        "shift": found.shift,
-        "spread": found.spread,
-        "noise": found.noise,
-        "trials": found.trials,
+        "claimed_mu": result.claimed_mu,
+        "audited_mu": result.mu,
+        "audited_epsilon": epsilon_of(claimed.delta, result.mu),
+        "audited_delta": delta_of(claimed.epsilon, result.mu),
+        "interval": list(result.interval),
+        "says_little": result.says_little,
+        "verdict": result.verdict,
+        "violations": list(result.violations),
+        "shift": result.shift,
+        "spread": result.spread,
+        "noise": result.noise,
+        "trials": result.trials,
     }

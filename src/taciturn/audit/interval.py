@@ -1,4 +1,4 @@
-"""Intervals that hold what they name but for a stated error, for any number of trials."""
+"""Confidence intervals with a stated error, for any number of trials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Interval = tuple[float, float]
 
 
 def spread_interval(squares: float, freedom: int, error: float) -> Interval:
-    """Holds the deviation of normal values, from the sum of their squared distances from their mean.
+    """Interval for the standard deviation of normal values, from the sum of squared distances from their mean.
 
     *Proof.* `squares/sigma²` has the chi-squared law with `freedom` degrees of freedom (one less than there are
     values), and leaves the interval between its error/2-quantiles with probability `error`. ∎
@@ -27,30 +27,30 @@ def spread_interval(squares: float, freedom: int, error: float) -> Interval:
 
 
 def mean_interval(values: Array, error: float) -> Interval:
-    """Holds the mean of normal values, by Student's law, which is exact; where all are equal it is that value.
+    """Interval for the mean of normal values, by Student's law, which is exact; where all are equal it is that value.
 
     >>> [round(end, 2) for end in mean_interval(np.array([1.0, 2.0, 3.0, 4.0]), error=0.05)]
     [0.45, 4.55]
     """
     count = len(values)
-    reach = float(stdtrit(count - 1, 1.0 - error / 2.0)) * float(np.std(values, ddof=1)) / math.sqrt(count)
+    half_width = float(stdtrit(count - 1, 1.0 - error / 2.0)) * float(np.std(values, ddof=1)) / math.sqrt(count)
     middle = float(np.mean(values))
-    return middle - reach, middle + reach
+    return middle - half_width, middle + half_width
 
 
 def bounded_interval(values: Array, largest: float, error: float) -> Interval:
-    """Holds the mean of independent values between 0 and `largest`, whatever their law (Hoeffding, 1963, Theorem 2).
+    """Interval for the mean of independent values in [0, `largest`], of any law (Hoeffding, 1963, Theorem 2).
 
     >>> bounded_interval(np.array([0.4, 0.6] * 5_000), 1.0, error=2.0 * np.exp(-2.0))
     (0.49, 0.51)
     """
-    reach = largest * math.sqrt(math.log(2.0 / error) / (2.0 * len(values)))
+    half_width = largest * math.sqrt(math.log(2.0 / error) / (2.0 * len(values)))
     middle = float(np.mean(values))
-    return max(0.0, middle - reach), min(largest, middle + reach)
+    return max(0.0, middle - half_width), min(largest, middle + half_width)
 
 
 def share_interval(hits: int, count: int, error: float) -> Interval:
-    """Holds the probability of a hit, from independent tries (Clopper, Pearson, 1934).
+    """Interval for the probability of a hit, from independent trials (Clopper, Pearson, 1934).
 
     *Proof.* The lower end p has `P(at least hits | p) = error/2`, and that grows with p: a truth below it would have
     made so many hits less likely than that. The upper end likewise. ∎

@@ -1,10 +1,10 @@
-"""Two streams that differ in one example, and who may choose the others.
+"""Pairs of neighbouring streams, adversaries that choose the other examples, and the tight problem of each algorithm.
 
-**Tight problems.** The tight problem of each algorithm is a pair of streams that one example moves as far apart as is
-certified. Linear losses with opposite slopes, on a line and without a set in the way, for those that hand over
-iterates; opposite vectors for sums; for PQFTL the pair of `taciturn.accounting.errata.quadratic_pair`; two experts for
-EWOO. The example that does it is the first for all but the printed GIGA, which forgets early ones. Zeroed out, an
-example is a row of zeros.
+**Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
+losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
+vectors for sums; for PQFTL the pair of `taciturn.accounting.errata.quadratic_pair`; two experts for
+EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones. Under zero-out its
+neighbour is a row of zeros.
 """
 
 from __future__ import annotations
@@ -89,20 +89,20 @@ class Pair:
         return X, y
 
     def check(self, private: Private) -> None:
-        """Refuse two worlds that are the same to the problem."""
-        (V, y), (W, z) = (self.bounded(private, world) for world in (0, 1))
+        """Reject two worlds that are equal after clipping."""
+        (V, y), (W, z) = (self.clipped(private, world) for world in (0, 1))
         if np.array_equal(V, W) and np.array_equal(y, z):
             raise InvalidInput(
-                f"both worlds are the same: example {self.at} and other do not differ, once they are within the "
-                "problem's bounds. Give another row or label."
+                f"both worlds are the same: example {self.at} and other are equal after clipping to the problem's "
+                "bounds. Give another row or label."
             )
 
-    def bounded(self, private: Private, world: int) -> tuple[Array, Array]:
-        """The same, as it passes the problem's door; a refusal if it does not fill the horizon."""
+    def clipped(self, private: Private, world: int) -> tuple[Array, Array]:
+        """The clipped stream of a world; rejected if its length is not the horizon."""
         horizon = private.timetable.horizon
         if horizon != len(self.X):
             raise InvalidInput(
-                f"an audit looks at whole streams: this one has {len(self.X)} examples, and the horizon is {horizon}. "
+                f"an audit needs complete streams: this one has {len(self.X)} examples, and the horizon is {horizon}. "
                 "State horizon=, and give as many examples."
             )
         return private.problem.clip(*self.world(world))
@@ -168,10 +168,10 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
     return Pair(X, labels, at, other if private.problem.neighbours == "replace" else zero)
 
 
-def spiteful(private: Private) -> Adversary:
-    """An adversary: examples that go against the point released last, as long as they may be.
+def adaptive_adversary(private: Private) -> Adversary:
+    """An adversary that chooses examples of maximal norm against the point released last.
 
-    >>> spiteful(tight_private("pigd", Privacy(1.0, 1e-6), 3))(np.array([-0.5]), 1)
+    >>> adaptive_adversary(tight_private("pigd", Privacy(1.0, 1e-6), 3))(np.array([-0.5]), 1)
     (array([1.]), -1.0)
     """
     learner, dimension = private.learner, private.problem.dimension
@@ -190,7 +190,7 @@ def spiteful(private: Private) -> Adversary:
 
 
 def _worst(private: Private) -> tuple[Example, Example]:
-    """The two examples that lie farthest apart."""
+    """The two examples with the largest distance."""
     learner = private.learner
     if private.learner.certificate.metric == "range":
         return (np.array([0.0, 1.0]), 0.0), (np.array([1.0, 0.0]), 0.0)
@@ -204,7 +204,7 @@ def _worst(private: Private) -> tuple[Example, Example]:
 
 
 def _others(private: Private, signs: Array) -> tuple[Array, Array]:
-    """Examples of alternating sign; for experts, two that lose the same."""
+    """Examples of alternating sign; for experts, equal losses."""
     if private.learner.certificate.metric == "range":
         return np.full((len(signs), 2), 0.5), np.zeros(len(signs))
     if private.problem.loss.labels == "none":

@@ -1,4 +1,4 @@
-"""The audit of a race between two candidates, by the exponential mechanism: who wins how many releases.
+"""The audit of the exponential mechanism with two candidates, a race: how often each is selected.
 
 **What is measured.** On common noise, the same seed in both worlds, a release has another winner in the neighbour's
 world with some small probability f, and always in one direction: f is the difference of the probabilities p, q with
@@ -7,18 +7,18 @@ which the first candidate wins in either world, measured by counting.
 **What follows.** Let K releases be independent, with the same p and q, and let `D(f)` be the delta, at the claimed
 epsilon, of K releases with the probabilities `(1 ± f)/2` (`delta_of_flips`). With `m = (p + q)/2`, what the releases
 deliver lies between `D(f/(2·max(m, 1-m)))` and `D(f/(2·min(m, 1-m)))`. *Proof.* Let m ≤ 1/2 (else exchange the
-candidates). Whoever turns each win of the second candidate into one of the first, with probability `(1/2 - m)/(1 - m)`,
+candidates). Turning each win of the second candidate into one of the first, with probability `(1/2 - m)/(1 - m)`,
 makes the two probabilities symmetric around 1/2 and their difference `f/(2(1 - m))`; that is post-processing, under
 which delta does not grow. Conversely, of releases with the probabilities `(1 ± f/(2m))/2`, turn each win of the first
 candidate into one of the second with probability `1 - 2m`: these are the releases. ∎ In the same way D grows with f.
 
 **Coverage.** f and p are shares of independent releases, each in a Clopper-Pearson interval with a quarter of the
 error, m lies within f/2 of p, q within f of it, and D is taken at the worst ends. That releases are independent is
-tested in both worlds by how often a transcript's number of wins lies more than a deviation from K/2; that secret noise
-does as seeded noise does by its wins, and by the same look at its transcripts; a quarter each. All of them are those of
-the very pass that `Private.run` takes.
+tested in both worlds by how often a transcript's number of wins lies more than a standard deviation from K/2; that
+secret noise behaves as seeded noise by its wins, and by the same test of its transcripts; a quarter each. All of them
+are those of the pass that `Private.run` uses.
 
-**Adaptive streams.** `race_along` is the audit along what was released, against an adversary who sees every winner.
+**Adaptive streams.** `race_along` is the audit along the releases, against an adversary who sees every winner.
 Given the past, candidate i wins in either world with a probability that the exact scores say, `P(i) ∝ exp(-g·s_i)`. Its
 relative entropy from the other world's, added up along a game, has as its mean the relative entropy of the two worlds'
 transcripts. *Proof.* The chain rule. ∎ A range of eta in each of K releases allows `K·eta²/8` of it (that is what zCDP
@@ -28,9 +28,9 @@ says of order 1), so `mu = sqrt(2·entropy)` stands beside `eta·sqrt(K)/2`; for
 N games of values between 0 and that, B, is known to `B·sqrt(ln(2/error)/(2N))` but with probability `error` (Hoeffding,
 1963). Where eta is refuted, B is the largest value seen, and the interval shows a size and no more.
 
-That winners follow these probabilities is tested apart. *Proof of the error.* `Σ (win - P(first))` over all releases of
-all games is a sum of differences that, given the past, have the mean 0 and lie in an interval of length 1: by
-Hoeffding (1963) and Azuma (1967) it exceeds `sqrt(N·ln(2/error)/2)` with probability at most `error`. ∎
+That winners follow these probabilities is tested separately. *Proof of the error.* `Σ (win - P(first))` over all
+releases of all games is a sum of differences that, given the past, have the mean 0 and lie in an interval of length 1:
+by Hoeffding (1963) and Azuma (1967) it exceeds `sqrt(N·ln(2/error)/2)` with probability at most `error`. ∎
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import SMALLEST, mu_of
 from taciturn.audit.interval import Interval, bounded_interval, share_interval
 from taciturn.audit.pairs import Adversary, Pair
-from taciturn.audit.statistics import points_astray, secret_runs, seeded_runs
-from taciturn.audit.transcripts import Replayed, exact_rows, opening, released, way_through
+from taciturn.audit.statistics import points_not_decided, secret_runs, seeded_runs
+from taciturn.audit.transcripts import Replayed, exact_statistics, initial_standing, released, run_pass
 from taciturn.audit.verdict import ERROR, Finding, check_size, claimed_mu_of
 from taciturn.core.private import Private
 from taciturn.core.release import Releases
@@ -62,16 +62,17 @@ def race_apart(
 ) -> Finding:
     """Audit a race between two candidates on a pair of streams.
 
-    `mu` is the one whose delta, at the claimed epsilon, is that of the releases: so can it be set beside a claim.
+    `mu` is the one whose delta, at the claimed epsilon, is that of the releases, so that it can be compared with a
+    claim.
 
     Parameters
     ----------
     private : Private
         By `taciturn.Exponential`, between two candidates, with a horizon.
     pair : Pair
-        Two streams that leave the candidates level but for the example that differs.
+        Two streams whose candidates have equal losses but for the example that differs.
     trials, secret_trials, error
-        As in `taciturn.audit.tell_apart`.
+        As in `taciturn.audit.distinguish`.
 
     Examples
     --------
@@ -90,32 +91,32 @@ def race_apart(
     flips, releases = int(np.sum(here != there)), here.shape[1]
     f, p = share_interval(flips, here.size, share), share_interval(int(np.sum(here)), here.size, share)
     q = max(0.0, p[0] - f[1]), min(1.0, p[1] + f[1])
-    complaints = [*_two_ways(here, there), *_not_independent(here, p, share / 2.0)]
-    complaints += _not_independent(there, q, share / 2.0)
+    violations = [*_not_monotone(here, there), *_not_independent(here, p, share / 2.0)]
+    violations += _not_independent(there, q, share / 2.0)
     transcripts = seeded_runs(private, pair)
     count = max(50, trials // 100) if secret_trials is None else integer("secret_trials", secret_trials, 0)
     if count and private.seed is None:
         for world, seeded, chance in ((0, here, p), (1, there, q)):
             transcripts += (shown := secret_runs(private, pair, world, count))
             secret = np.array([_won(each)[start:] for each in shown])
-            complaints += _not_as_seeded(secret, seeded, chance, share / 2.0)
-    complaints += points_astray(private, transcripts)
+            violations += _not_as_seeded(secret, seeded, chance, share / 2.0)
+    violations += points_not_decided(private, transcripts)
     middle = p[0] - f[1] / 2.0, p[1] + f[1] / 2.0
     ends = f[0] / (2.0 * max(middle[1], 1.0 - middle[0])), f[1] / (2.0 * max(min(middle[0], 1.0 - middle[1]), f[1] / 2))
     low, mu, high = (_mu(private, each, releases) for each in (ends[0], flips / here.size, min(1.0, ends[1])))
     claimed_mu = claimed_mu_of(private)
     if low > claimed_mu * (1.0 + 1e-9):
-        complaints.append(
-            f"the two worlds are told apart as with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"
+        violations.append(
+            f"the two worlds are distinguished with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"
         )
     values = _standardised(there), _standardised(here)
     spread, shift = float(np.std(values[0])), 2.0 * math.sqrt(releases) * flips / here.size
     measured = (mu, (low, high), shift, spread, spread)
-    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), values)
+    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(violations), values)
 
 
 def check_race(private: Private) -> None:
-    """Refuse all but a race between two candidates for a known number of releases."""
+    """Reject all but two candidates with a known number of releases."""
     two = private.learner.certificate.kind == "range/tail" and private.learner.statistic_size == 2
     if not two or private.timetable.horizon is None:
         raise InvalidInput("this audit is of a race between two candidates with a horizon: ewoo(experts(2), …, 100).")
@@ -143,14 +144,14 @@ def _mu(private: Private, f: float, releases: int) -> float:
 
 
 def scores(private: Private, V: Array, y: Array) -> NDArray[np.int64]:
-    """What is encoded of bounded examples, release by release: no released point has a part in it."""
-    rows = exact_rows(private, V, y, np.empty((len(private.timetable.rounds), 0)))
+    """The encoded scores of clipped examples, release by release; they depend on no released point."""
+    rows = exact_statistics(private, V, y, np.empty((len(private.timetable.rounds), 0)))
     return np.array([private.calibrated.encode({}, row, k)[1] for k, row in enumerate(rows, start=1)])
 
 
 def _wins(private: Private, pair: Pair, world: int, trials: int) -> Wins:
     """Whether the first candidate wins, trial by trial and release by release, on seeded noise."""
-    way, at, stream = way_through(private), opening(private), pair.bounded(private, world)
+    way, at, stream = run_pass(private), initial_standing(private), pair.clipped(private, world)
     rounds = private.timetable.rounds
     return np.array([_won(released(way, at, *stream, rounds, seed)[1]) for seed in range(trials)])
 
@@ -160,14 +161,14 @@ def _won(shown: Releases) -> Wins:
 
 
 def _standardised(wins: Wins) -> Array:
-    """The wins of each transcript, in deviations from an even race."""
+    """The wins of each transcript, in standard deviations from K/2."""
     return np.asarray((2.0 * np.sum(wins, axis=1) - wins.shape[1]) / math.sqrt(wins.shape[1]))
 
 
-def _two_ways(here: Wins, there: Wins) -> list[str]:
-    """On common noise one example helps one candidate."""
+def _not_monotone(here: Wins, there: Wins) -> list[str]:
+    """On common noise one example favours one candidate."""
     if np.any(here & ~there) and np.any(~here & there):
-        return ["on common noise the example that differs makes now the one, now the other candidate win"]
+        return ["on common noise the example that differs favours both candidates"]
     return []
 
 
@@ -181,7 +182,7 @@ def _not_independent(here: Wins, p: Interval, error: float) -> list[str]:
     stated = [_beyond(count, within, end) for end in (nearest, farthest)]
     low, high = share_interval(far, len(here), error)
     if low > stated[1] or high < stated[0]:
-        return [f"{far / len(here):.3g} of all transcripts have extreme winners, and {stated[0]:.3g} should"]
+        return [f"{far / len(here):.3g} of all transcripts have extreme numbers of wins, and {stated[0]:.3g} should"]
     return []
 
 
@@ -194,11 +195,11 @@ def _beyond(count: int, within: float, p: float) -> float:
 def _not_as_seeded(secret: Wins, seeded: Wins, p: Interval, error: float) -> list[str]:
     """Whether secret releases are independent too, and intervals for the share of wins meet."""
     ends = [share_interval(int(np.sum(wins)), wins.size, error / 4.0) for wins in (secret, seeded)]
-    complaints = [f"on secret noise, {complaint}" for complaint in _not_independent(secret, p, error / 2.0)]
+    violations = [f"on secret noise, {violation}" for violation in _not_independent(secret, p, error / 2.0)]
     if ends[0][0] > ends[1][1] or ends[0][1] < ends[1][0]:
         shares = f"{np.mean(secret):.3g}, on seeded noise {np.mean(seeded):.3g}"
-        complaints.append(f"on secret noise the first candidate wins {shares}")
-    return complaints
+        violations.append(f"on secret noise the first candidate wins {shares}")
+    return violations
 
 
 def race_along(
@@ -240,14 +241,14 @@ def race_along(
     claimed_mu, largest = calibrated.eta * math.sqrt(releases) / 2.0, float(np.max(entropy))
     interval = _mus(*bounded_interval(entropy.ravel(), max(claimed_mu**2 / 2.0, largest), error / 2.0))
     mu, farthest = _mus(float(np.mean(entropy)), largest)
-    complaints = []
+    violations = []
     if farthest > claimed_mu * (1.0 + 1e-9):
-        complaints.append(f"along a game the worlds lie {farthest:.4g} apart, and {claimed_mu:.4g} is charged")
+        violations.append(f"along a game the worlds differ by {farthest:.4g}, and {claimed_mu:.4g} is charged")
     if abs(float(np.sum(lean))) > math.sqrt(lean.size * releases * math.log(4.0 / error) / 2.0):
-        complaints.append("winners do not follow the probabilities that the exact scores give")
+        violations.append("winners do not follow the probabilities that the exact scores give")
     spread = float(np.std(ratio[0])) / mu if mu > 0.0 else 1.0
     measured = (mu, interval, mu, 1.0, spread)
-    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), (ratio[1], ratio[0]))
+    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(violations), (ratio[1], ratio[0]))
 
 
 def _mus(one: float, other: float) -> Interval:

@@ -1,14 +1,13 @@
-"""How two worlds are run: trials on common noise or along what was released, and whole transcripts.
+"""How two worlds are run: trials on common noise or along the releases, and complete transcripts.
 
 **Common noise.** On common noise the transcripts of two worlds differ by the shift, and up to a lattice step by nothing
-else. That is so for fixed streams and a learner that looks at no released point. The shift is then measured nearly
-without error, on what compiled code released, and needs no knowledge of what happens inside.
+else. That is so for fixed streams and a learner that uses no released point. The shift is then measured nearly
+without error, on the releases of compiled code, and needs no knowledge of its internals.
 
-**Replay.** Two worlds along what was released in one of them, for learners with feedback and against an adaptive
-adversary. There common noise does not help, since a shift of one release changes later rows. Instead the exact rows h
-of both worlds are computed again, by the verbs that define them, from the examples and points of a game that was played
-in one. Given the past, the next release is its world's row plus noise, in either world: with D = h' - h and whitened
-rows,
+**Replay.** Two worlds along the releases of one of them, for learners with feedback and against an adaptive adversary.
+There common noise does not help, since a shift of one release changes later rows. Instead the exact rows h of both
+worlds are computed again, by the methods that define them, from the examples and points of a game that was played in
+one. Given the past, the next release is its world's row plus noise, in either world: with D = h' - h and whitened rows,
 
     Z = Σ_k ⟨noisy_k - h_k, D_k⟩/‖D‖
 
@@ -17,11 +16,12 @@ release k, D_k is a number, and the k-th term is normal with the variance ‖D_k
 so `E exp(i·s·Z)`, release by release from the last, is that of the normal law. ∎ Where ‖D‖ depends on the path, what is
 reported is at most its root mean square, half of whose square is the relative entropy of the two worlds: at most mu²/2.
 
-**Whitening.** Of independent noise, release k is divided by its stated deviation. Of a running sum with matrices B, C
-and noise of deviation sigma on the encoded rows, the published sums are `A·x + sigma·B·n`, n standard normal. With
-`B·Bᵀ = L·Lᵀ`, L lower-triangular, `W = L⁻¹/sigma` turns them into `W·A·x + n'`, n' standard normal too, and loses
-nothing, since W can be undone. Where B is square, L is B and W·(sums) are the noisy encoded rows over sigma; of a tree
-only what its sums show of the nodes is left. Whatever the noise really is, W is a fixed, public, linear map.
+**Whitening.** Of independent noise, release k is divided by its stated standard deviation. Of a prefix sum with
+matrices B, C and noise of standard deviation sigma on the encoded rows, the published sums are `A·x + sigma·B·n`, n
+standard normal. With `B·Bᵀ = L·Lᵀ`, L lower-triangular, `W = L⁻¹/sigma` turns them into `W·A·x + n'`, n' standard
+normal too, and loses nothing, since W can be undone. Where B is square, L is B and W·(sums) are the noisy encoded rows
+over sigma; of a tree only what its sums show of the nodes is left. Whatever the noise really is, W is a fixed, public,
+linear map.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STILL = 1e-6  # of the largest shift
 
 
 class Played(NamedTuple):
-    """Whitened releases along the shift: a row for each trial, a column for each release, in stated deviations.
+    """Whitened releases along the shift: a row per trial, a column per release, in stated standard deviations.
 
     Attributes
     ----------
@@ -54,12 +54,12 @@ class Played(NamedTuple):
         The noise in the stream's world and in its neighbour's; not `centred`, it is noise plus a row that is the same
         for all trials.
     shift : ndarray
-        How far the neighbour lies, by trials.
+        The shift to the neighbour, by trials.
     squares, freedom : tuple of float, int
         Squares of the noise over *all* entries of all releases, added up, in the stream's world and in its
         neighbour's, and how many of them are free in each: as stated, each is 1 on average.
     centred : bool
-        Whether exact rows were subtracted.
+        Whether exact statistics were subtracted.
     """
 
     here: Array
@@ -73,7 +73,7 @@ class Played(NamedTuple):
 def directions(moved: Array, still: Array | None = None) -> tuple[Array, Array]:
     """Unit vectors along the shift of each row, and its lengths; rows that stay take `still`, or the farthest one's.
 
-    They tell nothing by themselves, but may hold the same noise as one that moves.
+    They carry no signal by themselves, but may contain the same noise as one that moves.
 
     >>> directions(np.array([[0.0, 2.0], [0.0, 0.0]]))[0]
     array([[0., 1.],
@@ -92,39 +92,39 @@ class TwoWorlds(Protocol):
 
     @property
     def apart(self) -> float:
-        """How far apart the two worlds lie, in stated deviations, as far as a look can tell."""
+        """Estimated distance between the two worlds, in stated standard deviations."""
 
     def play(self, trials: int) -> Played:
-        """As many trials on seeded noise."""
+        """Run trials on seeded noise."""
 
-    def looked_at(self, world: int, shown: list[Releases]) -> Array:
-        """Transcripts of one world, whoever ran it on the pair's own streams: rows as in `Played`."""
+    def projections(self, world: int, shown: list[Releases]) -> Array:
+        """Given transcripts of one world on the pair's own streams, projected to rows as in `Played`."""
 
 
-_FIRST = 8  # seeds on which directions are measured; trials take others
-_TOGETHER = 256  # trials that are whitened at once
+_PILOT = 8  # seeds on which directions are measured; trials take others
+_BATCH = 256  # trials that are whitened in one batch
 
 
 class CommonNoise:
-    """A pair of fixed streams, for a learner that looks at no released point."""
+    """A pair of fixed streams, for a learner that uses no released point."""
 
     def __init__(self, private: Private, pair: Pair) -> None:
         self.private, self.pair, self._whiten = private, pair, whitening(private)
-        self._way, self._opening = way_through(private), opening(private)
-        self._streams = [pair.bounded(private, world) for world in (0, 1)]
-        self._middles = [np.mean(self._rows(world, range(_FIRST)), axis=0) for world in (0, 1)]
+        self._way, self._opening = run_pass(private), initial_standing(private)
+        self._streams = [pair.clipped(private, world) for world in (0, 1)]
+        self._middles = [np.mean(self._rows(world, range(_PILOT)), axis=0) for world in (0, 1)]
         moved = self._middles[1] - self._middles[0]
         self._along, _ = directions(moved)
         self.apart = float(np.linalg.norm(moved))
 
     def play(self, trials: int) -> Played:
-        """Each trial in both worlds, on noise of its own."""
+        """Each trial in both worlds, on its own noise."""
         here, there = np.empty((2, trials, len(self._along)))
         totals, squares = np.zeros((2, 2, *self._along.shape))
-        for start in range(0, trials, _TOGETHER):
-            end = min(start + _TOGETHER, trials)
+        for start in range(0, trials, _BATCH):
+            end = min(start + _BATCH, trials)
             for world, noise in enumerate((here, there)):
-                rows = self._rows(world, range(_FIRST + start, _FIRST + end))
+                rows = self._rows(world, range(_PILOT + start, _PILOT + end))
                 noise[start:end] = self._project(rows)
                 totals[world] += (rows - self._middles[world]).sum(axis=0)
                 squares[world] += ((rows - self._middles[world]) ** 2).sum(axis=0)
@@ -132,8 +132,8 @@ class CommonNoise:
         freedom = (trials - 1) * self._along.size
         return Played(here, there, there - here, (around[0], around[1]), freedom, centred=False)
 
-    def looked_at(self, world: int, shown: list[Releases]) -> Array:
-        """Noise, and a row that is the same for all."""
+    def projections(self, world: int, shown: list[Releases]) -> Array:
+        """Noise plus a constant row."""
         return self._project(self._whiten(np.array([releases.noisy for releases in shown])))
 
     def _rows(self, world: int, seeds: range) -> Array:
@@ -151,8 +151,8 @@ class Replayed:
 
     def __init__(self, private: Private, pair: Pair, adversary: Adversary | None = None) -> None:
         self.private, self.pair, self.adversary = private, pair, adversary
-        self._whiten, self._way = whitening(private), way_through(private)
-        self._streams = [pair.bounded(private, world) for world in (0, 1)]
+        self._whiten, self._way = whitening(private), run_pass(private)
+        self._streams = [pair.clipped(private, world) for world in (0, 1)]
 
     @property
     def apart(self) -> float:
@@ -160,7 +160,7 @@ class Replayed:
         return float(np.linalg.norm(self._rows(0, *self.trial(0, 0))[1]))
 
     def play(self, trials: int) -> Played:
-        """Trials of either world, each on noise of its own, and the shift along what was released in all of them."""
+        """Trials of either world, each on its own noise, and the shift along the releases of all of them."""
         releases, squares = len(self.private.timetable.rounds), [0.0, 0.0]
         noise, shift = np.empty((2, 2, trials, releases))
         for world, trial in np.ndindex(2, trials):
@@ -171,14 +171,14 @@ class Replayed:
         moved = np.sqrt(np.mean(shift**2, axis=0))
         return Played(noise[0], noise[1], moved, (squares[0], squares[1]), freedom, centred=True)
 
-    def looked_at(self, world: int, shown: list[Releases]) -> Array:
-        """Noise alone."""
+    def projections(self, world: int, shown: list[Releases]) -> Array:
+        """Noise only."""
         V, y = self._streams[world]
         return np.array([_along(*self._rows(world, V, y, done.noisy, done.points))[0] for done in shown])
 
     def trial(self, world: int, seed: int) -> tuple[Array, Array, Array, Array]:
-        """Examples, noisy rows and points of one game."""
-        rounds, at = self.private.timetable.rounds, opening(self.private)
+        """Examples, noisy statistics and points of one game."""
+        rounds, at = self.private.timetable.rounds, initial_standing(self.private)
         V, y = (part.copy() for part in self._streams[world])
         if self.adversary is None:
             _, shown = released(self._way, at, V, y, rounds, seed)
@@ -198,7 +198,7 @@ class Replayed:
         return X, labels
 
     def _choose(self, V: Array, y: Array, rounds: range, point: Array) -> None:
-        """The adversary's examples, through the problem's door; not the one that differs."""
+        """Set the adversary's examples, clipped by the problem; not the one that differs."""
         assert self.adversary is not None
         for t in rounds:
             if t != self.pair.at:
@@ -207,22 +207,22 @@ class Replayed:
 
     def _rows(self, world: int, V: Array, y: Array, noisy: Array, points: Array) -> tuple[Array, Array]:
         """Whitened noise, and the neighbour's shift, along a game."""
-        rows = [exact_rows(self.private, *self.stream(other, V, y), points) for other in (0, 1)]
+        rows = [exact_statistics(self.private, *self.stream(other, V, y), points) for other in (0, 1)]
         return self._whiten(noisy - rows[world]), self._whiten(rows[1] - rows[0])
 
 
 def _along(rows: Array, moved: Array) -> tuple[Array, Array]:
-    """Rows along the shift of each, and how long that is; those that stay, along what no later shift has a part in."""
+    """Rows projected on their shifts, and the lengths of these; rows that stay use a fixed direction."""
     size = moved.shape[1]
     along, length = directions(moved, np.full(size, size**-0.5))
     return np.sum(rows * along, axis=1), length
 
 
-_SILENT = 1e-12  # of the largest deviation, where none is stated: what moves there weighs as much as it should
+_SILENT = 1e-12  # of the largest standard deviation, used where 0 is stated
 
 
 def whitening(private: Private) -> Callable[[Array], Array]:
-    """From noisy rows, one below the other along the second last axis, to rows with noise of deviation 1, as stated."""
+    """The map from noisy statistics, stacked along the second last axis, to rows with noise of stated variance 1."""
     calibrated: Any = private.calibrated
     count = len(private.timetable.rounds)
     if (coder := getattr(calibrated, "coder", None)) is None:
@@ -235,42 +235,40 @@ def whitening(private: Private) -> Callable[[Array], Array]:
     return lambda rows: np.asarray(W @ rows)
 
 
-def opening(private: Private) -> Standing:
-    """Where a stream stands before any example; passes leave that as it is, so one serves all trials."""
+def initial_standing(private: Private) -> Standing:
+    """The standing before any example; passes do not modify it, so one serves all trials."""
     return Standing(0, 0, private.learner.start(), *private.calibrated.start(), private.problem.first_point)
 
 
 def released(way: Pass, at: Standing, V: Array, y: Array, rounds: Integers, seed: int) -> tuple[Standing, Releases]:
-    """Where a simulation stands after these examples, and its releases at these rounds."""
+    """The standing of a simulation after these examples, and its releases at these rounds."""
     shown = Collected(rounds, at.k + 1)
     at = way(at, V, y, rounds, seed, shown)
     return at, shown.releases(simulated=True)
 
 
-def way_through(private: Private) -> Pass:
-    """The very pass that `Private.run` takes; rows that noise has no part in are computed once for all trials."""
+def run_pass(private: Private) -> Pass:
+    """The pass that `Private.run` uses; statistics that do not depend on noise are computed once for all trials."""
     from taciturn.compiled.passes import BatchPass, steps_of
 
     way = pass_for(private.learner, private.calibrated, private.compiled)
     if isinstance(way, BatchPass) and steps_of(private.learner) is None:
-        return replace(way, statistics=_Once(way.statistics))
+        return replace(way, statistics=_CachedStatistics(way.statistics))
     return way
 
 
-def exact_rows(private: Private, V: Array, y: Array, points: Array) -> Array:
-    """What would be released without noise, given the points that were: rows, or for sums the sums of rows."""
+def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Array:
+    """The releases without noise, given the released points: statistics, or for `entry` their prefix sums."""
     from taciturn.compiled.passes import statistics_of
 
     learner, rounds = private.learner, private.timetable.rounds
     if (fast := statistics_of(learner)) is not None:
         rows = fast(learner.start(), 0, V, y, rounds)[1]
     else:
-        exact, rows, start, point = (
-            learner.start(),
-            np.empty((len(rounds), learner.statistic_size)),
-            0,
-            opening(private).point,
-        )
+        exact = learner.start()
+        rows = np.empty((len(rounds), learner.statistic_size))
+        start = 0
+        point = initial_standing(private).point
         for k, end in enumerate(map(int, rounds)):
             exact = learner.absorb(exact, start, V[start:end], y[start:end], point)
             exact, rows[k] = learner.statistic(exact, end)
@@ -279,8 +277,8 @@ def exact_rows(private: Private, V: Array, y: Array, points: Array) -> Array:
 
 
 @dataclass
-class _Once:
-    """Statistics that depend on no released point: those of the examples seen last are cached."""
+class _CachedStatistics:
+    """Statistics that depend on no released point, cached for the last examples."""
 
     statistics: Any
     _cached: tuple[Array | None, tuple[Arrays, Array]] = field(default=(None, ({}, np.empty(0))))

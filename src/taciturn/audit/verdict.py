@@ -1,4 +1,4 @@
-"""One pair of streams, audited: what was found beside what is claimed, and whether the claim stands."""
+"""The audit of one pair of streams: the measured mu, the claimed one, and whether the claim is refuted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from taciturn.audit.statistics import (
     Statistic,
     best_statistic,
     not_normal,
-    points_astray,
+    points_not_decided,
+    secret_differs,
     secret_runs,
     seeded_runs,
-    unlike_seeded,
 )
 from taciturn.audit.transcripts import CommonNoise, Played, Replayed, TwoWorlds
 from taciturn.core.private import Private
@@ -31,37 +31,38 @@ ERROR = 1e-6
 
 _FAR_PAST = 1.5
 _FEWEST = 100
-_MOST = 10**7  # released rows of a game that are kept in memory
+_MOST = 10**7  # releases of a game that fit in memory
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What an audit of one pair of streams found.
+    """The result of an audit of one pair of streams.
 
     Attributes
     ----------
     claimed : Privacy
-        What the calibration promises.
+        The claimed guarantee.
     claimed_mu : float
-        The mechanism's own mu; with the paper's calibrations, the largest that the promise allows.
+        The mechanism's own mu; with the paper's calibrations, the largest that the claim allows.
     mu, interval : float, tuple
-        How well the two worlds were told apart, and between what; a mu below the lower end is refuted.
+        How well the two worlds can be distinguished, and a confidence interval; a claim below its lower end is refuted.
     shift, spread : float
-        Of the statistic, in stated deviations: how far it moves from one world to the other, and its deviation (the
-        harmonic mean of the two worlds'); mu is the quotient.
+        Of the test statistic, in stated standard deviations: its shift from one world to the other, and its standard
+        deviation (the harmonic mean of the two worlds'); mu is the quotient.
     noise : float
-        The noise's deviation over the stated one, over all entries of all releases, in the world that has less of it.
+        The noise's standard deviation over the stated one, over all entries of all releases, in the world with less
+        noise.
     trials : int
         Of each world.
-    complaints : tuple of str
-        What refutes the claim; none if it holds.
+    violations : tuple of str
+        Why the claim is refuted; empty if it holds.
     statistic : tuple of ndarray
-        The statistic in both worlds, trial by trial.
+        The test statistic in both worlds, trial by trial.
 
     Examples
     --------
-    >>> worlds, complaint = (np.zeros(1), np.ones(1)), "the noise is at most 0.5 of what is stated"
-    >>> Finding(Privacy(1.0, 1e-6), 0.24, 0.5, (0.4, 0.6), 0.25, 0.5, 0.5, 100, (complaint,), worlds).verdict
+    >>> worlds, violation = (np.zeros(1), np.ones(1)), "the noise is at most 0.5 of what is stated"
+    >>> Finding(Privacy(1.0, 1e-6), 0.24, 0.5, (0.4, 0.6), 0.25, 0.5, 0.5, 100, (violation,), worlds).verdict
     'refuted'
     """
 
@@ -73,21 +74,21 @@ class Finding:
     spread: float
     noise: float
     trials: int
-    complaints: tuple[str, ...]
+    violations: tuple[str, ...]
     statistic: tuple[Array, Array] = field(repr=False, compare=False)
 
     @property
     def verdict(self) -> Literal["holds", "refuted"]:
-        """Refuted if there is a complaint."""
-        return "refuted" if self.complaints else "holds"
+        """Refuted if there is a violation."""
+        return "refuted" if self.violations else "holds"
 
     @property
     def says_little(self) -> bool:
-        """Whether mu may be 0, and as well lie far past the claim, for all that so many trials can tell."""
+        """Whether the interval is too wide to be informative: it holds 0, and reaches far beyond the claim."""
         return self.interval[0] == 0.0 and self.interval[1] > _FAR_PAST * self.claimed_mu
 
 
-def tell_apart(
+def distinguish(
     private: Private,
     pair: Pair,
     trials: int = 2_000,
@@ -96,22 +97,23 @@ def tell_apart(
     secret_trials: int | None = None,
     error: float = ERROR,
 ) -> Finding:
-    """Audit a `Private` on a pair of streams: tell its two worlds apart as well as a linear statistic can.
+    """Audit a `Private` on a pair of streams: distinguish its two worlds by the best linear test statistic.
 
-    It is a white-box audit, on whole transcripts of vectors before projection: it knows the mechanism's stated
-    deviations, and the exact rows where those depend on what was released. A claim that is true is refuted with a
-    probability of at most `error`; one that is false is refuted if the pair shows it. The noise's size, centre and
-    covariance are measured, and its shape is looked at; mu is computed as for the normal shape. Points must follow from
-    noisy rows by the learner's `decide`.
+    It is a white-box audit, on complete transcripts of vectors before projection: it knows the mechanism's stated
+    standard deviations, and the exact statistics where those depend on the releases. A claim that is true is refuted
+    with a probability of at most `error`; one that is false is refuted if the pair shows it. The noise's size, centre
+    and covariance are measured, and its shape is tested; mu is computed for the normal shape. Points must follow from
+    noisy statistics by the learner's `decide`.
 
     Parameters
     ----------
     private : Private
-        With Gaussian noise, and a horizon. For races between candidates there is `taciturn.audit.race_apart`.
+        With Gaussian noise, and a horizon. For the exponential mechanism use `taciturn.audit.race_apart`.
     pair : Pair
         Two streams as long as the horizon.
     trials : int
-        Streams to run in each world on seeded noise, 100 or more. Deviations are known to about `3.5/sqrt(trials)`.
+        Streams to run in each world on seeded noise, 100 or more. The relative error of standard deviations
+        is about `3.5/sqrt(trials)`.
     adversary : callable, optional
         Chooses every example but the one that differs, from the point released last.
     secret_trials : int, optional
@@ -124,40 +126,41 @@ def tell_apart(
     --------
     >>> from taciturn import Linear, Privacy, Problem, WholeSpace, pigd
     >>> private = pigd(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1), Privacy(1.0, 1e-6), horizon=3)
-    >>> found = tell_apart(private, Pair([[1.0]] * 3, [1.0, 1.0, 1.0], at=0, other=([1.0], -1.0)), trials=400)
-    >>> found.verdict, round(found.shift / found.claimed_mu, 2)
+    >>> result = distinguish(private, Pair([[1.0]] * 3, [1.0, 1.0, 1.0], at=0, other=([1.0], -1.0)), trials=400)
+    >>> result.verdict, round(result.shift / result.claimed_mu, 2)
     ('holds', 1.0)
     """
     trials, error = integer("trials", trials, least=_FEWEST), between_0_and_1("error", error)
     _check(private, trials)
     pair.check(private)
-    game, share = game_of(private, pair, adversary), error / 5.0
+    game = game_of(private, pair, adversary)
+    share = error / 5.0
     played = game.play(trials)
     found = best_statistic(played, share)
     claimed_mu = claimed_mu_of(private)
-    complaints = [*_too_near(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
+    violations = [*_mu_too_large(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
     count = max(_FEWEST // 2, trials // 100) if secret_trials is None else integer("secret_trials", secret_trials, 0)
     transcripts = seeded_runs(private, pair)
     if count and found.shift > 0.0 and adversary is None and private.seed is None:
         shown = [secret_runs(private, pair, world, count) for world in (0, 1)]
-        complaints += unlike_seeded(game, shown, found, played, share / 2.0)
+        violations += secret_differs(game, shown, found, played, share / 2.0)
         transcripts += [*shown[0], *shown[1]]
-    complaints += points_astray(private, transcripts)
+    violations += points_not_decided(private, transcripts)
     spread = found.shift / found.mu if found.mu > 0.0 else 1.0
     noise = math.sqrt(min(played.squares) / played.freedom)
     measured = (found.mu, found.interval, found.shift, spread, noise)
     statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
-    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(complaints), statistic)
+    return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(violations), statistic)
 
 
 def game_of(private: Private, pair: Pair, adversary: Adversary | None = None) -> TwoWorlds:
-    """On common noise where that is enough; else along what was released."""
-    fixed = adversary is None and _blind(private)
+    """The game on common noise where that is enough; else the one along the releases."""
+    fixed = adversary is None and _without_feedback(private)
     return CommonNoise(private, pair) if fixed else Replayed(private, pair, adversary)
 
 
-def _blind(private: Private) -> bool:
-    """Whether no row depends on a released point: by the learner's verbs, or as gradients of the loss are constant."""
+def _without_feedback(private: Private) -> bool:
+    """Whether no statistic depends on a released point: by the learner's methods, or by constant gradients."""
     from taciturn.compiled.codes import slope_code
     from taciturn.compiled.passes import STATISTICS
     from taciturn.learners.ftrl import FTRL
@@ -169,7 +172,7 @@ def _blind(private: Private) -> bool:
 
 
 def claimed_mu_of(private: Private) -> float:
-    """The mechanism's own mu, which is more to live up to than a promised (epsilon, delta); or the promise's."""
+    """The mechanism's own mu, which is stricter than the claimed (epsilon, delta); or else the claim's."""
     guarantee = private.guarantee
     delivered = guarantee.delivered
     if private.calibration == "exact" and delivered.gaussian and delivered.mu > 0.0:  # a plain epsilon has none
@@ -178,38 +181,40 @@ def claimed_mu_of(private: Private) -> float:
 
 
 def _check(private: Private, trials: int) -> None:
-    """Refuse what cannot be audited."""
+    """Reject what cannot be audited."""
     if private.timetable.horizon is None:
-        raise InvalidInput("an audit looks at whole streams. State a horizon.")
+        raise InvalidInput("an audit needs complete streams. State a horizon.")
     if private.learner.certificate.metric != "l2":
-        raise InvalidInput("a race between candidates has no noisy rows to look at. Use taciturn.audit.race_apart.")
+        raise InvalidInput(
+            "the exponential mechanism has no noisy statistics to compare. Use taciturn.audit.race_apart."
+        )
     check_size(trials, len(private.timetable.rounds))
 
 
 def check_size(trials: int, releases: int) -> None:
-    """Refuse more than fits into memory; it says how much does."""
+    """Reject more trials and releases than fit into memory."""
     if (rows := trials * releases) > _MOST:
         raise InvalidInput(
-            f"{trials:,} trials of {releases:,} releases are {rows:,} rows, and {_MOST:,} are kept at most. Take fewer "
-            "trials, or fewer rounds."
+            f"{trials:,} trials of {releases:,} releases are {rows:,} rows, and at most {_MOST:,} are supported. Use "
+            "fewer trials or fewer rounds."
         )
 
 
-def _too_near(found: Statistic, claimed_mu: float) -> list[str]:
+def _mu_too_large(found: Statistic, claimed_mu: float) -> list[str]:
     low = found.interval[0]
     if low <= claimed_mu * (1.0 + 1e-9):
         return []
-    return [f"the two worlds are told apart with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"]
+    return [f"the two worlds are distinguished with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"]
 
 
 def _not_as_stated(played: Played, error: float) -> list[str]:
-    """Noise smaller than stated, over all entries of a world; or, where exact rows are known, not centred on them."""
-    complaints = []
+    """Noise smaller than stated, over all entries of a world; or not centred on the exact statistics, where known."""
+    violations = []
     high = min(spread_interval(squares, played.freedom, error / 2.0)[1] for squares in played.squares)
     if high < 1.0:
-        complaints.append(f"the noise is at most {high:.4g} of what is stated")
+        violations.append(f"the noise is at most {high:.4g} of what is stated")
     if played.centred:
         ends = [mean_interval(np.sum(world, axis=1), error / 2.0) for world in (played.here, played.there)]
         if not all(low <= 0.0 <= high for low, high in ends):
-            complaints.append("releases are not centred on the rows that the learner's definition gives")
-    return complaints
+            violations.append("releases are not centred on the statistics that the learner's definition gives")
+    return violations
