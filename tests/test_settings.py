@@ -85,7 +85,7 @@ from taciturn.accounting import gdp as exact
 from taciturn.accounting import objective as perturbed
 from taciturn.accounting import zcdp as concentrated
 from taciturn.algorithms.objective_perturbation import ridge_for
-from taciturn.audit import Pair, audit, race_along, race_apart, tell_apart, tight_private
+from taciturn.audit import Pair, audit, distinguish, race_along, race_apart, tight_private
 from taciturn.averages import average, late_average, late_averages, running_average
 from taciturn.contract.columns import Categories, Hashed, Range
 from taciturn.contract.contract import Contract
@@ -138,7 +138,7 @@ def _pair(at=0):
 
 def _told_apart(**numbers):
     private = pigd(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1), BUDGET, horizon=3)
-    return _finding(tell_apart(private, _pair(), **({"secret_trials": 0} | numbers)))
+    return _finding(distinguish(private, _pair(), **({"secret_trials": 0} | numbers)))
 
 
 def _raced(**numbers):
@@ -349,7 +349,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.audit.race_along": [Case(_raced_along, {"trials": 100, "error": 0.01})],
     "taciturn.audit.race_apart": [Case(_raced, {"trials": 100, "secret_trials": 2, "error": 0.01})],
-    "taciturn.audit.tell_apart": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.distinguish": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
     "taciturn.audit.tight_private": [
         Case(lambda **n: tight_private("pigd", BUDGET, **n), {"rounds": 6, "ridge": 1.3}),
     ],

@@ -83,5 +83,5 @@ def _show(report: Audit) -> None:
         console.print(
             "The audit is inconclusive: mu may be 0, or far above the claim. Increase --trials.", highlight=False
         )
-    for reason in data["complaints"]:
-        console.print(f"[bold red]REFUTED[/bold red]: {reason}.", highlight=False)
+    for violation in data["violations"]:
+        console.print(f"[bold red]REFUTED[/bold red]: {violation}.", highlight=False)
