@@ -92,9 +92,9 @@ def test_a_row_does_not_depend_on_the_others():
         (line() + ", 1", "line 3 has 16 fields separated by commas, not 15."),
         ("|1x3 Cross validator", "line 3 has 1 fields separated by commas, not 15."),
         (line(income=">50K."), "line 3 does not end in one of >50K, <=50K."),
-        (line(age="?"), "line 3 has no whole number for age."),
-        (line(hours_per_week="nan"), "line 3 has no whole number for hours-per-week."),
-        (line(capital_gain="-1"), "line 3 has no whole number for capital-gain."),
+        (line(age="?"), "line 3 has no integer for age."),
+        (line(hours_per_week="nan"), "line 3 has no integer for hours-per-week."),
+        (line(capital_gain="-1"), "line 3 has no integer for capital-gain."),
     ],
 )
 def test_a_line_that_is_none_is_named_and_not_repeated(bad, why):

@@ -140,7 +140,7 @@ def test_offline_says_what_to_download_and_where_to_put_it(places, offline):
     assert str(caught.value) == (
         "numbers.csv is not on this machine and could not be downloaded (<urlopen error no network>). "
         f"Download {NOWHERE} and put it into {places[0]} or {places[1]}; "
-        "the environment variable TACITURN_DATA names a folder of your choice."
+        "the environment variable TACITURN_DATA names another folder."
     )
 
 

@@ -101,5 +101,5 @@ def test_an_exact_learner_is_a_sequence_of_releases():
 def test_kinks_in_several_scores_have_no_certified_optimum():
     """Said in one sentence, with what can be done; losses of any point are there all the same."""
     problem = Problem(MultiHinge(3), L2Ball(1.0), 1)
-    with pytest.raises(Unprovable, match=r"MultiHinge is neither .* Compare with the losses of a point of your own"):
+    with pytest.raises(Unprovable, match=r"MultiHinge is neither .* Compare with the losses of a fixed point"):
         best_in_hindsight(problem, [[0.5]], [0])

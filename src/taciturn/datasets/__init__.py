@@ -1,4 +1,4 @@
-"""Streams to learn from: simulated ones, each from a seeded generator of its own, and public data sets."""
+"""Example streams: simulated ones, each from its own seeded generator, and public data sets."""
 
 from taciturn.datasets.adult import adult
 from taciturn.datasets.bike import bike

@@ -1,4 +1,4 @@
-"""The Adult data set of the UCI repository, with bounds that hold whatever the rows say."""
+"""The Adult data set of the UCI repository, with public bounds that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def adult(path: str | os.PathLike[str] | None = None) -> Stream:
 
     Examples
     --------
-    `adult()` reads the whole set. A line of it becomes
+    `adult()` reads the full set. A line of it becomes
 
     >>> from taciturn.datasets.adult import parse
     >>> line = "90, ?, 1, HS-grad, 9, Widowed, ?, Unmarried, Other, Female, 0, 0, 99, Peru, <=50K"
@@ -116,7 +116,7 @@ def parse(lines: Iterable[str]) -> Stream:
 
 
 def record(number: int, line: str) -> dict[str, str]:
-    """The fields of line `number` by name. A refusal names the line and does not repeat it: it is about a person."""
+    """The fields of line `number` by name. An error names the line and does not repeat it, as it is about a person."""
     values = [value.strip() for value in line.split(",")]
     columns = COLUMNS.split()
     if len(values) != len(columns):
@@ -126,7 +126,7 @@ def record(number: int, line: str) -> dict[str, str]:
         raise InvalidInput(f"line {number} does not end in one of {', '.join(LABELS)}.")
     for name in RANGES:
         if not row[name].isdecimal():
-            raise InvalidInput(f"line {number} has no whole number for {name}.")
+            raise InvalidInput(f"line {number} has no integer for {name}.")
     return row
 
 

@@ -1,4 +1,4 @@
-"""The bike sharing data set of the UCI repository, with bounds that hold whatever the rows say."""
+"""The bike sharing data set of the UCI repository, with public bounds that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taciturn.problem.ranges import between
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/00275/Bike-Sharing-Dataset.zip"
 ROWS = 17_379
 CHECKSUM = "3b77edd5610fbe9b9a65bb390ccce7464027d22ed2b0274b360c8cae569a9fde"
-"""SHA-256 of the columns below as whole numbers, in tenths of thousandths."""
+"""SHA-256 of the columns below as integers, in tenths of thousandths."""
 
 COLUMNS = (
     "yr",
@@ -93,7 +93,7 @@ def bike(path: str | os.PathLike[str] | None = None) -> Stream:
 
     Examples
     --------
-    `bike()` reads the whole set. A line of it becomes
+    `bike()` reads the full set. A line of it becomes
 
     >>> from taciturn.datasets.bike import COLUMNS, parse, stream_of
     >>> stream = stream_of(parse([",".join(COLUMNS), "1,1,8,0,2,1,1,0.5,0.5,0.75,0.25,340"]))
@@ -112,7 +112,7 @@ def bike(path: str | os.PathLike[str] | None = None) -> Stream:
 
 
 def parse(lines: Iterable[str]) -> Integers:
-    """The columns of `hour.csv` that are used, as whole numbers of its unit.
+    """The columns of `hour.csv` that are used, as integers of its unit.
 
     >>> parse([",".join(COLUMNS), "1,1,8,0,2,1,1,0.5,0.5,0.75,0.25,340"])[0, -3:]
     array([   7500,    2500, 3400000])

@@ -1,4 +1,4 @@
-"""The California housing data of the 1990 census, with bounds that hold whatever the rows say."""
+"""The California housing data of the 1990 census, with public bounds that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taciturn.problem.ranges import between
 URL = "https://ndownloader.figshare.com/files/5976036"
 ROWS = 20_640
 CHECKSUM = "ac0d124e88d41d99cbc67ed6b5a3e910bf575a286627b45b1404f31fa703587d"
-"""SHA-256 of the rows as whole numbers, in StatLib's order and in the units of `UNITS`."""
+"""SHA-256 of the rows as integers, in StatLib's order and in the units of `UNITS`."""
 
 UNITS = {
     "longitude": 100,
@@ -32,7 +32,7 @@ UNITS = {
     "income": 10_000,
     "value": 1,
 }
-"""The columns of StatLib's `cal_housing.data`, and what makes each of them whole."""
+"""The columns of StatLib's `cal_housing.data`, and the unit that makes each an integer."""
 
 AVERAGES = "MedInc HouseAge AveRooms AveBedrms Population AveOccup Latitude Longitude MedHouseVal"
 """The columns as scikit-learn names them."""
@@ -83,7 +83,7 @@ def california_housing(path: str | os.PathLike[str] | None = None) -> Stream:
 
     Examples
     --------
-    `california_housing()` reads the whole set. A line of StatLib's file becomes
+    `california_housing()` reads the full set. A line of StatLib's file becomes
 
     >>> from taciturn.datasets.california_housing import parse, stream_of
     >>> stream = stream_of(parse(b"-114.1,42.0,52.0,900.0,250.0,1500.0,100.0,15.0001,500001.0"))
@@ -103,7 +103,7 @@ def california_housing(path: str | os.PathLike[str] | None = None) -> Stream:
 
 
 def parse(data: bytes) -> Integers:
-    """Lines of StatLib's file, as whole numbers of its units.
+    """Lines of StatLib's file, as integers of its units.
 
     >>> parse(b"-122.23,37.88,41.0,880.0,129.0,322.0,126.0,8.3252,452600.0")
     array([[-12223,   3788,     41,    880,    129,    322,    126,  83252, 452600]])
@@ -118,7 +118,7 @@ def parse(data: bytes) -> Integers:
 
 
 def from_parquet(data: bytes) -> Integers:
-    """The same from scikit-learn's columns. They are averages a household; counts are whole, so rounding finds them."""
+    """The same from scikit-learn's columns, averages per household; counts are integers, so rounding recovers them."""
     income, age, rooms, bedrooms, people, occupancy, latitude, longitude, value = read_columns(data, AVERAGES.split())
     households = np.rint(people / occupancy)
     counts = (age, rooms * households, bedrooms * households, people, households)

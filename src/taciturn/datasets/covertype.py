@@ -1,4 +1,4 @@
-"""The Covertype data set of the UCI repository, with bounds that hold whatever the rows say."""
+"""The Covertype data set of the UCI repository, with public bounds that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def covertype(positive: int | None = 2, path: str | os.PathLike[str] | None = No
 
     Examples
     --------
-    `covertype()` reads the whole set. A line of UCI's file becomes
+    `covertype()` reads the full set. A line of UCI's file becomes
 
     >>> from taciturn.datasets.covertype import parse, stream_of
     >>> line = "2926,90,45,0,0,10000,255,0,0,5000," + "0,1,0,0," + "1," + "0," * 39 + "2"
@@ -123,7 +123,7 @@ def parse(data: bytes) -> Cells:
     try:
         table = np.loadtxt(io.BytesIO(data), dtype=np.int16, delimiter=",", ndmin=2)
     except ValueError as error:
-        raise InvalidInput(f"it is not a table of whole numbers ({error}).") from error
+        raise InvalidInput(f"it is not a table of integers ({error}).") from error
     if table.shape[1] != len(NAMES) + 1:
         raise InvalidInput(f"it has {table.shape[1]} columns, not {len(NAMES) + 1}.")
     numbers, areas, soils, kind = np.split(table, [len(RANGES), len(RANGES) + len(AREAS), len(NAMES)], axis=1)

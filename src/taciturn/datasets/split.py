@@ -1,4 +1,4 @@
-"""Parts and shadows of a stream, drawn from seeds: rows held out for testing, and random projections."""
+"""Train and test splits and random projections of a stream, drawn from seeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def split(stream: Stream, seed: int, share: float = 0.1, rows: int | None = None
     Parameters
     ----------
     stream : Stream
-        Whatever its order.
+        In any order.
     seed : int
         Of the order.
     share : float

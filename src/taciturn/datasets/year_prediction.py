@@ -1,4 +1,4 @@
-"""The YearPredictionMSD data set of the UCI repository, with bounds that hold whatever the rows say."""
+"""The YearPredictionMSD data set of the UCI repository, with public bounds that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def year_prediction(path: str | os.PathLike[str] | None = None) -> Stream:
 
     Examples
     --------
-    `year_prediction()` reads the whole set. A line of it becomes
+    `year_prediction()` reads the full set. A line of it becomes
 
     >>> from taciturn.datasets.year_prediction import parse
     >>> stream = parse(b"2001,50,-300" + b",0" * 10 + b",2500,-400" + b",0" * 76)

@@ -1,7 +1,7 @@
-"""Regret, accuracy and the theorems' bounds. NOT PRIVATE: everything measured here looks at exact examples.
+"""Regret, accuracy and the theorems' bounds. NOT PRIVATE: everything measured here reads exact examples.
 
-Keep these numbers on the trusted side: no guarantee of this package covers them. The bounds themselves look at no
-example; they are functions of public settings.
+Do not release these numbers: no guarantee of this package covers them. The bounds themselves use no example; they are
+functions of public settings.
 """
 
 from taciturn.regret.bounds import (

@@ -1,7 +1,7 @@
 """Bounds on regret, from public settings alone: of exact learners, and of what noise adds (Sections 3.2 to 3.4).
 
-Where the paper's line and the right one differ there are two functions: `pocp_` and `pgiga_regret_bound` are the
-theorems as printed, the others are proven where they stand. T is the horizon, D a distance, L and G are Lipschitz
+Where the paper's bound and the correct one differ there are two functions: `pocp_` and `pgiga_regret_bound` are the
+theorems as printed, the others are proven in their docstrings. T is the horizon, D a distance, L and G are Lipschitz
 constants, alpha is the ridge.
 """
 
@@ -34,7 +34,8 @@ def igd_regret_bound(problem: Problem, horizon: int) -> float:
     >>> igd_regret_bound(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=1.0), 1000) < 14.0
     True
     """
-    alpha, (reach, steepest, _) = _ridge(problem), _scales(problem)
+    alpha = _ridge(problem)
+    reach, steepest, _ = _scales(problem)
     return alpha / 2.0 * reach**2 + steepest**2 / (2.0 * alpha) * (1.0 + math.log(integer("horizon", horizon)))
 
 
@@ -50,7 +51,7 @@ def fading_regret_bound(problem: Problem, strength: float, horizon: int) -> floa
     >>> 15.0 < fading_regret_bound(problem, 1.0, 100_000) / fading_regret_bound(problem, 1.0, 2_500) < 16.0
     True
     """
-    strength = FadingIGD(problem, strength).strength  # refuses what it cannot learn
+    strength = FadingIGD(problem, strength).strength  # rejects problems that it cannot learn
     diameter, t = problem.diameter, np.arange(1.0, integer("horizon", horizon) + 1.0)
     weights, totals = strength * t**-0.25, 4.0 / 3.0 * strength * t**0.75
     steps = (problem.lipschitz + weights * diameter) ** 2 / (2.0 * totals)
@@ -77,8 +78,11 @@ def giga_regret_bound(problem: Problem, horizon: int, step: Step = "contracting"
     >>> round(giga_regret_bound(problem, 1000), 1), round(giga_regret_bound(problem, 1000, "printed"), 1)
     (13.5, 34.1)
     """
-    learner, horizon = GIGA(problem, step), integer("horizon", horizon)
-    alpha, (reach, steepest, _), t = problem.ridge, _scales(problem), np.arange(1.0, horizon + 1.0)
+    learner = GIGA(problem, step)
+    horizon = integer("horizon", horizon)
+    alpha = problem.ridge
+    reach, steepest, _ = _scales(problem)
+    t = np.arange(1.0, horizon + 1.0)
     if step == "printed":
         waits = min(learner.first_move - 1, horizon)
         return float(waits * steepest * reach + steepest**2 / alpha * np.sum(1.0 / t[waits:]))
@@ -87,7 +91,7 @@ def giga_regret_bound(problem: Problem, horizon: int, step: Step = "contracting"
 
 
 def leader_regret_bound(problem: Problem, horizon: int, extra_ridge: float = 0.0) -> float:
-    """Regret of follow-the-leader over whole losses: `(G²/2)·Σ_{t≤T} 1/(alpha·t + lam0) + (lam0/2)·(B² - ‖x_1‖²)`.
+    """Regret of follow-the-leader over full losses: `(G²/2)·Σ_{t≤T} 1/(alpha·t + lam0) + (lam0/2)·(B² - ‖x_1‖²)`.
 
     lam0 is the extra ridge, G the longest gradient of `f_t`, its own ridge included, and B the radius of the domain or,
     where that is less, `‖x_1‖ + L/alpha`, which neither a leader nor x* exceeds.
@@ -136,7 +140,7 @@ def pocp_regret_bound(
 
 
 def noise_regret_bound(private: Private, failure: float | None = None) -> float:
-    """What the noise really added can add to the regret: `L·(‖C‖ + Σ_t E‖b_t‖)`, from the proof of Theorem 2.
+    """What the noise of this stream can add to the regret: `L·(‖C‖ + Σ_t E‖b_t‖)`, from the proof of Theorem 2.
 
     `E‖b_t‖ = m·sigma_t`, with m the mean length of a standard normal vector, a little below `sqrt(d)`. That is for the
     expected regret; with a `failure` gamma, as in Corollary 1, all but that share of runs stay below
@@ -144,7 +148,7 @@ def noise_regret_bound(private: Private, failure: float | None = None) -> float:
 
     *Proof.* f_t is L-Lipschitz, projection brings a noisy iterate no further from the exact one than `‖b_t‖`, and
     lengths of independent noise obey Chebyshev's inequality. ‖C‖ is the paper's price of a random first point; here
-    that point is the learner's own, and ‖C‖ covers the rounding of rows instead. ∎
+    that point is the learner's own, and ‖C‖ covers the rounding of statistics instead. ∎
 
     Only for a release after every example, as in the theorem.
 
@@ -156,9 +160,10 @@ def noise_regret_bound(private: Private, failure: float | None = None) -> float:
     problem, horizon = private.learner.problem, private.timetable.horizon
     if not isinstance(private.learner, IterateLearner) or horizon is None or len(private.timetable.rounds) != horizon:
         raise Unprovable(
-            "the bound is for learners that hand over iterates, released every round. State a horizon and use every(1)."
+            "the bound is for learners of iterates, released every round. State a horizon and use every(1)."
         )
-    sd, (mean, variance) = [private.calibrated.noise_sd(k) for k in range(1, horizon)], length_moments(problem.size)
+    sd = [private.calibrated.noise_sd(k) for k in range(1, horizon)]
+    mean, variance = length_moments(problem.size)
     spread = mean * math.fsum(sd)
     if failure is not None:
         spread += math.sqrt(variance * math.fsum(s * s for s in sd) / probability(failure))
@@ -177,7 +182,7 @@ def pgiga_regret_bound(problem: Problem, privacy: Privacy, horizon: int) -> floa
     >>> f"{pgiga_regret_bound(problem, Privacy(1.0, 1e-6), 1000):.2g}"
     '4.5e+05'
     """
-    GIGA(problem)  # refuses what it cannot learn
+    GIGA(problem)  # rejects problems that it cannot learn
     alpha, diameter, steepest = _ridge(problem), problem.diameter, problem.lipschitz_with_ridge
     noise = 4.0 * (steepest / alpha + diameter) * steepest * _growth(problem, privacy, horizon)
     exact = 2.0 * steepest**2 / alpha * (1.0 + math.log(integer("horizon", horizon)))

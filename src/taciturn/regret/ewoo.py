@@ -21,7 +21,7 @@ def ewoo_regret_bound(private: Private) -> float:
     *Proof.* Draws with probability `∝ exp(-lam·L_i)` are the exponentially weighted forecaster. With
     `w_t = Σ_i exp(-lam·L_{t,i})`, `ln(w_T/w_0) ≥ -lam·min L_T - ln N`, and by Hoeffding's lemma each
     `ln(w_t/w_{t-1}) ≤ -lam·E f_t + lam²W²/8`; sum over t. The first round is not drawn but played at the first point. ∎
-    The rate is `(eta - rounding)/c` with `K·eta²/8` the whole
+    The rate is `(eta - rounding)/c` with `K·eta²/8` the total
     budget, so it falls like `1/sqrt(T)` (`taciturn.Exponential`). Rounding to 2⁻³² is left out.
 
     >>> from taciturn import Privacy, ewoo, experts

@@ -17,16 +17,16 @@ from taciturn.regret.tails import length_moments, probability
 
 
 def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
-    """Expected regret of `pftrl`, from the noise really added; streams may depend on what was released.
+    """Expected regret of `pftrl`, from the noise of this stream; examples may depend on the releases.
 
-    `Σ_k (n_k²·G²/(2·(a_k + alpha·n_k)) + c_k·phi(r_k)) + (mu/2)·(B² - ‖x_1‖²)`: that the leader comes late, that noise
-    moves it, that the regulariser holds it back. Point k is released at round t_k and played for n_k rounds, point 0 is
+    `Σ_k (n_k²·G²/(2·(a_k + alpha·n_k)) + c_k·phi(r_k)) + (mu/2)·(B² - ‖x_1‖²)`: the delay of the leader, its
+    noise, and the regulariser. Point k is released at round t_k and played for n_k rounds, point 0 is
     x_1, and
 
     - `phi(r) = G·r - (alpha/2)·r²` up to its maximum, then constant: what a distance r costs in a round. G is the
       Lipschitz constant, ridge included.
     - `r_k = (m·s_k + B·|lam_k - mu_k|)/(alpha·t_k + max(lam_k, mu_k))`, at most the diameter; r_0 = 0. s_k is the
-      deviation of the noise, m the mean length of a standard normal vector, lam_k FTRL's regulariser.
+      standard deviation of the noise, m the mean length of a standard normal vector, lam_k FTRL's regulariser.
     - mu_k is the non-decreasing sequence nearest to lam_k: lam_k itself where noise never shrinks, as with BLT and
       SquareRoot. mu is the last, and mu_0 = mu_1.
     - `a_k = alpha·t_k + mu_k` and `c_k = n_k·a_k/(a_k + alpha·n_k)`.
@@ -34,7 +34,7 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
     Parameters
     ----------
     private : Private
-        FTRL on a running sum, with a horizon. Any schedule, but rare releases cost regret: with a geometric one the
+        FTRL on a prefix sum, with a horizon. Any schedule, but rare releases cost regret: with a geometric one the
         bound is linear in T, and so is the regret on some streams.
     failure : float, optional
         How often a run may exceed the bound; m is then longer by `sqrt(2·ln(1/failure))`.
@@ -58,12 +58,14 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
 
     *Noise.* x and y_k minimise functions that are `(alpha·t_k + lam_k)`- and `(alpha·t_k + mu_k)`-strongly convex and
     differ by `b·x + ½(lam_k - mu_k)‖x‖²`, b the noise of the sum; so ‖e‖ is at most r_k with ‖b‖ in place of `m·s_k`.
-    Whatever the stream and the strategy, b is normal, of deviation s_k in each entry. For weights `w_k ≥ 0` the sum of
-    all `w_k·‖b_k‖` has mean `m·Σ w_k·s_k` and, a Lipschitz function of standard normals with constant `Σ w_k·s_k`,
-    exceeds it by `sqrt(2·ln(1/failure))` times that constant no more often than `failure` (`taciturn.regret.tails`).
-    The bound is concave in the lengths ‖b_k‖ and never falls with them, so it lies below its tangent, such a sum. ∎
+    Whatever the stream and the strategy, b is normal, of standard deviation s_k in each entry. For weights `w_k ≥ 0`
+    the sum of all `w_k·‖b_k‖` has mean `m·Σ w_k·s_k` and, a Lipschitz function of standard normals with constant `Σ
+    w_k·s_k`, exceeds it by `sqrt(2·ln(1/failure))` times that constant no more often than `failure`
+    (`taciturn.regret.tails`). The bound is concave in the lengths ‖b_k‖ and never falls with them, so it lies below its
+    tangent, such a sum. ∎
 
-    Left out is rounding: of gradients, to 2⁻²⁶ of the longest, and of what is encoded, to 2⁻²⁵ deviations of its noise.
+    Left out is rounding: of gradients, to 2⁻²⁶ of the longest, and of what is encoded, to 2⁻²⁵ standard deviations of
+    its noise.
 
     *Order.* For a release after every example and noise that never shrinks, s at the end, the bound is at most
     `(G² + 2·G·s·sqrt(d))/(2·alpha)·(1 + ln T) + B·s·sqrt(d)` with a ridge, of order ln² T, as s is of order ln T; and
@@ -90,7 +92,7 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
     anyway = float(ends[-1] * cost(furthest))
     if len(ends) == 1:
         return anyway
-    sd, t = _deviations(private, mechanism, len(ends))[:-1], starts[1:]
+    sd, t = _noise_sds(private, mechanism, len(ends))[:-1], starts[1:]
     lam = np.asarray(learner.regulariser(t, sd))
     mu = isotonic_regression(lam).x
     apart = (_length(problem.size, failure) * sd + B * np.abs(lam - mu)) / (alpha * t + np.maximum(lam, mu))
@@ -103,18 +105,18 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
 
 
 def _parts(private: Private) -> tuple[FTRL, PrefixSum, Array]:
-    """Learner, mechanism and published rounds, or a refusal."""
+    """Learner, mechanism and published rounds; rejects other streams."""
     learner, mechanism = private.learner, private.mechanism
     if not (isinstance(learner, FTRL) and isinstance(mechanism, PrefixSum)) or private.timetable.horizon is None:
         raise Unprovable(
-            "the bound is for FTRL on a running sum of known length. Use pftrl(problem, privacy, horizon), and state "
+            "the bound is for FTRL on a prefix sum with a horizon. Use pftrl(problem, privacy, horizon), and state "
             "the horizon."
         )
     return learner, mechanism, private.timetable.rounds.astype(np.float64)
 
 
-def _deviations(private: Private, mechanism: PrefixSum, count: int) -> Array:
-    """`private.calibrated.noise_sd(k)` for k = 1, …, count, all at once."""
+def _noise_sds(private: Private, mechanism: PrefixSum, count: int) -> Array:
+    """`private.calibrated.noise_sd(k)` for k = 1, …, count, as one array."""
     shape = mechanism.errors(count)
     return np.asarray(shape * (private.calibrated.noise_sd(count) / shape[-1]))
 

@@ -1,4 +1,4 @@
-"""What a sequence of points did on a stream. NOT PRIVATE: everything measured here looks at exact examples."""
+"""Losses and accuracy of a sequence of points on a stream. NOT PRIVATE: everything here reads exact examples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taciturn.regret.optimum import Optimum
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What a sequence of points did on a stream, round by round (not private).
+    """Losses and correct predictions of a sequence of points, round by round (not private).
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Record:
 
 
 def replay(problem: Problem, releases: Sequence[Release], X: Any, y: Any) -> Record:
-    """Play the stream again: the point of round t is the last one released before it (not private).
+    """Evaluate releases on a stream: the point of round t is the last one released before it (not private).
 
     >>> from taciturn import L2Ball, Logistic, Problem
     >>> replay(Problem(Logistic(), L2Ball(1.0), dimension=1), [], [[0.5]], [1]).losses.round(3)
@@ -68,7 +68,7 @@ def replay(problem: Problem, releases: Sequence[Release], X: Any, y: Any) -> Rec
 
 
 def replay_exact(learner: Learner, X: Any, y: Any) -> Record:
-    """The same for a learner without noise, its row used as the point at once after every example (not private).
+    """The same for a learner without noise, its statistic used as the point after every example (not private).
 
     >>> from taciturn import IGD, L2Ball, Logistic, Problem
     >>> replay_exact(IGD(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0)), [[1.0]], [1]).losses.round(3)
@@ -76,7 +76,9 @@ def replay_exact(learner: Learner, X: Any, y: Any) -> Record:
     """
     problem = learner.problem
     V, y = problem.clip(X, y)
-    exact, point, losses, correct = learner.start(), problem.first_point, np.empty(len(y)), np.empty(len(y), np.bool_)
+    exact = learner.start()
+    point = problem.first_point
+    losses, correct = np.empty(len(y)), np.empty(len(y), np.bool_)
     for t in range(len(y)):
         now = slice(t, t + 1)
         losses[now], correct[now] = _outcome(problem, point, V[now], y[now])

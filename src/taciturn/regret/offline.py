@@ -78,7 +78,7 @@ def pol_utility_bound(private: Private, failure: float, comparator: float | None
     """Risk of the point that `pol` releases above that of x*, for all but a share of samples and noise (Theorem 12).
 
     `L·(sigma·(sqrt(d) + sqrt(2·ln(2/failure))) + ‖C‖/T)` and `risk_bound` with IGD's regret and `failure/2`; L is
-    without the ridge, sigma the deviation of the noise really added. The theorem's own form, a sample size, has an
+    without the ridge, sigma the standard deviation of the noise added. The theorem's own form, a sample size, has an
     unspecified constant (and lacks a factor `1/alpha` in its first term), so there is no function for it.
 
     *Proof.* The risk is L-Lipschitz and projection brings the noisy mean no further from the exact one than the noise,

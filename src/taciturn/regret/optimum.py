@@ -1,4 +1,4 @@
-"""The best fixed point in hindsight, and how far it may be from best. NOT PRIVATE: it looks at exact examples."""
+"""The best fixed point in hindsight, and how far it may be from best. NOT PRIVATE: it reads exact examples."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9)
 
     The data term is at least `c + g·z` at every z, a mean of tangents (`taciturn.problem.optimize`), so the minimum is
     at least `c + min over z in C of g·z + (alpha/2)‖z‖²`, attained at `z = Proj(-g/alpha)`; the gap is what lies
-    between that and the loss at the point found. Without a ridge a small one is lent, and its largest value on the set
-    subtracted. Kinks are rounded off over shrinking widths, until the gap is below `tolerance` or shrinks no more.
+    between that and the loss at the point found. Without a ridge a small one is added, and its largest value on the set
+    subtracted. Kinks are smoothed over shrinking widths, until the gap is below `tolerance` or shrinks no more.
 
     >>> from taciturn import Absolute, Box, Problem
     >>> problem = Problem(Absolute(), Box(-1.0, 1.0), dimension=1, label_bound=1.0)
@@ -64,14 +64,14 @@ def best_in_hindsight(problem: Problem, X: Any, y: Any, tolerance: float = 1e-9)
 
 
 def _least(objective: Objective, problem: Problem, x: Array, lent: float) -> float:
-    """A lower bound on the mean loss over the whole domain."""
+    """A lower bound on the mean loss over the domain."""
     constant, g = objective.below(x)
     z = problem.domain.project(-g / objective.ridge)
     return constant + float(g @ z + 0.5 * objective.ridge * z @ z) - (0.5 * lent * problem.radius**2 if lent else 0.0)
 
 
 def _widths(problem: Problem) -> list[float]:
-    """Over how much to round kinks off: not at all, or over less and less."""
+    """Widths for smoothing kinks: 0, or a decreasing sequence."""
     if not isinstance(problem.loss, ScalarLoss) or math.isfinite(problem.loss.curvature):
         return [0.0]
     radius = min(problem.radius, problem.lipschitz / problem.ridge if problem.ridge > 0.0 else math.inf)
@@ -84,8 +84,8 @@ def _check(problem: Problem) -> None:
     if not isinstance(problem.loss, ScalarLoss) and not math.isfinite(problem.smoothness):
         raise Unprovable(
             f"{type(problem.loss).__name__} is neither a ScalarLoss nor smooth, so no optimum can be certified. "
-            "Compare with the losses of a point of your own (Problem.values). State a finite smoothness if a loss of "
-            "yours has one, or write it as a function of v·x."
+            "Compare with the losses of a fixed point (Problem.values), state a finite smoothness, or write the loss "
+            "as a function of v·x."
         )
 
 

@@ -1,7 +1,7 @@
 """Bounds on the regret of follow-the-leader on quadratic losses, exact and on noisy sums (Section 3.5, Theorem 8).
 
 The losses are `½(y - v·x)² + (alpha/2)‖x‖²` and the leader is `x_{t+1} = (V_t + alpha·t·I)⁻¹u_t`, where V_t and u_t
-are the sums of `v vᵀ` and `y v`. `qftl_` and `pqftl_regret_bound` are the paper's lines as printed, natural
+are the sums of `v vᵀ` and `y v`. `qftl_` and `pqftl_regret_bound` are the paper's bounds as printed, natural
 logarithms throughout; `quadratic_regret_bound` is proven.
 """
 
@@ -74,8 +74,8 @@ def quadratic_regret_bound(
     horizon : int
         Number of examples; every leader is released.
     sd_matrix, sd_vector : float
-        Deviations of the noise on an entry of V_t and of u_t, largest over t (and over entries: a symmetric matrix may
-        have less off its diagonal). Without noise this is the exact leader's regret.
+        Standard deviations of the noise on an entry of V_t and of u_t, largest over t (and over entries: a symmetric
+        matrix may have less off its diagonal). Without noise this is the exact leader's regret.
     failure : float
         How often the bound may fail.
     shift : float

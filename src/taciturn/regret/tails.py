@@ -1,4 +1,4 @@
-"""How long a Gaussian vector is, and how much a Gaussian matrix stretches one: what the noise can add to a regret."""
+"""Norms of Gaussian vectors and matrices: moments and tail bounds, for what noise adds to a regret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MANY = 1000  # dimensions from which the variance of the length is within 0.03 
 
 
 def probability(failure: float) -> float:
-    """Return `failure` if it lies strictly between 0 and 1, else refuse it.
+    """Return `failure` if it lies strictly between 0 and 1, else reject it.
 
     >>> probability(0.05)
     0.05
@@ -53,7 +53,7 @@ def strongest(dimension: int, failure: float) -> float:
 
     `2·sqrt(d) + sqrt(2·ln(1/failure))` (Davidson, Szarek, *Local operator theory, random matrices and Banach
     spaces*, 2001, Theorem II.13). It holds also for the symmetric part, `(G + Gᵀ)/2`, which is no longer: entries of
-    deviation 1 on the diagonal and `1/sqrt(2)` off it.
+    standard deviation 1 on the diagonal and `1/sqrt(2)` off it.
 
     >>> round(strongest(4, math.exp(-2.0)), 12)
     6.0
