@@ -1,4 +1,4 @@
-"""What the paper's constants deliver, beside what its theorems claim.
+"""The privacy that the paper's constants deliver, next to what its theorems claim.
 
 Jain, Kothari, Thakurta, *Differentially Private Online Learning*, Algorithms 1-6, with the noise of
 `accounting.paper` and the sensitivity that is true; `docs/errata.md` has the proofs. The worst case is taken: linear

@@ -1,4 +1,4 @@
-"""Gaussian differential privacy, exactly, in both directions, rounded against ourselves.
+"""Gaussian differential privacy: exact conversions to and from (epsilon, delta), rounded to the safe side.
 
 A release `h_k + N(0, sigma_k² I)`, k = 1..K, where one example moves `h_k` by at most `S_k`, is as hard
 to tell from its neighbour as N(0, 1) is from N(mu, 1), with `mu² = Σ S_k²/sigma_k²` (Dong, Roth, Su,
@@ -123,7 +123,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def noise_multiplier(privacy: Privacy, releases: int) -> float:
-    """Deviation over sensitivity for which `releases` Gaussian releases of equal cost keep `privacy`.
+    """Standard deviation over sensitivity for which `releases` Gaussian releases of equal cost keep `privacy`.
 
     >>> round(noise_multiplier(Privacy(1.0, 1e-6), 1), 3)
     4.225

@@ -10,7 +10,7 @@ from taciturn.accounting.gdp import Privacy
 
 _RELATIONS = {
     "replace": "replacing any one example by another",
-    "zero-out": "removing the influence of any one example",
+    "zero-out": "zeroing out any one example",
 }
 _SAMPLER_ENDS = 12
 """Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.noise.sampling`."""

@@ -41,8 +41,8 @@ def delta_of_rho(epsilon: float, rho: float) -> float:
             excess * ((1.0 + excess) * rho - epsilon) + slack - excess * math.log1p(1.0 / excess) - math.log1p(excess)
         )
 
-    found = minimize_scalar(log_delta, bounds=(-40.0, 60.0), method="bounded", options={"xatol": 1e-9})
-    return min(1.0, max(math.exp(min(float(found.fun), 0.0)) * (1.0 + 1e-12), SMALLEST))
+    best = minimize_scalar(log_delta, bounds=(-40.0, 60.0), method="bounded", options={"xatol": 1e-9})
+    return min(1.0, max(math.exp(min(float(best.fun), 0.0)) * (1.0 + 1e-12), SMALLEST))
 
 
 def epsilon_of_rho(delta: float, rho: float) -> float:

@@ -21,7 +21,7 @@ TIE = 2.0**-40
 
 @dataclass(frozen=True)
 class ScoresLoss(ABC):
-    """A convex loss that sees an example only through K scores `u = W v` and its class, one of 0, 1, …, K - 1.
+    """A convex loss that depends on an example only through K scores `u = W v` and its class, one of 0, 1, …, K - 1.
 
     W has a row for each class; a point is its rows, one after the other. The gradient in W is `slope(u, y) vᵀ`, whose
     length is that of the slope times that of v. To add one, write `losses` and `slopes`, and state `steepest` and
@@ -45,7 +45,7 @@ class ScoresLoss(ABC):
 
     @abstractmethod
     def steepest(self, reach: float) -> float:
-        """Longest slope where no row of scores is longer than `reach`."""
+        """Largest norm of a slope where no row of scores is longer than `reach`."""
 
     def scores(self, x: Array, V: Array) -> Array:
         """`W v` for every row v of V, a row each."""

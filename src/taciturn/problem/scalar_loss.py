@@ -1,4 +1,4 @@
-"""Losses of the form `phi(v·x, y)`: what one must provide, and what follows from convexity alone."""
+"""The base class of losses of the form `phi(v·x, y)`, with defaults that follow from convexity alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDED_UP = 1.0 + 1e-9
 
 
 class ScalarLoss(ABC):
-    """A convex loss that sees an example only through the prediction `u = v·x` and the label `y`.
+    """A convex loss that depends on an example only through the prediction `u = v·x` and the label `y`.
 
     To add one, write `value`, `slope`, `slope_bound`, and state `curvature`; everything else has a default
     that is right for any convex function. Give it a `prox` in closed form, or a smaller `gradient_diameter` or
@@ -113,7 +113,7 @@ def check_slopes(loss: ScalarLoss, reach: float, label_bound: float) -> None:
 
 @dataclass(frozen=True)
 class Smoothed(ScalarLoss):
-    """A loss with its kinks rounded off: the Moreau envelope `min_w loss(w, y) + (w - u)²/(2·width)`.
+    """A smoothed loss: the Moreau envelope `min_w loss(w, y) + (w - u)²/(2·width)`.
 
     At any u its slope is no steeper than the loss's, its curvature is at most `1/width`, and its value lies below
     the loss's by at most `width/2` times the squared slope. Its prox is `z + step/(step + width)·(loss.prox(z, step +

@@ -38,19 +38,19 @@ class ConvexSet(Protocol):
         """Largest norm of a point of the set; may be infinite."""
 
     def check_dimension(self, dimension: int) -> None:
-        """Refuse, with `InvalidInput`, a dimension the set does not have."""
+        """Reject, with `InvalidInput`, a dimension that the set does not have."""
 
 
 class _AnyDimension:
     """A set that exists in every dimension."""
 
     def check_dimension(self, dimension: int) -> None:
-        """Every dimension will do."""
+        """Accept every dimension."""
 
 
 @dataclass(frozen=True)
 class WholeSpace(_AnyDimension):
-    """No constraint.
+    """R^d: no constraint.
 
     >>> WholeSpace().project(np.array([3.0, -4.0]))
     array([ 3., -4.])
@@ -136,7 +136,7 @@ class Box(_AnyDimension):
 
 @dataclass(frozen=True)
 class Simplex(_AnyDimension):
-    """`{x : x_i ≥ 0, Σ x_i = total}`; the projection subtracts one number and cuts at 0 (sorting finds it).
+    """`{x : x_i ≥ 0, Σ x_i = total}`; the projection subtracts one number, found by sorting, and clips at 0.
 
     >>> Simplex().project(np.array([2.0, 0.0]))
     array([1., 0.])
