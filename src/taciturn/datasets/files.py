@@ -1,10 +1,6 @@
 """Data files: search, download, unpacking, checksums and Parquet columns.
 
-<<<<<<< HEAD
 A file comes from the folder `TACITURN_DATA`, from the cache, or from a download into the cache, in this order.
-=======
-A file comes from a folder named by the user, from the cache, or from a download into the cache.
->>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
 """
 
 from __future__ import annotations
@@ -37,11 +33,7 @@ VARIABLE = "TACITURN_DATA"
 """The environment variable that names a folder of data files; empty is the same as unset."""
 
 PATIENCE = 30.0
-<<<<<<< HEAD
 """Timeout of a download: seconds without an answer."""
-=======
-"""Timeout of a download, in seconds."""
->>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
 
 
 def folders() -> list[Path]:
@@ -93,21 +85,13 @@ def held(*names: str) -> Path | None:
 
 
 def places() -> str:
-<<<<<<< HEAD
     """The searched folders, as text for an error message."""
-=======
-    """The folders for data files, as text for messages."""
->>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
     listed = " or ".join(str(folder) for folder in folders())
     return f"{listed}; the environment variable {VARIABLE} names another folder"
 
 
 def download(url: str, target: Path) -> Path:
-<<<<<<< HEAD
     """Download `url` into `target` atomically: a partial file never has the name `target`."""
-=======
-    """Download `url` into `target` by an atomic write."""
->>>>>>> c9c0302 (regret, datasets: plain words in docstrings and messages)
     sys.stderr.write(f"Downloading {url} into {target.parent}\n")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
