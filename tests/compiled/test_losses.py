@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
+from taciturn.compiled import codes
 from taciturn.compiled import losses as compiled
 from taciturn.compiled.codes import loss_code
 from taciturn.problem.scalar_loss import Smoothed
@@ -22,6 +23,13 @@ EXACT += [Quantile(1e-9), Quantile(1.0 - 2.0**-53), Squared()]
 LOSSES = [*EXACT, Logistic()]
 KINKED = [Absolute(), Hinge(), *(Quantile(level) for level in (0.5, 0.9, 1e-9, 1.0 - 2.0**-53))]
 WIDTHS = [1e-12, 2.0**-20, 0.3, 1.0, 50.0]
+
+
+def test_every_scalar_loss_with_a_code_is_compared():
+    """A loss with a code but no branch of its own would silently be computed as another one."""
+    scalar = {kind for kind in codes._LOSSES if issubclass(kind, ScalarLoss)}
+    assert scalar == {type(loss) for loss in LOSSES}
+
 
 WIDE = st.one_of(
     st.floats(-10.0, 10.0), st.floats(-1e6, 1e6), st.floats(-1e60, 1e60), st.sampled_from([0.0, 1.0, -1.0])

@@ -1,4 +1,7 @@
-"""The loop from examples to releases. Exact data and noise meet here and in `taciturn.compiled` only.
+"""The loop from examples to releases.
+
+Exact data and noise meet here, in `taciturn.compiled` and in `taciturn.algorithms.objective_perturbation`, and nowhere
+else.
 
 `learn` cuts the examples of a call into blocks, clips each block and passes it on. `Definition` is the pass that every
 other one is compared with: one release at a time, by the methods of the two protocols. `taciturn.compiled.passes` has a

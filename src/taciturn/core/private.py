@@ -76,7 +76,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Private:
-    """A private learner: the sequence of all its releases keeps `privacy`, for adaptively chosen examples too.
+    """A private learner: the sequence of all its releases satisfies the budget `privacy`, on adaptive streams too.
 
     Parameters
     ----------
