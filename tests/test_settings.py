@@ -114,7 +114,7 @@ class Case(NamedTuple):
     numbers: dict[str, Any]
 
 
-def _certificate(magnitude, most):
+def _certificate(magnitude, most=None):
     return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "", most=most)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, NamedTuple, NoReturn
+from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +78,7 @@ class Feed:
         self._most = max(1, min(_ROWS, _VALUES // features.dimension))
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._learning = False
+        self._frame: FrameType | None = None  # of the call that is learning
         self._pending = _Pending([], stream.t, 0, math.inf)
         self._drop_learnt()
 
@@ -88,11 +90,10 @@ class Feed:
             self._reject_bad(row, label)
         if os.getpid() != self._process:
             self.stream.must_learn()
+        self._reject_reentry()
         with self._lock:
-            if self._learning:
-                self._reject_reentry()
             try:
-                self._learning = True
+                self._frame = sys._getframe()
                 pending = self._pending
                 if len(pending.rows) >= pending.room:  # past the horizon, in a copy, or after an interruption
                     self._flush()
@@ -102,7 +103,7 @@ class Feed:
                     if len(pending.rows) == pending.room:
                         self._flush()
             finally:
-                self._learning = False
+                self._frame = None
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn from the rows of a data frame, as from one after the other; a bad row rejects all of them."""
@@ -142,10 +143,8 @@ class Feed:
     def current(self) -> Stream:
         """The stream, after a flush if a release is due; in a forked process, as the parent left it."""
         pending = self._pending
-        if len(pending.rows) >= pending.due and self.learns:
-            with self._lock:
-                if not self._learning:
-                    self.flush()
+        if len(pending.rows) >= pending.due and self.learns and not self._is_nested():
+            self.flush()
         return self.stream
 
     def dump(self, path: str | os.PathLike[str]) -> None:
@@ -159,22 +158,33 @@ class Feed:
 
     def _exclusively(self, *steps: Callable[[], None]) -> None:
         """Run these steps without another thread or a signal handler between them."""
+        self._reject_reentry()
         with self._lock:
-            if self._learning:
-                self._reject_reentry()
             try:
-                self._learning = True  # inside try: an interrupt cannot leave it set
+                self._frame = sys._getframe()
                 for step in steps:
                     step()
             finally:
-                self._learning = False
+                self._frame = None
 
-    def _reject_reentry(self) -> NoReturn:
-        """Reject a call of the thread that is learning, which holds the lock."""
-        raise StateConflict(
-            "this model is in the middle of learning, in this thread: a signal handler or a finalizer cannot let it "
-            "learn or dump it there. Let it note what to do, and do that afterwards."
-        )
+    def _is_nested(self) -> bool:
+        """Whether this call comes from within one that is learning: by a signal handler, or a finalizer.
+
+        Then the frame of that call is below this one on the stack. A flag, or the owner of the lock, would not do: an
+        interruption just before it is reset would leave it set, and the model would never learn again.
+        """
+        frame = sys._getframe() if self._frame is not None else None
+        while frame is not None and frame is not self._frame:
+            frame = frame.f_back
+        return frame is not None
+
+    def _reject_reentry(self) -> None:
+        """Reject a call from within a call that is learning."""
+        if self._is_nested():
+            raise StateConflict(
+                "this model is in the middle of learning, in this thread: a signal handler or a finalizer cannot let "
+                "it learn or dump it there. Let it note what to do, and do that afterwards."
+            )
 
     def _flush(self) -> None:
         self._drop_learnt()
@@ -225,10 +235,11 @@ class Feed:
             "_pending": _Pending([], stream.t, 0, math.inf),
             "_most": 0,
             "_lock": None,
+            "_frame": None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.RLock(), _learning=False)
+        vars(self).update(state, _lock=threading.RLock())
 
 
 class RowScores:

@@ -136,7 +136,7 @@ def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
     if epsilon <= 0.0 or delta <= SMALLEST:
         remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
         raise InvalidInput(
-            f"{privacy} is too little for the sampler, which alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
+            f"{privacy} leaves no room for the sampler, which alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
             f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
         )
     return mu_of(epsilon, delta)
