@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from interrupting import At, every_step, on_alarm
 from taciturn import (
+    BLT,
     IGD,
+    QFTL,
     BudgetExhausted,
     Certificate,
     Cost,
@@ -26,6 +28,7 @@ from taciturn import (
     Privacy,
     Private,
     Problem,
+    Squared,
     StateConflict,
     Unprovable,
     at,
@@ -678,3 +681,38 @@ def test_a_signal_handler_that_publishes_shows_no_round_twice(tries):
     assert set(shown.values()) == {1}
     assert len(shown) == 2 * tries
     assert came["in the commit, before its change"] > 0
+
+
+# What a caller or a file could do to a stream that is under way.
+
+
+@pytest.mark.privacy
+def test_only_the_settings_that_prepared_releases_commit_them():
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    prepared = private.prepare(private.start(), X[:2], Y[:2])
+    for other in (replace(private, seed=1), pigd(PROBLEM, BUDGET, HORIZON + 1)):
+        with pytest.raises(StateConflict, match="prepared under other settings"):
+            other.commit(prepared)
+    private.commit(prepared)
+    assert private.is_live(prepared.state)
+
+
+def test_a_load_that_a_ledger_rejects_can_be_tried_with_another(tmp_path):
+    private = pigd(PROBLEM, BUDGET, HORIZON)
+    state, _ = private.run(private.start(), X[:2], Y[:2])
+    state.dump(tmp_path / "state.npz")
+    books._BOOKS.pop(state.lineage)  # as in another process
+    with pytest.raises(BudgetExhausted):
+        private.load(tmp_path / "state.npz", Ledger(Privacy(0.1, 1e-6)))
+    private.run(private.load(tmp_path / "state.npz", Ledger()), X[2:4], Y[2:4])
+
+
+@pytest.mark.privacy
+def test_numbers_of_other_settings_do_not_go_on_a_stream():
+    """Valid by themselves, with less noise; the releases that were made had more."""
+    problem = Problem(Squared(), L2Ball(0.01), dimension=1, label_bound=1.0)
+    private, other = (Private(QFTL(problem, weight=w), BLT(), every(1), BUDGET, horizon=200) for w in (None, 1e-6))
+    state, _ = private.run(private.start(), np.ones((100, 1)), np.ones(100))
+    numbers = other.start().numbers | {"learner.weight": np.array(1e-6)}
+    with pytest.raises(StateConflict, match="not that of these settings"):
+        private.resumed(replace(state, numbers=numbers))

@@ -288,6 +288,17 @@ def enter(lineage: str, ledger: Ledger) -> Ledger:
     return _BOOKS.setdefault(lineage, ledger)
 
 
+def is_open(lineage: str) -> bool:
+    """Whether a ledger guards `lineage` in this process."""
+    return lineage in _BOOKS
+
+
+def leave(lineage: str, ledger: Ledger) -> None:
+    """Forget that `ledger` guards `lineage`, which it has rejected."""
+    if _BOOKS.get(lineage) is ledger:
+        _BOOKS.pop(lineage, None)
+
+
 def guard_of(lineage: str) -> Ledger:
     """The ledger that guards `lineage` in this process."""
     if (ledger := _BOOKS.get(lineage)) is None:

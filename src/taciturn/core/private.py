@@ -61,6 +61,7 @@ from taciturn.problem.problem import Problem
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 _SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
+_SAME_FIT = 2.0**-5  # relative difference of noise up to which two fits are taken for one
 
 
 class Prepared(NamedTuple):
@@ -182,6 +183,10 @@ class Private:
     def commit(self, prepared: Prepared) -> None:
         """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
         used, new = prepared.used, prepared.state
+        if not (used.settings == new.settings == self.settings):
+            raise StateConflict(
+                "these releases were prepared under other settings. Commit them where they were prepared."
+            )
         if self.seed is None and new is not used:
             books.guard_of(used.lineage).commit(used.lineage, used.position, new.position, new.spent)
 
@@ -259,7 +264,8 @@ class Private:
         result are those of the stream.
 
         The last bits of calibrated numbers depend on the processor. Those of a state are validated and then taken as
-        they are, if they keep the budget as this machine counts it: a state whose noise was made smaller is rejected.
+        they are, if they keep the budget as this machine counts it and their noise is about that of these settings. The
+        file is trusted for the rest, as it is for its exact statistics: guard it as you guard the data.
 
         >>> from taciturn import Privacy, private_sum
         >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
@@ -307,7 +313,20 @@ class Private:
         object.__setattr__(one, "calibrated", one._calibrated_by(parts["mechanism"]))
         if not one.guarantee.proven and (self.guarantee.proven or not one._costs_no_more_than(self)):
             raise damaged(TOO_DEAR)
+        if not one._has_noise_of(self):
+            raise damaged("their noise is not that of these settings on any machine")
         return one
+
+    def _has_noise_of(self, other: Private) -> bool:
+        """Whether the noise is no smaller than the other's, up to what fits on two machines differ by.
+
+        Earlier releases were made with the numbers of the state. Numbers that are valid by themselves, but were not
+        those of the earlier releases, would make the whole stream cost more than either.
+        """
+        count = len(self.timetable.following(0, self.timetable.horizon or 2**16, 2**16))
+        some = np.unique(np.geomspace(1, max(count, 1), 32).astype(np.int64))
+        mine, others = ([one.calibrated.noise_sd(int(k)) for k in some] for one in (self, other))
+        return bool(np.all(np.array(mine) >= np.array(others) * (1.0 - _SAME_FIT)))
 
     def _calibrated_by(self, numbers: Arrays) -> Calibrated:
         """The mechanism of these numbers; one without `restore` must come out the same on this machine."""
@@ -335,11 +354,13 @@ class Private:
     def _numbers(self, k: int) -> Arrays:
         """The calibrated numbers that a state stores after k releases."""
         mechanism = self._mechanism_numbers(k)
-        if self._named[0] is not mechanism:
+        known, named = self._named  # both at once: another thread may replace them
+        if known is not mechanism:
             named = {f"mechanism.{name}": array for name, array in mechanism.items()}
             named |= {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
-            object.__setattr__(self, "_named", (mechanism, named | {"certificate": self._certified}))
-        return self._named[1]
+            named |= {"certificate": self._certified}
+            object.__setattr__(self, "_named", (mechanism, named))
+        return named
 
     @cached_property
     def _named(self) -> tuple[Arrays, Arrays]:
@@ -382,7 +403,7 @@ class Private:
         state = read_state(path)
         one = self.resumed(state)
         if ledger is None:
-            ledger = books.enter(state.lineage, Ledger()) if self.seed is None else Ledger()
+            ledger = books.guard_of(state.lineage) if books.is_open(state.lineage) else Ledger()
         return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
 
     def fork(self, state: State, ledger: Ledger | None = None) -> State:
@@ -397,10 +418,16 @@ class Private:
         """Enter `state` into a ledger."""
         expect("ledger", ledger, isinstance(ledger, Ledger), "start(Ledger(budget)), or leave it out")
         if self.seed is None:
+            known = books.is_open(state.lineage)
             if books.enter(state.lineage, ledger) is not ledger:
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
             neighbours = self.problem.neighbours
-            ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
+            try:
+                ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
+            except (BudgetExhausted, Unprovable):  # nothing is open: another ledger may take it
+                if not known:
+                    books.leave(state.lineage, ledger)
+                raise
         return state
 
     def _next_state(self, state: State, at: Standing) -> State:
