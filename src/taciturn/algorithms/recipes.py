@@ -47,8 +47,9 @@ def pocp(
     privacy : Privacy
         The total budget of everything published.
     horizon : int, optional
-        Number of examples; without it the stream may go on for ever, with more noise: five to nine times as much at
-        the last of 1e3 to 1e6 releases, much the same with a geometric schedule.
+        Number of examples; without it the stream may go on as long as its sampler's share of the budget lasts, with
+        more noise: five to nine times as much at the last of 1e3 to 1e6 releases, much the same with a geometric
+        schedule.
     schedule : Schedule
         When to publish: `every(1)`, the paper's, by default. Fewer releases need less noise: `geometric(1.1)`.
     shape : {"S^(2/3)", "S", "S^(1/2)"}

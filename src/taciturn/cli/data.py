@@ -29,7 +29,9 @@ def init(
     target_range: Annotated[str | None, typer.Option(help="Range of the target, as in 0:10.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything that is published.")] = None,
     delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Number of rows; omit it for a stream without end.")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Number of rows; by default at most 2^23 with most methods.")
+    ] = None,
     ranges: Annotated[Texts, typer.Option("--range", help="Range of a column, as in age=0:100.")] = None,
     categories: Annotated[Texts, typer.Option(help="Categories of a column, as in soil=clay,sand.")] = None,
     hashes: Annotated[Texts, typer.Option("--hash", help="Column to hash and number of buckets, as in ip=256.")] = None,

@@ -46,7 +46,9 @@ def plan(
     epsilon: Annotated[float, typer.Option(help="Total epsilon of everything that is published.")],
     delta: Annotated[float, typer.Option(help="Total delta, well below 1 / (number of people).")],
     dimension: Annotated[int, typer.Option(help="Number of features.")],
-    horizon: Annotated[int | None, typer.Option(help="Number of examples; omit it for a stream without end.")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(help="Number of examples; by default at most 2^23 with most methods.")
+    ] = None,
     loss: Annotated[Loss, typer.Option(help="Loss function.")] = "logistic",
     classes: Annotated[int | None, typer.Option(help="Number of classes, for a multiclass loss.")] = None,
     radius: Annotated[float, typer.Option(help="Largest norm of a model.")] = 1.0,

@@ -15,7 +15,7 @@ positive = [2]                       # these against the rest; or classes = [1, 
 
 [learning]
 loss = "logistic"                    # or hinge; for numbers squared, absolute, huber, quantile
-horizon = 581012                     # leave out for a stream without end
+horizon = 581012                     # without it a stream ends at 2^23 rows for most methods
 
 [columns]
 Elevation = { range = [1859, 3858] }

@@ -2,7 +2,7 @@
 
 They learn as river's models do, an example at a time, and predict with released models only. Names of features,
 classes and bounds, which river's models infer from data, are declared here, because a model publishes them. Without
-`horizon` a stream may go on for ever.
+`horizon` a stream ends at 2²³ examples for most methods.
 """
 
 from __future__ import annotations
