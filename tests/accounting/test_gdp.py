@@ -11,10 +11,10 @@ from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from instances import true_delta
 from taciturn import InvalidInput, Privacy
 from taciturn.accounting import gdp as exact
 from taciturn.accounting.gdp import delta_of, epsilon_of, mu_of
-from zoo import true_delta
 
 LOG_MU = st.floats(-12.0, math.log10(30.0))
 DEVIATIONS = st.floats(0.0, 37.0)

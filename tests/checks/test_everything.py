@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from instances import LEARNERS, LOSSES, SETS
 from learners.cases import VECTOR_LOSSES
 from mechanisms.strategies import STRATEGIES
 from taciturn import Exponential, Gaussian, MultiHinge, OneHot, Softmax
@@ -14,7 +15,6 @@ from taciturn.checks.accountants import Exact
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import run_checks
 from taciturn.problem.losses import Advice, Nearness
-from zoo import LEARNERS, LOSSES, SETS
 
 pytestmark = pytest.mark.privacy
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from instances import LEARNERS, Distance
 from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logistic, Private, Problem, Squared, experts
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
@@ -19,7 +20,6 @@ from taciturn.core.schedule import Timetable
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.problem.losses import Nearness
 from taciturn.problem.sets import WholeSpace
-from zoo import LEARNERS, Distance
 
 pytestmark = pytest.mark.privacy
 

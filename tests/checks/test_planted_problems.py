@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from instances import Distance
 from taciturn import Box, ConvexSet, Hinge, Huber, L2Ball, Logistic, Softmax, Squared, VectorLoss
 from taciturn.checks import ContractBroken, check_loss, check_set, checks_for
 from taciturn.checks.suite import run_checks
-from zoo import Distance
 
 pytestmark = pytest.mark.privacy
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from compiled.untidy import untidy
+from compiled.sparse_inputs import untidy
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
 from taciturn.compiled.passes import clip_for
 from taciturn.problem.inputs import SparseRows, compressed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taciturn.compiled.ftrl
-from compiled.plain import plain_kernels
+from compiled.python_kernels import plain_kernels
 from taciturn import Box, L2Ball, WholeSpace
 from taciturn.compiled.codes import set_code
 

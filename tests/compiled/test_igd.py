@@ -9,8 +9,8 @@ import pytest
 import taciturn.compiled._dot
 import taciturn.compiled.igd
 from compiled import exact
-from compiled.plain import plain_kernels
-from compiled.stepping import KINDS, LOSSES, RIDGES, made
+from compiled.igd_cases import KINDS, LOSSES, RIDGES, made
+from compiled.python_kernels import plain_kernels
 from taciturn import (
     IGD,
     Absolute,

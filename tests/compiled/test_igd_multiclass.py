@@ -10,7 +10,7 @@ import pytest
 
 import taciturn.compiled.igd_multiclass
 from compiled import exact
-from compiled.plain import plain_kernels
+from compiled.python_kernels import plain_kernels
 from taciturn import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
 from taciturn.compiled.codes import SOFTMAX, set_code
 from taciturn.compiled.passes import steps_of

@@ -12,8 +12,8 @@ import pytest
 
 import taciturn.compiled.igd_sparse
 from compiled import exact
-from compiled.plain import plain_kernels
-from compiled.stepping import KINDS, RIDGES, made
+from compiled.igd_cases import KINDS, RIDGES, made
+from compiled.python_kernels import plain_kernels
 from taciturn import (
     GIGA,
     IGD,

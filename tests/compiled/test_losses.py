@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import LogCosh
 from taciturn import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
 from taciturn.compiled import codes
 from taciturn.compiled import losses as compiled
 from taciturn.compiled.codes import loss_code
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import LogCosh
 
 EXACT = [Absolute(), Hinge(), Huber(0.7), Huber(1e-9), Huber(1e9), Linear(), Quantile(0.5), Quantile(0.9)]
 EXACT += [Quantile(1e-9), Quantile(1.0 - 2.0**-53), Squared()]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compiled.agree import assert_agree, assert_memories_agree
+from compiled.equivalence import assert_agree, assert_memories_agree
 from compiled.streams import ALL, BUDGET, DIMENSION, ROWS, private, problem, rounding_of, stream
 from taciturn import (
     BLT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiled.agree import assert_agree
-from compiled.plain import ORDER, PLAIN, plain_kernels, sources
+from compiled.equivalence import assert_agree
+from compiled.python_kernels import ORDER, PLAIN, plain_kernels, sources
 
 IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
 GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import Diagonal
 from taciturn import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
 from taciturn.compiled import sets
 from taciturn.compiled.codes import set_code
 from taciturn.compiled.passes import project_batch
-from zoo import Diagonal
 
 SETS = [
     WholeSpace(),

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from instances import LOSSES, SETS, Distance
 from taciturn import FTL, GIGA, IGD, FadingIGD, L2Ball, OneHot, Problem, Softmax, Unprovable, WholeSpace
 from taciturn.learners.averaged import Averaged
-from zoo import LOSSES, SETS, Distance
 
 ROUNDED_UP = 1.0 + 1e-9
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from instances import LOSSES
 from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
 from taciturn import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
 from taciturn.checks.certificates import moved, search
 from taciturn.checks.learners import first_round
 from taciturn.learners import igd
-from zoo import LOSSES
 
 pytestmark = pytest.mark.privacy
 

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
+from instances import LOSSES, SETS
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     Absolute,
@@ -42,7 +43,6 @@ from taciturn.mechanisms.exponential import Exponential
 from taciturn.noise.sampling import GUMBEL_STEP
 from taciturn.problem.nets import grid
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import LOSSES, SETS
 
 pytestmark = pytest.mark.privacy
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from instances import Distance
 from taciturn import (
     FTL,
     Absolute,
@@ -29,7 +30,6 @@ from taciturn import (
 from taciturn.checks.certificates import search
 from taciturn.problem.optimize import mean_loss
 from taciturn.problem.scalar_loss import bisect
-from zoo import Distance
 
 REGRESSION = Problem(Squared(), L2Ball(5.0), dimension=3, label_bound=1.0, ridge=0.3)
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import LOSSES, Distance, labels_of
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     FTRL,
@@ -32,7 +33,6 @@ from taciturn import (
 )
 from taciturn.mechanisms.blt import BLT
 from taciturn.problem.losses import Nearness
-from zoo import LOSSES, Distance, labels_of
 
 BOUNDED = {"l2 ball": L2Ball(0.8), "box": Box(-0.5, 2.0), "simplex": Simplex(2.0)}
 BUDGET = Privacy(1.0, 1e-6)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from instances import LOSSES, SETS, labels_of
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     GIGA,
@@ -21,7 +22,6 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
-from zoo import LOSSES, SETS, labels_of
 
 SMOOTH = ["huber", "linear", "log cosh", "logistic", "squared"]
 NOWHERE = np.zeros(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from instances import LOSSES, SETS, Distance, labels_of
 from learners import reference
 from learners.cases import buildable
 from taciturn import (
@@ -21,7 +22,6 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
-from zoo import LOSSES, SETS, Distance, labels_of
 
 NOWHERE = np.zeros(0)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from instances import LOSSES, SETS, labels_of
 from learners import reference
 from learners.cases import VECTOR_LOSSES
 from taciturn import IGD, Absolute, Box, Hinge, L2Ball, Logistic, Problem, Quantile, Unprovable, WholeSpace
 from taciturn.learners.implicit_step import implicit_step
-from zoo import LOSSES, SETS, labels_of
 
 UNIT = 2.0**-53
 NOWHERE = np.zeros(0)

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from noise.draws import apart, complaints, repeats, slow_normal, smirnov
-from noise.driven import compiled, rectangles, spoilt
 from noise.rational import tailed
+from noise.sampler_harness import compiled, rectangles, spoilt
 from taciturn import InvalidInput
 from taciturn.noise import sampling
 from taciturn.noise.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from noise.draws import Given, repeats
-from noise.driven import compiled, planted, planted_fast_path
 from noise.rational import EDGE, MIRROR, PLACES, SCALES, by_definition, column, leading, rounded, sign, tailed
+from noise.sampler_harness import compiled, planted, planted_fast_path
 from taciturn.noise import ziggurat
 from taciturn.noise.sampling import seeded_bits
 from taciturn.noise.ziggurat import GROUP, draw, draw_fast, fast_path_table, finish

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from noise.draws import Draw
-from noise.driven import rectangles
+from noise.sampler_harness import rectangles
 from taciturn.noise.sampling import lattice_normal, seeded_bits
 from taciturn.noise.ziggurat_tables import LAYERS, tables
 

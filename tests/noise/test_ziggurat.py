@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from noise.draws import Given
-from noise.driven import Tables, Try, compiled
 from noise.rational import (
     EDGE,
     MIRROR,
@@ -33,6 +32,7 @@ from noise.rational import (
     share,
     tailed,
 )
+from noise.sampler_harness import Tables, Try, compiled
 from taciturn.noise import ziggurat
 from taciturn.noise.sampling import LOG_RATIO, REACH, lattice_normal, seeded_bits
 from taciturn.noise.ziggurat import GROUP, draw

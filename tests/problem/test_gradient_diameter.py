@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from instances import LOSSES
 from taciturn import Logistic, ScalarLoss, Squared
 from taciturn.checks.losses import widest_pair
-from zoo import LOSSES
 
 BOUNDS = [  # feature_bound R, radius B, label_bound Y
     (1.0, 1.0, 1.0),

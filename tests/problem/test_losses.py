@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import LOSSES, labels_of
 from taciturn import Huber, InvalidInput, Quantile, ScalarLoss
 from taciturn.checks.losses import (
     Predictions,
@@ -18,7 +19,6 @@ from taciturn.checks.losses import (
     variation_is_a_bound,
 )
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import LOSSES, labels_of
 
 EACH = pytest.mark.parametrize("name", LOSSES)
 PREDICTIONS = st.floats(-50.0, 50.0)

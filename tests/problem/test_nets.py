@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from instances import SETS
 from taciturn import Box, HalfSpace, InvalidInput, L1Ball, L2Ball, WholeSpace
 from taciturn.problem.nets import distance_bound, grid
-from zoo import SETS
 
 BOUNDED = sorted(name for name, make in SETS.items() if math.isfinite(make(2).radius_in(2)))
 

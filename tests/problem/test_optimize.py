@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from instances import LOSSES, SETS, Distance, labels_of
 from taciturn import Absolute, Box, Hinge, Huber, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
 from taciturn.problem import optimize as minimise
 from taciturn.problem.optimize import (
@@ -17,7 +18,6 @@ from taciturn.problem.optimize import (
     quadratic_minimiser,
     rounding_slack,
 )
-from zoo import LOSSES, SETS, Distance, labels_of
 
 
 def sample(problem, n, seed):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from compiled.untidy import holed, untidy
+from compiled.sparse_inputs import holed, untidy
 from taciturn import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
 from taciturn.problem import predict as predicting
 from taciturn.problem.inputs import CompressedRows, SparseRows

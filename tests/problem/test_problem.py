@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import LOSSES, SETS, Diagonal, Distance, LogCosh, labels_of
 from taciturn import Box, HalfSpace, Hinge, InvalidInput, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
-from zoo import LOSSES, SETS, Diagonal, Distance, LogCosh, labels_of
 
 ANYTHING = st.floats(width=64)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

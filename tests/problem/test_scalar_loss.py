@@ -12,9 +12,9 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
 from scipy.special import expit
 
+from instances import LogCosh
 from taciturn import IGD, Huber, L2Ball, Logistic, Problem, Squared, Unprovable
 from taciturn.problem.scalar_loss import ROUNDED_UP, bisect, widest_chord
-from zoo import LogCosh
 
 ANGLES = st.floats(0.0, math.pi)
 LOG_SCALES = st.floats(-4.0, 4.0)

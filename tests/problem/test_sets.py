@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import SETS, Diagonal
 from taciturn import Box, ConvexSet, HalfSpace, InvalidInput, L1Ball, L2Ball, Simplex, WholeSpace
 from taciturn.checks.sets import CHECKS, Around
-from zoo import SETS, Diagonal
 
 EACH = pytest.mark.parametrize("name", SETS)
 BOUNDED = pytest.mark.parametrize("name", [name for name in SETS if "space" not in name])

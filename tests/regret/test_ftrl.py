@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from instances import LOSSES, labels_of
 from taciturn import (
     BLT,
     Anytime,
@@ -36,7 +37,6 @@ from taciturn import (
 )
 from taciturn.regret import best_in_hindsight, ftrl_regret_bound, replay
 from taciturn.regret.tails import length_moments
-from zoo import LOSSES, labels_of
 
 SURE = 1e-9
 T = 200

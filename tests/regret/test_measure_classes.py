@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from instances import SETS
 from taciturn import IGD, L2Ball, MultiHinge, OneHot, Problem, Release, Softmax, Unprovable, WholeSpace
 from taciturn.regret import best_in_hindsight, igd_regret_bound, optimum, replay, replay_exact
-from zoo import SETS
 
 CLASSES = {"softmax": Softmax(3), "one hot": OneHot(3), "seven": Softmax(7)}
 

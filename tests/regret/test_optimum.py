@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
+from instances import LOSSES, SETS, Distance, labels_of
 from taciturn import (
     Absolute,
     Box,
@@ -20,7 +21,6 @@ from taciturn import (
 )
 from taciturn.datasets import ad_impressions, linear_regression
 from taciturn.regret import best_in_hindsight, optimum, prefix_leaders, prefix_minima, replay
-from zoo import LOSSES, SETS, Distance, labels_of
 
 REGRESSION = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=1.0)
 

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiled.agree import assert_agree, assert_passes_agree
+from compiled.equivalence import assert_agree, assert_passes_agree
+from compiled.sparse_inputs import holed, untidy
 from compiled.streams import BUDGET, ENTRY, ROWS, SCHEDULES, STRATEGIES, TAIL, private, problem, stream
-from compiled.untidy import holed, untidy
 from taciturn import (
     BLT,
     FTRL,

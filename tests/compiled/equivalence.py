@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from compiled.sparse_inputs import holed, untidy
 from compiled.streams import ROWS, private, rounding_of, stream
-from compiled.untidy import holed, untidy
 from taciturn import FTL, Exponential
 from taciturn.mechanisms.strategy import matrices
 
