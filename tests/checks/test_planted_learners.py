@@ -307,9 +307,9 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
 NEAR = Problem(Distance(), L2Ball(1.0), 2, label_bound=1.0, ridge=0.5, neighbours="replace")
 
 
-def broken(thing: Any, **settings: Any) -> set[str]:
+def broken(subject: Any, **settings: Any) -> set[str]:
     """The names of the checks that found something."""
-    return {outcome.check for outcome in run_checks("it", of_learner(thing, **settings)).failed}
+    return {outcome.check for outcome in run_checks("it", of_learner(subject, **settings)).failed}
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -13,7 +13,7 @@ from taciturn.checks.accountants import Exact
 from taciturn.checks.suite import Check, Report, demand, run_checks, skip
 
 IGD_ON_A_DISC = IGD(Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5))
-THINGS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
+OBJECTS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
 
 
 def keeps(subject):
@@ -78,19 +78,19 @@ def test_checks_are_callables_with_names_and_promises():
         Check(crashes, 1)()
 
 
-@pytest.mark.parametrize("thing", THINGS, ids=lambda thing: type(thing).__name__)
-def test_every_check_has_a_name_of_its_own_and_a_promise(thing):
+@pytest.mark.parametrize("subject", OBJECTS, ids=lambda subject: type(subject).__name__)
+def test_every_check_has_a_name_of_its_own_and_a_promise(subject):
     """In words, one sentence at least."""
-    checks = checks_for(thing)
+    checks = checks_for(subject)
     assert len({str(check) for check in checks}) == len(checks) > 5
     assert all(check.promise.endswith((".", ":")) or len(check.promise) > 30 for check in checks)
 
 
-@pytest.mark.parametrize("thing", [3, "IGD", None, object()])
-def test_what_is_nothing_of_ours_is_refused(thing):
+@pytest.mark.parametrize("subject", [3, "IGD", None, object()])
+def test_objects_without_checks_are_rejected(subject):
     """With an example of what is."""
     with pytest.raises(InvalidInput, match=r"check_learner\(IGD\(problem\)\)"):
-        checks_for(thing)
+        checks_for(subject)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command's manners: every command shows an example and speaks JSON, help is quick, refusals are one sentence."""
+"""Help, JSON, errors and completion of the command: all subcommands follow the same conventions."""
 
 import os
 import re

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taciturn.compiled.ftrl
-from compiled.python_kernels import plain_kernels
+from compiled.python_kernels import python_kernels
 from taciturn import Box, L2Ball, WholeSpace
 from taciturn.compiled.codes import set_code
 
@@ -44,8 +44,8 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault, monkeypatch):
     """Each of them alone; without one, plain Python agrees."""
     *planted, domain = FAULTS[fault]
-    plain_kernels(monkeypatch)
+    python_kernels(monkeypatch)
     assert_decided(SETS[domain])
-    plain_kernels(monkeypatch, *planted)
+    python_kernels(monkeypatch, *planted)
     with pytest.raises(AssertionError):
         assert_decided(SETS[domain])

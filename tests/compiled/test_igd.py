@@ -10,7 +10,7 @@ import taciturn.compiled._dot
 import taciturn.compiled.igd
 from compiled import exact
 from compiled.igd_cases import KINDS, LOSSES, RIDGES, made
-from compiled.python_kernels import plain_kernels
+from compiled.python_kernels import python_kernels
 from taciturn import (
     IGD,
     Absolute,
@@ -101,21 +101,21 @@ def test_a_set_is_felt_where_the_loss_is_flat():
 
 def test_a_flat_loss_that_is_passed_over_is_found(monkeypatch):
     """Beyond the set it is flat, and within it is not."""
-    plain_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and move != 0.0:")
+    python_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and move != 0.0:")
     with pytest.raises(AssertionError):
         assert_felt_where_it_is_flat()
 
 
 def test_an_infinite_inverse_is_found(monkeypatch):
     """Of a square that is not quite 0."""
-    plain_kernels(monkeypatch, "igd", "norm > _NEGLIGIBLE", "norm > 0.0")
+    python_kernels(monkeypatch, "igd", "norm > _NEGLIGIBLE", "norm > 0.0")
     with pytest.raises(AssertionError):
         assert_short_rows_move_little(made(Logistic(), SETS["ball"], 0.2))
 
 
 CANCELS = "return (u - _prox(loss, parameter, u, y, width)) / width"
 FAULTS = {
-    "a slope that cancels": (Hinge(), "losses", "return _rounded_off(loss, parameter, width, u, y)", CANCELS),
+    "a slope that cancels": (Hinge(), "losses", "return _envelope_slope(loss, parameter, width, u, y)", CANCELS),
     "a short pull cut off": (Logistic(), "losses", "b2 * ((twice - b * thrice) + b2 * more)", "b2 * twice"),
     "a root half found": (Logistic(), "igd", "4.0 * _TINY * max(abs(low), abs(high))", "2.0**-30"),
 }
@@ -125,7 +125,7 @@ FAULTS = {
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Among two hundred steps."""
     loss, *planted = FAULTS[fault]
-    plain_kernels(monkeypatch, *planted)
+    python_kernels(monkeypatch, *planted)
     learners = [made(loss, SETS[domain], ridge) for domain in ("ball", "small ball") for ridge in RIDGES]
     assert max(worst_share(learner, seed) for learner in learners for seed in range(4)) > 1.0
 

@@ -10,7 +10,7 @@ import pytest
 
 import taciturn.compiled.igd_multiclass
 from compiled import exact
-from compiled.python_kernels import plain_kernels
+from compiled.python_kernels import python_kernels
 from taciturn import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
 from taciturn.compiled.codes import SOFTMAX, set_code
 from taciturn.compiled.passes import steps_of
@@ -126,14 +126,14 @@ FAULTS = {
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Far less than a lattice step, and more than is charged."""
     domain, *planted = FAULTS[fault]
-    plain_kernels(monkeypatch, *planted)
+    python_kernels(monkeypatch, *planted)
     assert max(worst_share(made("igd", "softmax 4", domain, ridge), compiled) for ridge in RIDGES) > 1.0
 
 
 @pytest.mark.parametrize("domain", SETS)
 def test_brackets_are_the_last_resort(domain, monkeypatch):
     """Without Newton's method the nested equations give the same."""
-    plain_kernels(monkeypatch, "multiclass", "_NEWTON_STEPS = 50", "_NEWTON_STEPS = 0")
+    python_kernels(monkeypatch, "multiclass", "_NEWTON_STEPS = 50", "_NEWTON_STEPS = 0")
     learner = made("igd", "softmax 2", domain, 0.2)
     for x, v, y, i in steps(learner, 1, 1 if "ball" in domain else 3):
         apart = compiled(learner, x, v, y, i) - defined(learner, x, v, y, i)

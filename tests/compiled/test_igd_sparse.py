@@ -13,7 +13,7 @@ import pytest
 import taciturn.compiled.igd_sparse
 from compiled import exact
 from compiled.igd_cases import KINDS, RIDGES, made
-from compiled.python_kernels import plain_kernels
+from compiled.python_kernels import python_kernels
 from taciturn import (
     GIGA,
     IGD,
@@ -93,7 +93,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Among some dozens."""
-    plain_kernels(monkeypatch, "igd_sparse", *FAULTS[fault])
+    python_kernels(monkeypatch, "igd_sparse", *FAULTS[fault])
     learners = [made(Logistic(), SETS[domain], ridge, d=D) for domain in ("small ball", "box") for ridge in RIDGES]
     assert max(worst_share(learner) for learner in learners) > 1.0
 
@@ -156,7 +156,7 @@ def test_the_length_is_as_sharp_as_it_says():
 )
 def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
     """The planted faults of the test above."""
-    plain_kernels(monkeypatch, "igd_sparse", old, new)
+    python_kernels(monkeypatch, "igd_sparse", old, new)
     assert max(error_over_bound(*one) for one in walked(np.random.default_rng(2))) > 1.0
 
 
@@ -164,7 +164,7 @@ def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
 @pytest.mark.parametrize("learner", [IGD, GIGA])
 def test_lengths_are_seldom_taken_anew(learner, radius, monkeypatch):
     """Going through the iterate comes with a share of its entries in examples, moves of any length among them."""
-    plain_kernels(monkeypatch)
+    python_kernels(monkeypatch)
     honest, taken = taciturn.compiled.igd_sparse._measured, []
     monkeypatch.setattr(taciturn.compiled.igd_sparse, "_measured", lambda *args: taken.append(1) or honest(*args))
     size, count, rng = 3000, 400, np.random.default_rng(6)

@@ -70,7 +70,7 @@ def test_proxes(loss, z, y, step):
 @pytest.mark.parametrize("width", WIDTHS)
 @settings(max_examples=60)
 @given(u=st.floats(-10.0, 10.0), y=st.floats(-3.0, 3.0))
-def test_slopes_of_a_loss_that_is_rounded_off(loss, width, u, y):
+def test_slopes_of_a_smoothed_loss(loss, width, u, y):
     """The envelope's slope without cancellation: to the last bits of the exact one, `(u - prox(u))/width`."""
     y = label(loss, y)
     found = compiled.slope(*loss_code(Smoothed(loss, width)), u, y)
@@ -80,7 +80,7 @@ def test_slopes_of_a_loss_that_is_rounded_off(loss, width, u, y):
 
 
 def near_kink(loss, width, u, y) -> bool:
-    """Where a kink is rounded off: there `1/width` times an error of u is an error of the slope."""
+    """Where a kink is smoothed: there `1/width` times an error of u is an error of the slope."""
     return loss in KINKED and abs(y * u - 1.0 if isinstance(loss, Hinge) else u - y) <= 2.0 * width
 
 
@@ -110,7 +110,7 @@ def exact_envelope_slope(loss, width, u, y):
 @pytest.mark.parametrize("width", WIDTHS)
 @settings(max_examples=40)
 @given(u=st.floats(-10.0, 10.0), y=st.floats(-3.0, 3.0), step=STEPS)
-def test_a_loss_that_is_rounded_off_is_the_definition_s(loss, width, u, y, step):
+def test_a_smoothed_loss_is_the_definition_s(loss, width, u, y, step):
     """Slope and prox of `Smoothed`: exactly where the loss is straight, else to the last bits of u over the width."""
     y, smoothed = label(loss, y), Smoothed(loss, width)
     code = loss_code(smoothed)

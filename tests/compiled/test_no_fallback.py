@@ -1,4 +1,4 @@
-"""What is of the package and lives in a ball, a box or the whole space goes by compiled passes, and by nothing else."""
+"""Built-in learners on a ball, a box or the whole space run compiled passes and never fall back to the definition."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiled.equivalence import assert_agree
-from compiled.python_kernels import ORDER, PLAIN, plain_kernels, sources
+from compiled.python_kernels import ORDER, UNCOMPILED, python_kernels, sources
 
 IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
 GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")
@@ -74,13 +74,13 @@ CASES += [("ftl, softmax, ball", "gaussian", "at"), MARGIN, SPARSE_MARGIN, MARGI
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_without_a_fault_plain_python_agrees(case, monkeypatch):
     """The sources themselves, not compiled, release what the definition does: it is the fault that is found below."""
-    plain_kernels(monkeypatch)
+    python_kernels(monkeypatch)
     assert_agree(*case)
 
 
 def test_all_kernels_are_there():
     """Those that plain Python replaces are all there are, each once."""
-    assert sorted([*ORDER, *PLAIN]) == sorted(sources())
+    assert sorted([*ORDER, *UNCOMPILED]) == sorted(sources())
 
 
 CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
@@ -148,7 +148,7 @@ STEPS = {
 }
 LOSSES = {
     "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", LEADER_BUFFER),
-    "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
+    "a kink that is not smoothed": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
     "a ball of the wrong size": ("high / unit / math.sqrt(squared)", "1.0 / unit / math.sqrt(squared)", IGD),
@@ -231,6 +231,6 @@ FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for f
 def test_a_planted_fault_is_found(fault, monkeypatch):
     """Each of them alone; where releases are missing, by the stream itself."""
     module, old, new, case = FAULTS[fault]
-    plain_kernels(monkeypatch, module, old, new)
+    python_kernels(monkeypatch, module, old, new)
     with pytest.raises((AssertionError, RuntimeError)):
         assert_agree(*case)

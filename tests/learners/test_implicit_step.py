@@ -43,7 +43,7 @@ def allotted(learner: IGD, eta, problem: Problem | None = None):
 
 
 def stepped(learner: IGD) -> Problem:
-    """The problem whose steps IGD takes: kinks are rounded off where the set can be felt."""
+    """The problem whose steps IGD takes: kinks are smoothed where the set may be active."""
     return learner.stepped
 
 
@@ -147,7 +147,7 @@ def caps(rng: np.random.Generator):
 
 @pytest.mark.privacy
 def test_where_a_kink_meets_the_boundary_rounding_is_amplified():
-    """In a degenerate cap an exact step errs by far more than rounding; IGD's, with kinks rounded off, does not."""
+    """In a degenerate cap an exact step errs by far more than rounding; IGD's, with smoothed kinks, does not."""
     shares = []
     for problem, x, v, y, t in (case for case, _ in zip(caps(np.random.default_rng(3)), range(100), strict=False)):
         learner, eta = IGD(problem), 1.0 / (problem.ridge * t)

@@ -1,4 +1,4 @@
-"""The compiled sampler, driven from outside: chosen words, other rectangles, and its source with a fault planted."""
+"""A test harness of the compiled sampler: chosen words, other rectangles, and planted faults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compiled(other: Tables | None = None, *, fast: bool = True) -> Try:
         return int(out[0])
 
     def attempt(scale: float, words: list[int] | np.ndarray) -> int | None:
-        fed = np.full(len(words) + 16, AWAY, dtype=np.uint64)  # a tail may be given up that nobody foresaw
+        fed = np.full(len(words) + 16, AWAY, dtype=np.uint64)  # a point in the tail may be rejected
         fed[: len(words)] = words
         value = made(scale, fed)
         return None if value == away(scale) else value

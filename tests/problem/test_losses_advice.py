@@ -1,4 +1,4 @@
-"""The experts' loss: linear, cut to its bounds, and its constants are bounds."""
+"""The loss of prediction with expert advice: linear, clipped, with valid constants."""
 
 import numpy as np
 import pytest

@@ -39,7 +39,7 @@ def distance(objective, domain, x):
 @pytest.mark.parametrize("form", SETS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_comes_as_near_as_asked(loss, form):
-    """For every loss and set, kinks rounded off; by the inequality itself, from the first point and from afar."""
+    """For every loss and set, with smoothed kinks; by the inequality itself, from the first point and from afar."""
     domain = SETS[form](3)
     problem = Problem(LOSSES[loss](), domain, 3, label_bound=1.5, ridge=0.05)
     V, y = sample(problem, 40, seed=len(loss) + len(form))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from compiled.sparse_inputs import holed, untidy
+from compiled.sparse_inputs import noncanonical_csr, with_zeros
 from taciturn import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
 from taciturn.problem import predict as predicting
 from taciturn.problem.inputs import CompressedRows, SparseRows
 
 LOSSES = {"scalar": Logistic(), "real labels": Squared(), "scores": Softmax(3)}
-X = holed(np.random.default_rng(5).normal(size=(50, 7)) * np.geomspace(0.01, 100.0, 50)[:, None])
+X = with_zeros(np.random.default_rng(5).normal(size=(50, 7)) * np.geomspace(0.01, 100.0, 50)[:, None])
 
 
 def problem(name: str, dimension: int = 7, intercept: float = 0.5) -> Problem:
@@ -43,7 +43,7 @@ def test_sparse_rows_are_predicted_as_the_same_numbers_in_an_array(name, interce
     assert expected.shape == ((50, 3) if name == "scores" else (50,))
     for entries in (2**20, 40):
         monkeypatch.setattr(predicting, "_VALUES", entries)
-        for matrix in (untidy(X), sp.csr_array(X), sp.csc_matrix(X)):
+        for matrix in (noncanonical_csr(X), sp.csr_array(X), sp.csc_matrix(X)):
             np.testing.assert_allclose(p.predict(point, matrix), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -74,7 +74,7 @@ def test_a_bad_row_is_named_in_whatever_block_it_is(sparse, monkeypatch):
     bad = X.copy()
     bad[33, 2] = np.inf
     with pytest.raises(InvalidInput, match="row 33 cannot be used: feature 2"):
-        problem("scalar").predict(np.zeros(8), untidy(bad) if sparse else bad)
+        problem("scalar").predict(np.zeros(8), noncanonical_csr(bad) if sparse else bad)
 
 
 def test_scores_of_anothers_own_see_arrays():
