@@ -296,7 +296,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
             "from taciturn.compiled import lattice\nnoise = calibrated.noise_rows(None, 1, 2)",
         ),
         ("taciturn.checks.mechanisms", "drawn = calibrated.noise(seed, 1, 5)"),
-        ("taciturn.audit.race", "calibrated.encode({}, row, k)"),
+        ("taciturn.audit.selection", "calibrated.encode({}, row, k)"),
         ("taciturn.mechanisms.lattice", "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)"),
         ("taciturn.mechanisms.mine", "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)"),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),

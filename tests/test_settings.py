@@ -85,7 +85,14 @@ from taciturn.accounting import gdp as exact
 from taciturn.accounting import objective as perturbed
 from taciturn.accounting import zcdp as concentrated
 from taciturn.algorithms.objective_perturbation import ridge_for
-from taciturn.audit import Pair, audit, distinguish, race_along, race_apart, tight_private
+from taciturn.audit import (
+    Pair,
+    audit,
+    distinguish,
+    distinguish_adaptive_selections,
+    distinguish_selections,
+    tight_private,
+)
 from taciturn.averages import average, late_average, late_averages, running_average
 from taciturn.contract.columns import Categories, Hashed, Range
 from taciturn.contract.contract import Contract
@@ -136,20 +143,21 @@ def _pair(at=0):
     return Pair([[1.0]] * 3, [1.0, 1.0, 1.0], at=at, other=([1.0], -1.0))
 
 
-def _told_apart(**numbers):
+def _distinguished(**numbers):
     private = pigd(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1), BUDGET, horizon=3)
     return _finding(distinguish(private, _pair(), **({"secret_trials": 0} | numbers)))
 
 
-def _raced(**numbers):
+def _selections(**numbers):
     pair = Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 5, None, at=0, other=([1.0, 0.0], 0.0))
-    return _finding(race_apart(ewoo(experts(2), BUDGET, horizon=6), pair, **({"secret_trials": 0} | numbers)))
+    private = ewoo(experts(2), BUDGET, horizon=6)
+    return _finding(distinguish_selections(private, pair, **({"secret_trials": 0} | numbers)))
 
 
-def _raced_along(**numbers):
+def _adaptive_selections(**numbers):
     pair = Pair([[0.0, 1.0]] * 4, None, at=0, other=([1.0, 0.0], 0.0))
-    played = race_along(ewoo(experts(2), BUDGET, horizon=4), pair, lambda point, t: (point, 0.0), **numbers)
-    return _finding(played)
+    private = ewoo(experts(2), BUDGET, horizon=4)
+    return _finding(distinguish_adaptive_selections(private, pair, lambda point, t: (point, 0.0), **numbers))
 
 
 def _finding(found):
@@ -347,9 +355,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.audit.audit": [
         Case(_audited, {"rounds": 2, "trials": 100, "ridge": 0.3, "error": 0.01}),
     ],
-    "taciturn.audit.race_along": [Case(_raced_along, {"trials": 100, "error": 0.01})],
-    "taciturn.audit.race_apart": [Case(_raced, {"trials": 100, "secret_trials": 2, "error": 0.01})],
-    "taciturn.audit.distinguish": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.distinguish_adaptive_selections": [Case(_adaptive_selections, {"trials": 100, "error": 0.01})],
+    "taciturn.audit.distinguish_selections": [Case(_selections, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.distinguish": [Case(_distinguished, {"trials": 100, "secret_trials": 2, "error": 0.01})],
     "taciturn.audit.tight_private": [
         Case(lambda **n: tight_private("pigd", BUDGET, **n), {"rounds": 6, "ridge": 1.3}),
     ],

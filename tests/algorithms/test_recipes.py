@@ -73,7 +73,7 @@ def test_offline_recipes_are_private_with_their_parts():
 
 
 def test_ewoo_is_private_with_its_parts():
-    """A race after every example by default, with or without a horizon."""
+    """A selection after every example by default, with or without a horizon."""
     assert ewoo(experts(4), BUDGET, 100) == Private(experts(4), Exponential(), every(1), BUDGET, 100)
     assert ewoo(experts(4), BUDGET) == Private(experts(4), Exponential(), every(1), BUDGET)
     written = Private(experts(4), Exponential(), geometric(1.5), BUDGET, 100, seed=3)

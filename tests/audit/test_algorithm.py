@@ -53,7 +53,7 @@ def test_exact_noise_holds(algorithm):
     }
     assert report.worst.finding.trials == 300
     assert [game["rounds"] for game in report.as_data()["games"]] == [12] * 7
-    least = 0.0 if algorithm == "ewoo" else 0.8  # so few releases of a race cannot reach epsilon at all
+    least = 0.0 if algorithm == "ewoo" else 0.8  # so few selections cannot reach epsilon
     assert least <= report.worst.finding.mu / report.worst.finding.claimed_mu < 1.2
 
 

@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 
 from taciturn.accounting.gdp import delta_of
 from taciturn.audit.interval import mean_interval, share_interval, spread_interval
-from taciturn.audit.race import delta_of_flips
+from taciturn.audit.selection import delta_of_flips
 from taciturn.audit.statistics import not_normal
 
 ERROR = 0.1

@@ -294,7 +294,7 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: distinguish(p, replace(pair, X=pair.X[1:], y=pair.y[1:])), "complete streams"),
         (lambda p, pair: distinguish(p, pair, 10), "trials"),
         (lambda p, pair: distinguish(p, pair, 10**7), "at most 10,000,000 are supported"),
-        (lambda p, pair: distinguish(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.race"),
+        (lambda p, pair: distinguish(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.distinguish_selections"),
         (lambda p, pair: replace(pair, at=T), "at must be"),
         (lambda p, pair: replace(pair, other=1.0), "a row and a label"),
         (lambda p, pair: replace(pair, other=[1.0]), "a row and a label"),

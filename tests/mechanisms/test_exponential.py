@@ -1,4 +1,4 @@
-"""The exponential mechanism: what a race costs, recomputed apart and from its exact probabilities, and who wins it."""
+"""The exponential mechanism: its cost, recomputed from exact probabilities, and the law of its winner."""
 
 from __future__ import annotations
 
@@ -271,11 +271,11 @@ def test_whatever_a_learner_hands_over_becomes_scores(row):
     assert (scores >= -(2**44) - 1).all()
 
 
-# The race: exact probabilities.
+# Selection: exact probabilities.
 
 
 def probabilities(scores) -> np.ndarray:
-    """The law of an ideal race between these scores."""
+    """The law of an ideal selection between these scores."""
     return np.exp(log_softmax(np.asarray(scores, dtype=np.float64) * GUMBEL_STEP))
 
 
@@ -426,12 +426,12 @@ CELLS, DRAWS, FALSE_ALARM = 8, 200_000, 43.0
 
 
 def chi_square(slip: float) -> float:
-    """200 000 seeded races against the softmax of their losses, whose rate is wrong by a factor `slip`."""
+    """200 000 seeded selections against the softmax of their losses, whose rate is wrong by a factor `slip`."""
     made = calibrated(1.0, DRAWS, size=CELLS, privacy=Privacy(1500.0, 1e-6))
     row = np.linspace(0.0, 3.0, CELLS) / made.rate(1)
     _, scores = made.encode({}, row * slip, 1)
     noisy = scores + np.asarray(made.noise(11, 1, DRAWS))
-    winners = np.array([made.decode({}, race, k)[1][0] for k, race in enumerate(noisy[:200], start=1)])
+    winners = np.array([made.decode({}, selection, k)[1][0] for k, selection in enumerate(noisy[:200], start=1)])
     assert np.array_equal(winners, np.argmax(noisy[:200], axis=1))
     seen = np.bincount(np.argmax(noisy, axis=1), minlength=CELLS)
     expected = DRAWS * np.exp(log_softmax(-row * made.rate(1)))
@@ -439,7 +439,7 @@ def chi_square(slip: float) -> float:
 
 
 def test_the_winner_has_the_softmax_law():
-    """Seeded races, from losses to the number of the winner, agree with the exact law; false alarm 3.3e-7."""
+    """Seeded selections, from losses to the number of the winner, agree with the exact law; false alarm 3.3e-7."""
     assert chi_square(1.0) < FALSE_ALARM
 
 
@@ -503,17 +503,17 @@ def test_a_stream_is_guarded_like_any_other(tmp_path):
 def test_it_shares_a_ledger_with_gaussian_noise():
     """Both streams on one ledger: costs add, and the sum is read as zCDP, `rho + mu²/2`."""
     ledger = Ledger(Privacy(2.0, 1e-6))
-    race = Private(experts(4), Exponential(), every(1), BUDGET, 40)
+    selection = Private(experts(4), Exponential(), every(1), BUDGET, 40)
     walk = pigd(Problem(Logistic(), L2Ball(1.0), 4, ridge=0.1), Privacy(0.5, 1e-6), 40)
-    one, other = race.start(ledger), walk.start(ledger)
+    one, other = selection.start(ledger), walk.start(ledger)
     X, _ = stream(40)
-    race.run(one, X, np.zeros(40))
+    selection.run(one, X, np.zeros(40))
     walk.run(other, X, np.ones(40))
     spent = ledger.spent
-    rho = race.guarantee.delivered.rho + walk.guarantee.delivered.mu_squared / 2.0
+    rho = selection.guarantee.delivered.rho + walk.guarantee.delivered.mu_squared / 2.0
     assert not spent.gaussian
     assert str(spent) == f"rho = {rho:.4g}"
-    assert race.guarantee.epsilon < spent.epsilon(1e-6) <= 2.0
+    assert selection.guarantee.epsilon < spent.epsilon(1e-6) <= 2.0
     by_hand = Cost(rho=rho).epsilon(1e-6)
     assert spent.epsilon(1e-6) == pytest.approx(by_hand + spent.extra_epsilon, rel=1e-6)
     with pytest.raises(BudgetExhausted):
@@ -543,7 +543,7 @@ def test_guarantees_are_proven():
 
 
 def test_learners_and_mechanisms_that_do_not_fit_are_refused():
-    """EWOO under Gaussian noise and IGD in a race: both say what to use instead."""
+    """EWOO under Gaussian noise and IGD under the exponential mechanism: both say what to use instead."""
     with pytest.raises(Unprovable, match=r"EWOO certifies range/tail .*Gaussian accepts l2/tail\. Use Exponential"):
         pocp(experts(3), BUDGET, 10)
     walk = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
@@ -579,7 +579,7 @@ def test_a_budget_that_rounding_would_use_up_is_refused():
         calibrated(1.0, 1, privacy=Privacy(13.0 * 2.0**-32, 1e-12))
 
 
-def test_rows_that_nothing_moves_are_raced_all_the_same():
+def test_rows_that_nothing_moves_are_selected_from_all_the_same():
     """A certificate of 0 gives a finite rate, under which the best candidate all but always wins."""
     made = calibrated(0.0, 10)
     _, scores = made.encode({}, np.array([1.0, 0.0, 1e-9]), 1)

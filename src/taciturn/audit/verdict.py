@@ -108,7 +108,7 @@ def distinguish(
     Parameters
     ----------
     private : Private
-        With Gaussian noise, and a horizon. For the exponential mechanism use `taciturn.audit.race_apart`.
+        With Gaussian noise, and a horizon. For the exponential mechanism use `taciturn.audit.distinguish_selections`.
     pair : Pair
         Two streams as long as the horizon.
     trials : int
@@ -186,7 +186,7 @@ def _check(private: Private, trials: int) -> None:
         raise InvalidInput("an audit needs complete streams. State a horizon.")
     if private.learner.certificate.metric != "l2":
         raise InvalidInput(
-            "the exponential mechanism has no noisy statistics to compare. Use taciturn.audit.race_apart."
+            "the exponential mechanism has no noisy statistics to compare. Use taciturn.audit.distinguish_selections."
         )
     check_size(trials, len(private.timetable.rounds))
 

@@ -607,7 +607,7 @@ class GumbelNoise:
         return self.calibrated.noise(seed, k, count)
 
     def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
-        """All races in one array; only the numbers of the winners are returned."""
+        """All releases in one array; only the numbers of the winners are returned."""
         rates = self.calibrated.rates_of(k, len(statistics))
         winners = np.argmax(self.calibrated.scores(statistics, rates) + noise, axis=1)[:, None]
         return Noisy(secret, public, winners.astype(np.float64), exponential.GUMBEL_SD / rates)
