@@ -11,8 +11,8 @@ from taciturn import InvalidInput
 from taciturn.contract.model_file import model_of, read_model, write_model
 from taciturn.estimators.labels import classes_of, probabilities
 from taciturn.estimators.stream import Stream
+from taciturn.readers.predictions import write_predictions
 from taciturn.readers.rows import open_rows
-from taciturn.readers.score import write_predictions
 
 LABELS = {"positive": ["yes", "no"], "classes": ["yes", "maybe", "no"], "range": ["3", "9.5", "0"]}
 

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of, read_contract
-from taciturn.readers.draft import (
+from taciturn.readers.draft_contract import (
     Draft,
     ask,
     by_column,
