@@ -121,10 +121,10 @@ def test_the_mean_keeps_what_the_regret_promises():
     assert excess <= ftrl_regret_bound(private, failure=1e-9) / horizon
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Nothing to average, no rounds to count, releases of more than one stream, an end before the last release."""
     releases = releases_at([1, 4], np.ones((2, 2)))
-    for refused, why in (
+    for rejected, why in (
         (lambda: average([]), "Give one or more"),
         (lambda: running_average([]), "Give one or more"),
         (lambda: average(releases, share=0.0), "positive and at most 1"),
@@ -135,7 +135,7 @@ def test_what_is_refused():
         (lambda: average(releases[:1], until=1), "until must be an integer, 2 or more"),
     ):
         with pytest.raises(InvalidInput, match=why):
-            refused()
+            rejected()
 
 
 def all_of(rounds, points, first=1):

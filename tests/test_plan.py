@@ -79,7 +79,7 @@ def test_a_schedule_of_one_s_own_is_kept():
     assert plan.releases == 10
 
 
-def test_what_nothing_certifies_is_refused():
+def test_what_nothing_certifies_is_rejected():
     """With a remedy."""
     with pytest.raises(Unprovable, match="Bound the domain"):
         recommend(Problem(Logistic(), WholeSpace(), 5), BUDGET, horizon=100)
@@ -198,9 +198,9 @@ def test_the_command_prints_the_plan():
 def test_classes_go_with_losses_that_have_some(arguments):
     """And only with those."""
     usual = ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "5", "--horizon", "1000", "--loss")
-    refused = CliRunner().invoke(app, [*usual, *arguments])
-    assert isinstance(refused.exception, InvalidInput)
-    assert "--classes" in str(refused.exception)
+    rejected = CliRunner().invoke(app, [*usual, *arguments])
+    assert isinstance(rejected.exception, InvalidInput)
+    assert "--classes" in str(rejected.exception)
     for loss, method in {"softmax": "pftrl", "one-hot": "pqftl", "multi-hinge": "pftrl"}.items():
         made = json.loads(CliRunner().invoke(app, [*usual, loss, "--classes", "3", "--json"]).stdout)
         assert made["method"] == method

@@ -642,7 +642,7 @@ RUNNING = [
 
 
 def seen(thing: Any) -> Any:
-    """What can be seen of a thing, as plain data; a number that is no Python number is refused."""
+    """What can be seen of a thing, as plain data; a number that is no Python number is rejected."""
     if thing is None or isinstance(thing, bool | str):
         return thing
     if isinstance(thing, int | float | np.generic):

@@ -1,4 +1,4 @@
-"""Objective perturbation end to end: what it minimises, what it hides, what it charges, what it refuses."""
+"""Objective perturbation end to end: its objective, its noise, its cost and its errors."""
 
 import math
 from dataclasses import replace
@@ -195,7 +195,7 @@ def test_the_output_noise_hides_twice_the_error():
 
 @pytest.mark.privacy
 def test_the_sampler_is_paid_for():
-    """For the values of b, at the shift that separates neighbours, and for those of the output; or refused."""
+    """For the values of b, at the shift that separates neighbours, and for those of the output; or rejected."""
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=2_000)
     for_b, for_output = sampling_cost(3, method._shift), method._output.cost(None)
     assert method.cost.extra_epsilon == pytest.approx(2.0 * for_b.extra_epsilon)
@@ -217,7 +217,7 @@ def test_secret_runs_differ_and_seeded_ones_do_not():
 
 
 def test_its_cost_goes_into_the_ledger():
-    """Beside a stream of another kind; a fit that does not fit is refused."""
+    """Beside a stream of another kind; a fit that the budget does not cover is rejected."""
     X, y = sample(100)
     ledger = Ledger(Privacy(2.5, 1e-5))
     pigd(Problem(Logistic(), L2Ball(1.0), 3, ridge=0.1), BUDGET, horizon=100).start(ledger)
@@ -230,7 +230,7 @@ def test_its_cost_goes_into_the_ledger():
 
 @pytest.mark.privacy
 def test_nothing_is_drawn_before_the_ledger_agrees(monkeypatch):
-    """A refusal comes before the first random number, of either kind."""
+    """An error comes before the first random number of either kind."""
 
     def drawn(*arguments):
         raise AssertionError("noise was drawn")
@@ -253,7 +253,7 @@ def test_nothing_is_drawn_before_the_ledger_agrees(monkeypatch):
         (Problem(Squared(), WholeSpace(), 3, label_bound=1.0, ridge=0.1), "bounded"),
     ],
 )
-def test_what_it_does_not_cover_is_refused(problem, match):
+def test_what_it_does_not_cover_is_rejected(problem, match):
     """Kinks, constraints, no ridge, unbounded slopes: each with what to use instead."""
     with pytest.raises(Unprovable, match=match):
         ObjectivePerturbation(problem, BUDGET, horizon=100)
@@ -266,17 +266,17 @@ class Steeper(Logistic):
         return 2.0 * super().slope(u, y)
 
 
-def test_a_loss_steeper_than_it_says_is_refused():
+def test_a_loss_steeper_than_it_says_is_rejected():
     """As by every learner: the noise rests on that bound."""
     with pytest.raises(Unprovable, match="slope_bound"):
         ObjectivePerturbation(replace(PROBLEM, loss=Steeper()), BUDGET, horizon=100)
 
 
-def test_too_small_a_ridge_is_refused_with_one_that_suffices():
+def test_too_small_a_ridge_is_rejected_with_one_that_suffices():
     """The remedy works."""
-    with pytest.raises(Unprovable, match="ridge of at least") as refusal:
+    with pytest.raises(Unprovable, match="ridge of at least") as error:
         ObjectivePerturbation(replace(PROBLEM, ridge=1e-5), Privacy(0.1, 1e-6), horizon=100)
-    ridge = float(str(refusal.value).split("at least ")[1].split(",")[0])
+    ridge = float(str(error.value).split("at least ")[1].split(",")[0])
     assert ObjectivePerturbation(replace(PROBLEM, ridge=1.01 * ridge), Privacy(0.1, 1e-6), horizon=100).guarantee.holds
 
 

@@ -117,7 +117,7 @@ def test_the_step_of_pgiga(calibration):
         assert pgiga(PROBLEM, BUDGET, 200, step=step, **settings).learner.step == step
 
 
-def test_unknown_settings_are_refused():
+def test_unknown_settings_are_rejected():
     """A misspelt setting or calibration does not pass in silence."""
     with pytest.raises(TypeError, match="sed"):
         pigd(PROBLEM, BUDGET, 100, sed=1)
@@ -149,8 +149,8 @@ def test_exact_noise_delivers_the_budget(recipe, epsilon):
         (pigd, 0.01, "paper-proven"),
     ],
 )
-def test_a_calibration_that_delivers_less_is_refused(recipe, ridge, calibration):
-    """Refused with claim and truth; allowed only by name, and then the guarantee says BROKEN."""
+def test_a_calibration_that_delivers_less_is_rejected(recipe, ridge, calibration):
+    """Rejected with claim and truth; allowed only by name, and then the guarantee says BROKEN."""
     settings = {"privacy": BUDGET, "horizon": 100_000, "schedule": geometric(1.001), "calibration": calibration}
     if calibration == "paper-proven":
         settings["schedule"] = every(1)
@@ -242,7 +242,7 @@ def test_both_relations_are_printed():
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("privacy", [Privacy(100.0, 1e-6), Privacy(1.0, 1e-40)])
-def test_budgets_out_of_the_samplers_reach_are_refused(privacy):
-    """Where the noise's bounded support would show, the budget is refused instead of promised."""
+def test_budgets_out_of_the_samplers_reach_are_rejected(privacy):
+    """Where the noise's bounded support would show, the budget is rejected instead of promised."""
     with pytest.raises(InvalidInput, match="leaves no room for the sampler"):
         pigd(linear(1.0), privacy, horizon=1)

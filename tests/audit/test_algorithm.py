@@ -106,7 +106,7 @@ def test_the_command_for_people(tmp_path):
 
 
 @pytest.mark.parametrize(("file", "words"), [("none/a.png", "folder"), ("a.xyz", "no format"), (".", "folder")])
-def test_a_picture_that_cannot_be_saved_is_refused_first(tmp_path, monkeypatch, file, words):
+def test_a_picture_that_cannot_be_saved_is_rejected_first(tmp_path, monkeypatch, file, words):
     """Before any game."""
     monkeypatch.setattr("taciturn.audit.audit", lambda *_, **__: pytest.fail("there was an audit"))
     done = run("pigd", "--plot", str(tmp_path / file))
@@ -164,7 +164,7 @@ def test_the_command_takes_what_the_library_does():
 
 
 @pytest.mark.parametrize("algorithm", ["pigd", "ewoo"])
-def test_too_large_an_audit_is_refused_first(algorithm, monkeypatch):
+def test_too_large_an_audit_is_rejected_first(algorithm, monkeypatch):
     """Before anything is built; it says how much is not too large."""
     monkeypatch.setattr("taciturn.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
     with pytest.raises(InvalidInput, match="200,000,000 rows, and at most 10,000,000 are supported"):
@@ -182,7 +182,7 @@ def test_progress_is_told_at_a_terminal(terminal, monkeypatch, capsys):
 
 
 def test_usage():
-    """Unknown names are the parser's business; what the paper does not have, and too few trials, are refused."""
+    """Unknown names are the parser's business; what the paper does not have, and too few trials, are rejected."""
     assert run("sgd").exit_code == 2
     assert isinstance(run("pftrl", "--calibration", "paper-printed").exception, InvalidInput)
     with pytest.raises(InvalidInput, match="trials"):

@@ -306,7 +306,7 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: distinguish(p, replace(pair, other=([1.0], 5.0))), "worlds are the same"),
     ],
 )
-def test_what_cannot_be_audited_is_refused(change, words):
+def test_what_cannot_be_audited_is_rejected(change, words):
     """In a sentence with a remedy."""
     private = pigd(LINE, BUDGET, T)
     with pytest.raises(InvalidInput, match=words):

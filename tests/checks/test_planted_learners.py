@@ -375,7 +375,7 @@ def test_a_deviation_that_tells_is_caught():
 
 
 def test_a_budget_that_is_not_kept_is_caught(monkeypatch):
-    """Private refuses to be built, and the report says so."""
+    """Private raises an error, and the report says so."""
     monkeypatch.setattr("taciturn.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
     (outcome,) = [o for o in run_checks("it", checks_for(IGD(DISC))).failed if o.check == "guarantee_is_proven"]
     assert "raised Unprovable: BROKEN" in outcome.remark

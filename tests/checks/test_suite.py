@@ -1,4 +1,4 @@
-"""Checks, reports and refusals: what ran, what broke, what was skipped, and why."""
+"""Checks, reports and errors: what passed, what failed, what was skipped, and why."""
 
 from __future__ import annotations
 
@@ -116,15 +116,15 @@ def test_objects_without_checks_are_rejected(subject):
         (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
     ],
 )
-def test_what_is_of_another_kind_is_refused_in_one_sentence(call, words):
+def test_what_is_of_another_kind_is_rejected_in_one_sentence(call, words):
     """A class without its settings, a coder, a radius: before anything is tried."""
-    with pytest.raises(InvalidInput, match=words) as refusal:
+    with pytest.raises(InvalidInput, match=words) as error:
         call()
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("kind", [IGD, Gaussian, BinaryTree, L2Ball, Squared, Exact])
-def test_classes_are_refused_everywhere(kind):
+def test_classes_are_rejected_everywhere(kind):
     with pytest.raises(InvalidInput, match=r"what is checked cannot be <class .*with its settings"):
         checks_for(kind)
 

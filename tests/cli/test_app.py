@@ -1,4 +1,4 @@
-"""The command prints what the library says, for people and for machines, and refuses in one sentence."""
+"""The command prints what the library says, for people and for machines; errors are one sentence."""
 
 import json
 import os
@@ -142,7 +142,7 @@ def test_an_interrupted_experiment_says_how_to_resume(monkeypatch, tmp_path):
     assert "the same command resumes" in done.stderr
 
 
-def test_reproduce_names_its_experiments_and_refuses_no_seeds(tmp_path):
+def test_reproduce_names_its_experiments_and_rejects_no_seeds(tmp_path):
     """Every entry of the registry is a command with a summary."""
     text = " ".join(run("reproduce", "--help").stdout.split())
     for name, entry in REGISTRY.items():
@@ -169,7 +169,7 @@ cli.main()
 
 
 def test_a_crash_is_one_sentence_and_exit_3():
-    """It is neither a verdict nor a refusal; where it happened is shown to whoever asks."""
+    """It is neither a verdict nor an error of the user; a traceback is shown on request."""
     for debug in ("", "1"):
         done = subprocess.run(
             [sys.executable, "-c", CRASHES, "audit", "pigd"],

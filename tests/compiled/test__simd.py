@@ -120,7 +120,7 @@ def test_nothing_but_doubles_is_written_to(kind):
         written(np.zeros(16, dtype=kind), 0, 8, np.ones(LANES))
 
 
-def test_arrays_that_are_not_contiguous_are_refused():
+def test_arrays_that_are_not_contiguous_are_rejected():
     """When it is compiled: places in them could not be counted."""
     with pytest.raises(Exception, match="take"):
         taken(np.zeros((4, 16))[:, ::2], 0, 8, np.empty(LANES))

@@ -47,10 +47,10 @@ COMPRESSED += [(name, way) for name in ENTRY for way in STRATEGIES if "ftrl" in 
 def never_dense(monkeypatch):
     """No block of a sparse matrix may be made dense."""
 
-    def refuse(self, block):
+    def reject(self, block):
         raise AssertionError("made dense")
 
-    monkeypatch.setattr(SparseRows, "__getitem__", refuse)
+    monkeypatch.setattr(SparseRows, "__getitem__", reject)
 
 
 @pytest.mark.parametrize(("learner", "mechanism"), COMPRESSED, ids=map(" by ".join, COMPRESSED))
@@ -261,7 +261,7 @@ def test_complex_entries_are_no_numbers():
         ("data", [1.0], "indptr"),
     ],
 )
-def test_broken_matrices_are_refused(part, values, message):
+def test_broken_matrices_are_rejected(part, values, message):
     """Before compiled code reads or writes where it must not."""
     one = private("igd, hinge, ball", "gaussian", "every 7")
     rows = sp.csr_matrix(np.eye(3))

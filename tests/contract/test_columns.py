@@ -102,7 +102,7 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ("number", "columns.x must be a table, got 'number'"),
     ],
 )
-def test_other_declarations_are_refused_by_name(declared, words):
+def test_other_declarations_are_rejected_by_name(declared, words):
     with pytest.raises(InvalidInput, match=words):
         column_of("x", declared)
 

@@ -20,7 +20,7 @@ LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def printed(command):
-    """What a command line prints, its refusal included."""
+    """What a command line prints, its error included."""
     done = CliRunner().invoke(app, shlex.split(command)[1:], env={"COLUMNS": "120"})
     return done.output + (f"taciturn: {done.exception}\n" if isinstance(done.exception, TaciturnError) else "")
 

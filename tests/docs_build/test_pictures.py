@@ -55,7 +55,7 @@ def test_every_picture_is_shown_and_every_mark_is_a_picture():
     assert marks == set(NAMES)
 
 
-def test_a_mark_becomes_a_figure_and_an_unknown_one_is_refused():
+def test_a_mark_becomes_a_figure_and_an_unknown_one_is_rejected():
     """In the page as it is written, after the search has read it."""
     page = hooks.on_post_page("<p>before</p><!-- picture: tree --><p>after</p>")
     assert re.fullmatch(r"<p>before</p><figure.*</figcaption></figure><p>after</p>", page, re.S)

@@ -85,8 +85,8 @@ def test_the_lost_ridge_is_caught(how):
 
 
 @pytest.mark.privacy
-def test_the_printed_noise_is_refused_and_delivers_what_the_errata_say():
-    """Algorithm 6 as printed, alpha = .01, epsilon = 1, T = 1e5: refused, and BROKEN if asked for by name."""
+def test_the_printed_noise_is_rejected_and_delivers_what_the_errata_say():
+    """Algorithm 6 as printed, alpha = .01, epsilon = 1, T = 1e5: rejected, and BROKEN if asked for by name."""
     arguments = (linear(0.01), Privacy(1.0, 1e-6), 100_000)
     with pytest.raises(Unprovable, match="BROKEN"):
         pol(*arguments, calibration="paper-printed")
@@ -112,7 +112,7 @@ def test_offline_learning_releases_one_model_inside_the_set(how, domain):
     assert state.spent.mu == pytest.approx(Privacy(5.0, 1e-6).mu, rel=1e-3)
 
 
-def test_unknown_averages_are_refused():
+def test_unknown_averages_are_rejected():
     """By name."""
     with pytest.raises(InvalidInput, match="how must be one of"):
         averaged(IGD(linear(1.0)), "median", horizon=10)

@@ -403,7 +403,7 @@ def test_a_loss_of_one_s_own_is_certified_by_what_it_is_cut_to():
 
 
 def test_nothing_is_certified_beyond_the_exact_sums():
-    """At 2^28 examples there is a bound, at one more there is none, and a horizon there is refused."""
+    """At 2^28 examples there is a bound, at one more there is none, and a horizon there is rejected."""
     learner = experts(2)
     assert np.isfinite(learner.certificate.at([1, weights.MOST])).all()
     assert learner.certificate.at(weights.MOST + 1) == math.inf
@@ -466,13 +466,13 @@ def test_points_are_plain_settings():
         ([[0.5, 0.0], [0.5, 0.0]], "nothing to choose"),
     ],
 )
-def test_what_cannot_be_candidates_is_refused(points, complaint):
+def test_what_cannot_be_candidates_is_rejected(points, complaint):
     """Each with what to do instead."""
     with pytest.raises(InvalidInput, match=complaint):
         EWOO(Problem(Hinge(), L2Ball(1.0), 2), points)
 
 
-def test_losses_without_a_bound_are_refused():
+def test_losses_without_a_bound_are_rejected():
     """A loss of unbounded slope has no certificate, on any net."""
 
     class Steep(Linear):
@@ -494,7 +494,7 @@ def test_unbounded_domains_are_fine_for_a_finite_net():
     assert float(learner.certificate.at(1)) == pytest.approx(9.0, rel=1e-5)  # 2W = 2·½·3², less than Gd·D
 
 
-def test_slopes_that_belie_their_bound_are_refused():
+def test_slopes_that_belie_their_bound_are_rejected():
     """As for every learner."""
 
     class Steeper(Linear):

@@ -1,4 +1,4 @@
-"""Follow the leader: certified, by sums and by stored examples; and its linearised cousin is refused."""
+"""Follow the leader: certified, by sums and by stored examples; and its linearised variant is rejected."""
 
 from dataclasses import dataclass, replace
 
@@ -183,7 +183,7 @@ def test_a_solver_that_stops_early_is_caught(monkeypatch):
     assert search(FTL(problem), seed=2, tries=6, evaluations=10).share > 1.5
 
 
-def test_what_cannot_be_certified_is_refused():
+def test_what_cannot_be_certified_is_rejected():
     """Each with a remedy."""
     with pytest.raises(Unprovable, match="extra_ridge"):
         FTL(Problem(Hinge(), L2Ball(1.0), 2))
@@ -229,7 +229,7 @@ class LinearisedFTRL:
 
 
 @pytest.mark.privacy
-def test_linearised_ftrl_is_refused_and_for_good_reason():
+def test_linearised_ftrl_is_rejected_and_for_good_reason():
     """It certifies its gradients one by one, which POCP does not hide; of its iterates' sensitivity nothing is left.
 
     Half the squared distance to ±1, in a ball that is not felt, the first example turned round: the linearised leaders

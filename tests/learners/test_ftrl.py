@@ -245,7 +245,7 @@ def test_regret_on_an_easy_stream(ridge):
     assert 0.0 < sum(losses) - 500 * least < 0.2 * 500 * (0.0 - least)
 
 
-def test_refusals():
+def test_invalid_arguments_are_rejected():
     """Unbounded domains and gradients, each with a remedy."""
     for domain in (WholeSpace(), HalfSpace((1.0, 0.0), 1.0)):
         with pytest.raises(Unprovable, match=r"Bound the domain, e.g. L2Ball\(1.0\)"):

@@ -56,7 +56,7 @@ def test_a_step_is_the_argmin_of_its_definition():
         assert step[0] == pytest.approx(grid[np.argmin(objective)], abs=2e-5)
 
 
-def test_ridges_and_unbounded_sets_are_refused():
+def test_ridges_and_unbounded_sets_are_rejected():
     """Each with what to use instead."""
     for problem in (Problem(Hinge(), L2Ball(1.0), 2, ridge=0.1), Problem(Hinge(), WholeSpace(), 2)):
         with pytest.raises(Unprovable, match="IGD"):

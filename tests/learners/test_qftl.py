@@ -280,7 +280,7 @@ def test_it_classifies(schedule):
     assert np.mean(np.sign(p.predict(release.point, X)) == y) > 0.97
 
 
-def test_refusals():
+def test_invalid_arguments_are_rejected():
     """Each with a remedy."""
     for loss in (Linear(), Huber(1.0)):
         with pytest.raises(Unprovable, match="private FTRL for other losses"):

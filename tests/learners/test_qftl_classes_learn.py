@@ -225,7 +225,7 @@ def test_no_cut_of_the_stream_changes_a_bit():
     assert [(r.t, r.point.tobytes()) for r in whole] == [(r.t, r.point.tobytes()) for r in parts]
 
 
-def test_other_losses_of_several_scores_are_refused():
+def test_other_losses_of_several_scores_are_rejected():
     """With a remedy."""
     with pytest.raises(Unprovable, match="private FTRL for other losses"):
         QFTL(Problem(Softmax(3), L2Ball(1.0), 2))

@@ -131,7 +131,7 @@ def test_the_certificate_is_reached(neighbours, other, moved):
     assert learner.certificate.kind == "l2/entry"
 
 
-def test_the_round_past_the_horizon_is_refused():
+def test_the_round_past_the_horizon_is_rejected():
     """Before anything changes, with what to do."""
     private = private_sum(2, 1.0, BUDGET, 40)
     state, _ = private.run(private.start(), stream()[:39])

@@ -251,7 +251,7 @@ def test_rounding_errors_are_bounded(kind, buffers):
 @pytest.mark.parametrize(
     ("wrong", "match"), [({"buffers": 0}, "buffers"), ({"buffers": 11}, "at most 10"), ({"aim": "median"}, "max, mean")]
 )
-def test_refusals(wrong, match):
+def test_invalid_arguments_are_rejected(wrong, match):
     """Each names what is allowed."""
     with pytest.raises(InvalidInput, match=match):
         BLT(**wrong)

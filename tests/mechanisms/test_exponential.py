@@ -171,7 +171,7 @@ def test_an_endless_release_costs_its_share():
 
 
 def test_an_endless_stream_ends_where_its_certificate_does():
-    """Rounds are public: releases up to the 1000th are drawn, the next is refused, and so is a call with both."""
+    """Rounds are public: releases up to the 1000th are drawn, the next is rejected, and so is a call with both."""
     ends = certificate_of(lambda t: np.where(t <= 1000, 1.0, math.inf))
     made = Exponential().calibrate(ends, Timetable(every(1), None), 3, BUDGET, "exact")
     assert len(list(made.noise(None, 900, 101))) == 101
@@ -539,10 +539,10 @@ def test_guarantees_are_proven():
             assert 0.999 < guarantee.epsilon <= 1.0
 
 
-# Refusals.
+# Errors.
 
 
-def test_learners_and_mechanisms_that_do_not_fit_are_refused():
+def test_learners_and_mechanisms_that_do_not_fit_are_rejected():
     """EWOO under Gaussian noise and IGD under the exponential mechanism: both say what to use instead."""
     with pytest.raises(Unprovable, match=r"EWOO certifies range/tail .*Gaussian accepts l2/tail\. Use Exponential"):
         pocp(experts(3), BUDGET, 10)
@@ -553,27 +553,27 @@ def test_learners_and_mechanisms_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize("calibration", ["paper-printed", "paper-proven"])
 def test_the_paper_has_no_constants_for_it(calibration):
-    """Its calibrations are refused with the one there is."""
+    """Its calibrations are rejected with the one there is."""
     with pytest.raises(InvalidInput, match="calibration='exact'"):
         Private(experts(3), Exponential(), every(1), BUDGET, 10, calibration)
 
 
 @pytest.mark.parametrize("horizon", [10, None])
 @pytest.mark.parametrize("bound", [math.inf, math.nan, -1.0, 1e200])
-def test_what_is_not_a_bound_is_refused(horizon, bound):
+def test_what_is_not_a_bound_is_rejected(horizon, bound):
     """Infinite, negative and missing bounds, with or without a horizon."""
     with pytest.raises(Unprovable, match="no noise is enough"):
         calibrated(bound, horizon)
 
 
-def test_a_bound_that_ends_before_the_horizon_is_refused():
+def test_a_bound_that_ends_before_the_horizon_is_rejected():
     """The message names the first round without one."""
     ends = certificate_of(lambda t: np.where(t <= 7, 1.0, math.inf))
     with pytest.raises(Unprovable, match="statistic of round 8,"):
         Exponential().calibrate(ends, Timetable(every(1), 20), 3, BUDGET, "exact")
 
 
-def test_a_budget_that_rounding_would_use_up_is_refused():
+def test_a_budget_that_rounding_would_use_up_is_rejected():
     """Billions of releases under a tiny epsilon."""
     with pytest.raises(InvalidInput, match="Publish less often"):
         calibrated(1.0, 1, privacy=Privacy(13.0 * 2.0**-32, 1e-12))

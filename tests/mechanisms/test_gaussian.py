@@ -185,8 +185,8 @@ def test_the_shapes_are_what_they_are_called(shape):
     assert sd / sd[0] == pytest.approx(expected / expected[0], rel=1e-4)
 
 
-def test_other_shapes_are_refused():
-    """A misspelt shape is refused with the list of shapes."""
+def test_other_shapes_are_rejected():
+    """A misspelt shape is rejected with the list of shapes."""
     with pytest.raises(InvalidInput, match="S, S"):
         Gaussian("S^2")
 
@@ -297,7 +297,7 @@ def test_noise_has_the_deviation_that_is_charged():
     assert abs(halved - 1.0) > 5.5 * math.sqrt(2.0 / normal.size)
 
 
-# Given noise, and refusals.
+# Given noise, and errors.
 
 
 def test_the_papers_noise_is_charged_for_what_it_is():
@@ -325,8 +325,8 @@ def test_a_learner_the_paper_does_not_name_gets_the_least_true_constant():
 
 
 @pytest.mark.parametrize("horizon", [5, None])
-def test_what_cannot_be_hidden_is_refused_at_once(horizon):
-    """An infinite certificate, and rows of more lattice steps than a float can count, are refused at construction."""
+def test_sensitivities_without_enough_noise_are_rejected_at_once(horizon):
+    """An infinite certificate, and rows of more lattice steps than a float can count, are rejected at construction."""
     table = Timetable(every(1), horizon)
     with pytest.raises(Unprovable, match="not a finite bound"):
         Mechanism().calibrate(certificate_of(lambda t: np.full_like(t, np.inf)), table, 1, BUDGET, "exact")

@@ -196,7 +196,7 @@ def test_generous_budgets_can_be_planned(epsilon, horizon):
     ("epsilon", "delivered", "true"), [(0.01, 0.034, False), (0.1, 0.118, False), (1.0, 0.40, True), (10.0, 1.4, True)]
 )
 def test_the_papers_tree_is_charged_for_what_it_is(epsilon, delivered, true):
-    """With epsilon where epsilon² belongs it is refused below, wasteful above (docs/errata.md, E13)."""
+    """With epsilon where epsilon² belongs it is rejected below, wasteful above (docs/errata.md, E13)."""
     plan = {"strategy": BinaryTree(refined=False), "calibration": "paper-printed"}
     private = private_sum(1, 1.0, Privacy(epsilon, 1e-6), 100_000, allow_broken=True, **plan)
     assert private.guarantee.epsilon == pytest.approx(delivered, rel=0.02)
@@ -208,7 +208,7 @@ def test_the_papers_tree_is_charged_for_what_it_is(epsilon, delivered, true):
 
 
 def test_the_papers_two_trees_are_charged_as_one():
-    """PQFTL as printed: `sqrt(17·4.5)/sigma` at R = R_y = 1, T = 1e5; other weights are refused with the right one."""
+    """PQFTL as printed: `sqrt(17·4.5)/sigma` at R = R_y = 1, T = 1e5; other weights are rejected with the right one."""
     problem, plan = Problem(Squared(), L2Ball(0.5), 2, label_bound=1.0), {"calibration": "paper-printed"}
     plan |= {"strategy": BinaryTree(refined=False), "allow_broken": True}
     private = pqftl(problem, Privacy(0.01, 1e-6), 100_000, weight=1.0, **plan)
@@ -237,13 +237,13 @@ def test_the_papers_noise_is_for_its_own_tree():
         private_sum(1, 1.0, BUDGET, calibration="paper-printed")
 
 
-def test_the_papers_noise_for_one_round_is_refused():
+def test_the_papers_noise_for_one_round_is_rejected():
     """`log T` is 0 there, and so would be the noise."""
     with pytest.raises(InvalidInput, match="horizon"):
         private_sum(1, 1.0, BUDGET, 1, strategy=BinaryTree(refined=False), calibration="paper-printed")
 
 
-def test_more_examples_than_can_be_added_exactly_are_refused():
+def test_more_examples_than_can_be_added_exactly_are_rejected():
     """2²⁶ of them are not, at once."""
     assert private_sum(1, 1.0, BUDGET, schedule=at([2**26])).guarantee.holds
     with pytest.raises(Unprovable):

@@ -128,7 +128,7 @@ def test_no_strategy_is_better_than_can_be(n):
 @ALL
 @pytest.mark.parametrize("n", [0, -1, 1.5, "many"])
 def test_the_number_of_releases_is_a_whole_number(name, n):
-    """Others are refused by name."""
+    """Others are rejected by name."""
     with pytest.raises(InvalidInput, match="an integer, 1 or more"):
         STRATEGIES[name].coder(n)
 

@@ -267,8 +267,8 @@ def test_a_forked_child_draws_its_own():
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**24.99, 2.0**40.01, -(2.0**30), math.inf, math.nan, [2.0**30, 3.0]])
-def test_scales_outside_the_range_are_refused(scale):
-    """A scale the proof does not cover is refused, wherever in the array it stands."""
+def test_scales_outside_the_range_are_rejected(scale):
+    """A scale the proof does not cover is rejected, wherever in the array it stands."""
     with pytest.raises(InvalidInput, match="between 2\\^25 and 2\\^40"):
         lattice_normal(scale, (2,))
 

@@ -31,14 +31,14 @@ def test_classes_pass_as_they_are(kind, y):
 
 
 @pytest.mark.parametrize("label", [-1, 3, 0.5, 1.0000001, 1e300, -1e-300])
-def test_other_classes_are_refused_with_a_remedy(label):
+def test_other_classes_are_rejected_with_a_remedy(label):
     """By the row's number, and what a class is."""
     with pytest.raises(InvalidInput, match=r"row 1 has label .*, and Softmax needs a class from 0 to 2\..*public rule"):
         Problem(Softmax(3), L2Ball(1.0), 1).clip([[0.1], [0.2]], [0, label])
 
 
 @pytest.mark.parametrize("label", [math.nan, math.inf, -math.inf, None, "blue"])
-def test_labels_that_are_no_numbers_are_refused(label):
+def test_labels_that_are_no_numbers_are_rejected(label):
     """Nobody is told to zero them, for then text would be learnt from as nothing, and silently."""
     with pytest.raises(
         InvalidInput, match=r"row 1 cannot be used: its label is .*Map your classes by a public rule"

@@ -204,7 +204,7 @@ def test_a_bad_row_is_named_by_its_number_in_the_call(form, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [sp.csr_matrix(X[:, :2]), table(X[:, :2]), batch(X[:, :2]), sp.coo_array(X[0])])
-def test_other_shapes_are_refused(rows):
+def test_other_shapes_are_rejected(rows):
     """As for arrays, with both shapes."""
     with pytest.raises(InvalidInput, match=r"expected features of shape \(n, 3\)"):
         PROBLEM.clip(rows, Y)
@@ -244,7 +244,7 @@ def test_masked_values_are_missing():
     np.testing.assert_array_equal(as_numbers(masked), [[1.0, np.nan], [3.0, 4.0]])
 
 
-def test_a_source_that_gives_another_number_of_rows_is_refused():
+def test_a_source_that_gives_another_number_of_rows_is_rejected():
     """Rows that nobody sent would be learnt."""
     problem = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)
     for clip in (problem.clip_block, clip_for(problem).dense):
@@ -289,7 +289,7 @@ CROOKED = {
 @pytest.mark.privacy
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("fault", CROOKED)
-def test_a_crooked_sparse_matrix_is_refused_on_every_way(fault, compiled):
+def test_a_crooked_sparse_matrix_is_rejected_on_every_way(fault, compiled):
     """SciPy's own way to dense rows would put an entry into another person's row, or anywhere in memory."""
     problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
     for learner, mechanism in ((QFTL(problem), BLT()), (IGD(problem), Gaussian())):

@@ -220,14 +220,14 @@ def test_prox_of_extreme_numbers_is_finite(name, z, step):
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
 def test_a_quantile_lies_between_0_and_1(level):
-    """Other levels are refused."""
+    """Other levels are rejected."""
     with pytest.raises(InvalidInput, match="level must lie strictly between 0 and 1"):
         Quantile(level)
 
 
 @pytest.mark.parametrize("width", [0.0, -1.0, math.inf, math.nan])
 def test_a_huber_width_is_positive(width):
-    """Other widths are refused."""
+    """Other widths are rejected."""
     with pytest.raises(InvalidInput, match="width must be positive"):
         Huber(width)
 

@@ -172,7 +172,7 @@ def test_the_variation_is_a_bound_and_nearly_reached(longest):
 
 # Who takes it.
 
-REFUSED = {
+REJECTED = {
     "igd": (IGD, "IGD cannot certify its step on MultiHinge.*Use FTRL"),
     "fading igd": (FadingIGD, "IGD cannot certify its step on MultiHinge.*Use FTRL"),
     "giga": (GIGA, "MultiHinge has a kink.*Use FTRL"),
@@ -186,16 +186,16 @@ REFUSED = {
 
 @pytest.mark.parametrize("domain", [L2Ball(1.0), WholeSpace(), Simplex()], ids=str)
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
-@pytest.mark.parametrize("name", REFUSED)
-def test_solvers_refuse_it_and_say_what_to_use(name, ridge, domain):
+@pytest.mark.parametrize("name", REJECTED)
+def test_solvers_reject_it_and_say_what_to_use(name, ridge, domain):
     """Whatever else the problem lacks."""
-    learner, message = REFUSED[name]
+    learner, message = REJECTED[name]
     with pytest.raises(Unprovable, match=message):
         learner(Problem(MultiHinge(3), domain, 2, ridge=ridge))
 
 
 @pytest.mark.parametrize("method", [None, "pigd", "pgiga"])
-def test_a_plan_without_a_bounded_set_is_refused(method):
+def test_a_plan_without_a_bounded_set_is_rejected(method):
     """With the same remedy; over a ball it is private FTRL."""
     problem = Problem(MultiHinge(3), WholeSpace(), 2, ridge=0.1)
     with pytest.raises(Unprovable, match="Use FTRL"):

@@ -24,13 +24,13 @@ def problem(name: str, dimension: int = 7, intercept: float = 0.5) -> Problem:
 def never_dense(monkeypatch):
     """No block of a sparse matrix may be made dense."""
 
-    def refuse(*_):
+    def reject(*_):
         raise AssertionError("made dense")
 
-    monkeypatch.setattr(SparseRows, "__getitem__", refuse)
-    monkeypatch.setattr(CompressedRows, "dense", refuse)
+    monkeypatch.setattr(SparseRows, "__getitem__", reject)
+    monkeypatch.setattr(CompressedRows, "dense", reject)
     for kind in (sp.csr_matrix, sp.csr_array):
-        monkeypatch.setattr(kind, "toarray", refuse)
+        monkeypatch.setattr(kind, "toarray", reject)
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.5])
@@ -102,7 +102,7 @@ def test_a_door_of_anothers_own_is_used():
     np.testing.assert_allclose(p.predict(np.ones(7), sp.csr_matrix(X)), p.predict(np.ones(7), X))
 
 
-def test_what_is_no_point_is_refused_with_a_remedy():
+def test_anything_but_a_point_is_rejected_with_a_remedy():
     private = private_sum(2, 1.0, Privacy(1.0, 1e-6), horizon=2, seed=1)
     _, releases = private.run(private.start(), np.eye(2))
     p = problem("scalar", dimension=2, intercept=0.0)

@@ -198,9 +198,9 @@ class Claims(LogCosh):
     ("claims", "words"),
     [({"bound": 0.001}, "slope_bound"), ({"curvature": 1e-6}, "curvature"), ({"sign": -1.0}, "convex")],
 )
-def test_a_loss_that_belies_its_constants_is_refused(claims, words):
+def test_a_loss_that_belies_its_constants_is_rejected(claims, words):
     """Before any certificate is printed for it; the honest one passes."""
-    for loss, refused in ((Claims(), False), (Claims(**claims), True)):
+    for loss, rejected in ((Claims(), False), (Claims(**claims), True)):
         problem = Problem(loss, L2Ball(2.0), dimension=2, label_bound=1.0, ridge=0.1)
-        with pytest.raises(Unprovable, match=words) if refused else contextlib.nullcontext():
+        with pytest.raises(Unprovable, match=words) if rejected else contextlib.nullcontext():
             IGD(problem)

@@ -172,7 +172,7 @@ def test_the_first_bad_row_is_named_after_the_rows_before_it(row, words):
 
 
 def test_rare_bad_rows_keep_the_rest_fast():
-    """A block that the fast reader refuses is halved, so a bad row slows its neighbours and not the file."""
+    """A block that the fast reader rejects is halved, so a bad row slows its neighbours and not the file."""
     lines = [WHOLE[0]] * 5_000
     lines[1_234] = "abc,Oslo,1,a,b,yes"
     parts = list(ROWS.parse(("\n".join(lines) + "\n").encode(), 2))

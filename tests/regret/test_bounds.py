@@ -91,7 +91,7 @@ def test_igd_comes_within_half_of_its_bound(ridge):
 
 
 def test_igd_bounds_are_for_what_igd_takes():
-    """No ridge and no rounds are refused, each with what to give instead."""
+    """No ridge and no rounds are rejected, each with what to give instead."""
     with pytest.raises(Unprovable, match=r"Give the problem a ridge, e\.g\. 0\.01"):
         igd_regret_bound(linear(0.0, L2Ball(1.0)), 10)
     for horizon in (0, -1, 2.5):
@@ -240,7 +240,7 @@ def test_unbounded_domains_are_fine_where_gradients_are_bounded():
 
 
 def test_a_leader_needs_some_strong_convexity():
-    """Neither ridge: refused; and a negative one is none."""
+    """Neither ridge: rejected; and a negative one is none."""
     with pytest.raises(Unprovable, match="extra_ridge"):
         leader_regret_bound(linear(0.0, L2Ball(1.0)), 10)
     with pytest.raises(InvalidInput, match="0 or more"):
@@ -248,7 +248,7 @@ def test_a_leader_needs_some_strong_convexity():
 
 
 def test_giga_bounds_are_for_what_giga_takes():
-    """Kinks, no ridge and unknown steps are refused as by the learner."""
+    """Kinks, no ridge and unknown steps are rejected as by the learner."""
     with pytest.raises(Unprovable, match="kink"):
         giga_regret_bound(Problem(Hinge(), L2Ball(1.0), dimension=1, ridge=1.0), 10)
     with pytest.raises(Unprovable, match="ridge"):
@@ -314,7 +314,7 @@ def test_corollary_1_as_printed():
 
 
 @pytest.mark.parametrize("failure", [0.0, 1.0, -1.0])
-def test_a_failure_that_is_none_is_refused(failure):
+def test_a_failure_that_is_none_is_rejected(failure):
     """Both forms of Corollary 1 ask for a probability."""
     with pytest.raises(InvalidInput, match="between 0 and 1"):
         pocp_regret_bound(REGRESSION, 3.0, Privacy(1.0, 1e-6), 100, failure)

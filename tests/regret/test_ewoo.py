@@ -70,7 +70,7 @@ def test_runs_keep_the_bound(epsilon):
     assert np.mean(regrets) < ewoo_regret_bound(private) + 10.0
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Other learners, stale points, streams without end, and rates that change: nothing proves these."""
     budget = Privacy(1.0, 1e-6)
     for private in (

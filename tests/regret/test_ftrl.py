@@ -289,7 +289,7 @@ def test_the_first_point_is_the_shortest():
     assert ftrl_regret_bound(simplex) == pytest.approx(slow_bound(simplex))
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Other learners and endless streams, with what to use instead; and impossible failures."""
     regression, budget = Problem(Squared(), L2Ball(0.5), 2, label_bound=1.0, ridge=1.0), Privacy(1.0, 1e-6)
     for other in (pigd(regression, budget, 10), pqftl(regression, budget, 10), pftrl(regression, budget)):

@@ -121,7 +121,7 @@ def test_a_poor_point_has_a_gap_that_says_so(loss, monkeypatch):
     assert poor.gap >= poor.average - good.average > 0.01
 
 
-def test_no_examples_and_no_tolerance_are_refused():
+def test_no_examples_and_no_tolerance_are_rejected():
     """Each with what to give instead."""
     with pytest.raises(InvalidInput, match="Give one or more"):
         best_in_hindsight(REGRESSION, np.zeros((0, 4)), np.zeros(0))

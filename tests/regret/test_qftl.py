@@ -136,7 +136,7 @@ def test_what_the_bound_grows_with():
     assert quadratic_regret_bound(problem, 100, 0.0, 0.0, 0.05, shift=5.0) > quadratic_regret_bound(problem, 100)
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Other losses, no ridge, domains whose leader has no closed form, and negative deviations."""
     with pytest.raises(Unprovable, match="leader_regret_bound"):
         quadratic_regret_bound(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0), 10)

@@ -20,9 +20,9 @@ are those of the pass that `Private.run` uses.
 
 **Adaptive streams.** `distinguish_adaptive_selections` audits along the releases, against an adversary who sees every
 winner. Given the past, candidate i wins in either world with the probability `P(i) ∝ exp(-g·s_i)` of the exact scores.
-Its relative entropy from the other world's, added up along a game, has as its mean the relative entropy of the two worlds'
-transcripts. *Proof.* The chain rule. ∎ A range of eta in each of K releases allows `K·eta²/8` of it (that is what zCDP
-says of order 1), so `mu = sqrt(2·entropy)` stands beside `eta·sqrt(K)/2`; for Gaussian noise it would be mu itself.
+Its relative entropy from the other world's, summed along a game, has as its mean the relative entropy of the
+transcripts of the two worlds. *Proof.* The chain rule. ∎ A range of eta in each of K releases allows `K·eta²/8` of it
+(zCDP of order 1), so `mu = sqrt(2·entropy)` is compared with `eta·sqrt(K)/2`; for Gaussian noise it would be mu itself.
 
 *Coverage.* If eta is true, no game has more than `K·eta²/8`, and one that does refutes it without an error. The mean of
 N games of values between 0 and that, B, is known to `B·sqrt(ln(2/error)/(2N))` but with probability `error` (Hoeffding,
