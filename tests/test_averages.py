@@ -93,10 +93,10 @@ def test_releases_of_any_algorithm_average_into_the_domain():
         Private(IGD(problem), Gaussian(), geometric(1.1), BUDGET, 60, seed=1),
     ):
         _, releases = private.run(private.start(), X, y)
-        kept = [release.point.copy() for release in releases]
+        before = [release.point.copy() for release in releases]
         for mean in (average(releases), *running_average(releases, 0.5), average(releases, first=problem.first_point)):
             assert problem.domain.contains(mean)
-        assert np.array_equal(kept, [release.point for release in releases])
+        assert np.array_equal(before, [release.point for release in releases])
     choice = ewoo(experts(3), BUDGET, horizon=20, seed=1)
     _, releases = choice.run(choice.start(), rng.uniform(size=(20, 3)))
     assert average(releases).sum() == pytest.approx(1.0)  # shares of the experts

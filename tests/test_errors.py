@@ -87,20 +87,20 @@ def test_one_of():
 
 
 @pytest.mark.parametrize("value", [1, 7.0, np.int32(3), np.float64(12.0), 10**30, True])
-def test_whole_numbers_pass(value):
-    """Any kind of whole number is returned as an int."""
+def test_integers_pass(value):
+    """Any kind of integer is returned as an int."""
     assert type(integer("count", value)) is int
     assert integer("count", value) == value
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, math.nan, math.inf, None, "3", "three", [2], 1j])
-def test_other_numbers_are_not_whole(value):
+def test_other_numbers_are_no_integers(value):
     """The message has the name, the least value allowed and what came."""
     with pytest.raises(InvalidInput, match="count must be an integer, 1 or more, got"):
         integer("count", value)
 
 
-def test_the_least_whole_number_can_be_chosen():
+def test_the_least_integer_can_be_chosen():
     """Zero passes where zero makes sense."""
     assert integer("count", 0, least=0) == 0
     with pytest.raises(InvalidInput, match="2 or more, got 1"):

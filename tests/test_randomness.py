@@ -263,7 +263,7 @@ def test_the_places_are_there():
         "def f():\n    from taciturn.compiled.passes import noise_of",
         "from taciturn.compiled import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
         "from taciturn.compiled import passes\nx = passes.NOISE[type(c)](c)",
-        "from taciturn.compiled import lattice\nx = lattice.hidden(rows, steps, 1.0, noise)",
+        "from taciturn.compiled import lattice\nx = lattice.add_noise_batch(rows, steps, 1.0, noise)",
         "from taciturn.compiled.igd import releases",
         "import taciturn.compiled.blt",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",

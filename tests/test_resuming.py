@@ -93,7 +93,7 @@ def cases(seed=7):
 
 
 def levels(private, count=ROWS):
-    """The noise that is drawn, in bits: deviations and lattice steps, or rates."""
+    """The noise that is drawn, in bits: standard deviations and lattice steps, or rates."""
     calibrated = private.calibrated
     if hasattr(calibrated, "coder"):
         found = [calibrated.sd, *(calibrated.step(k) for k in range(1, count + 1))]
@@ -153,7 +153,7 @@ def check_goes_on(begun, gone_on):
     assert begun.keys() == gone_on.keys()
     for name, here in begun.items():
         there = gone_on[name]
-        if "igd" in name or "ewoo" in name or name == "paper":  # deviations follow from the certificate
+        if "igd" in name or "ewoo" in name or name == "paper":  # standard deviations follow from the certificate
             pairs = zip(here["levels"], there["levels"], strict=True)
             assert all(abs(float.fromhex(a) / float.fromhex(b) - 1.0) < 1e-13 for a, b in pairs), name
         else:
@@ -258,8 +258,8 @@ def test_a_state_goes_on_with_its_own_numbers(name, elsewhere, tmp_path):
     known = 15 - half if name in ("anytime", "endless ftrl") else ROWS  # later epochs are fitted anew
     np.testing.assert_allclose(rest.noisy[:known], unbroken.noisy[:known], rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(rest.noisy, unbroken.noisy, rtol=1e-2, atol=1e-2)
-    kept = there.resumed(read_state(tmp_path / "first.npz"))
-    assert [float.fromhex(a) for a in levels(kept)] == pytest.approx([float.fromhex(a) for a in began], rel=1e-11)
+    resumed = there.resumed(read_state(tmp_path / "first.npz"))
+    assert [float.fromhex(a) for a in levels(resumed)] == pytest.approx([float.fromhex(a) for a in began], rel=1e-11)
 
 
 @pytest.mark.privacy

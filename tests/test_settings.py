@@ -500,7 +500,7 @@ RESULTS = {
     "taciturn.datasets.Stream",
     "taciturn.regret.Optimum",
 }
-"""What the package returns, and nobody states."""
+"""Results of the package, which users do not set."""
 
 UNCERTIFIED = {
     "taciturn.accounting.gdp.doubled",
@@ -515,7 +515,7 @@ UNCERTIFIED = {
     "taciturn.datasets.covertype",
     "taciturn.datasets.linear_regression",
 }
-"""Tools whose numbers enter no certificate: bisection by a function of yours, sizes of checks and of data."""
+"""Tools whose numbers enter no certificate: bisection by a function of the user, sizes of checks and of data."""
 
 MODULES = (
     "taciturn",
@@ -621,8 +621,8 @@ def retyped(value: Any, kind: str) -> tuple[Any, Any]:
     """A number of that type, and the Python number of the same value; the number as it is where it has no such type."""
     make = kinds_for(value).get(kind, lambda same: same)
     if isinstance(value, tuple):
-        given, whole = tuple(map(make, value)), isinstance(value[0], int)
-        return given, tuple(int(each) if whole else float(each) for each in given)
+        given, integral = tuple(map(make, value)), isinstance(value[0], int)
+        return given, tuple(int(each) if integral else float(each) for each in given)
     given = make(value)
     return given, int(given) if isinstance(value, int) else float(given)
 
@@ -776,7 +776,7 @@ def test_what_is_no_number_is_rejected(case):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
 def test_no_bound_at_all_is_not_certified(value):
-    """A certificate whose magnitude is no number, or infinite, is hidden by no mechanism."""
+    """A certificate whose magnitude is no number, or infinite, is rejected by every mechanism."""
     from taciturn.core.schedule import Timetable
 
     with pytest.raises(taciturn.Unprovable, match="not a finite bound"):
@@ -808,7 +808,7 @@ class Narrow(ScalarLoss):
 
 @dataclasses.dataclass(frozen=True)
 class Disc:
-    """Someone's own set, whose size is kept in half precision."""
+    """Someone's own set, whose size is stored in half precision."""
 
     length: np.float16
 

@@ -64,7 +64,7 @@ def seeded(method, count):
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("problem", [PROBLEM, replace(PROBLEM, loss=Huber(1.0), label_bound=1.0, intercept=1.0)])
-def test_the_guarantee_is_kept_and_nearly_used(problem, epsilon, neighbours):
+def test_the_guarantee_holds_and_is_nearly_reached(problem, epsilon, neighbours):
     """Everything together costs at most the budget, and at least 98 % of its epsilon."""
     problem = replace(problem, neighbours=neighbours)
     method = ObjectivePerturbation(problem, Privacy(epsilon, 1e-6), horizon=2_000)
@@ -79,7 +79,7 @@ def test_budgets_with_a_large_delta_are_planned_too(budget):
 
 
 def law(problem, examples, ridge, sd, grid):
-    """Density on a grid in the plane of the minimiser, the linear term of deviation `sd`: `phi(∇J)·det ∇²J`."""
+    """Density on a grid in the plane of the minimiser, the linear term of sd `sd`: `phi(∇J)·det ∇²J`."""
     first, second = ridge * grid[0], ridge * grid[1]
     a, b, c = ridge, ridge, 0.0
     for v, y in examples:
@@ -111,7 +111,7 @@ def divergence(problem, sd, other, epsilon):
 def test_one_changed_example_keeps_the_budget_in_the_plane(neighbours, other, loss, ridge, budget):
     """The exact divergence is within the claimed (epsilon, delta); with a forgotten half of Gd, for Huber, it is not.
 
-    These pairs do not tell two dimensions from one; the deviation itself, below, does.
+    These pairs do not tell two dimensions from one; the standard deviation itself, below, does.
     """
     problem = Problem(loss, WholeSpace(), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     sd = ObjectivePerturbation(problem, Privacy(*budget), horizon=2).tilt_sd
@@ -133,7 +133,7 @@ def test_it_minimises_the_perturbed_objective():
     assert release.t == 200
 
 
-def test_the_error_is_within_what_the_output_noise_hides():
+def test_the_error_is_within_the_sensitivity_of_the_output_noise():
     """The computed minimiser of one draw lies within twice the slack, all that is allowed for, of one to 1e-15."""
     X, y = sample(300)
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300, seed=4)
@@ -145,7 +145,7 @@ def test_the_error_is_within_what_the_output_noise_hides():
     assert np.linalg.norm(found - better) <= 2.0 * method._slack
 
 
-def test_the_noise_is_gaussian_of_its_stated_deviation():
+def test_the_noise_is_gaussian_of_its_stated_standard_deviation():
     """6,000 draws of the linear term: a Kolmogorov-Smirnov test that fails a right sampler once in a million runs."""
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300)
     drawn = np.concatenate([each._draw() for each in seeded(method, 2_000)]) / method.tilt_sd
@@ -156,7 +156,7 @@ def test_the_noise_is_gaussian_of_its_stated_deviation():
 @pytest.mark.privacy
 @pytest.mark.parametrize(("neighbours", "diameter", "dimensions"), [("replace", 2.0, 2), ("zero-out", 1.0, 1)])
 def test_the_sensitivity_sets_the_noise(neighbours, diameter, dimensions):
-    """The deviation is Gd over the shift that the budget allows, in the two dimensions of two examples, or in one."""
+    """The sd is Gd over the shift that the budget allows, in the two dimensions of two examples, or in one."""
     method = ObjectivePerturbation(replace(PROBLEM, neighbours=neighbours), BUDGET, horizon=2_000)
     hessian = math.log1p(0.25 / (0.05 * 2_000))
     shift = shift_of(method.cost.plain_epsilon, 0.9 * BUDGET.delta, hessian, dimensions)
@@ -166,10 +166,10 @@ def test_the_sensitivity_sets_the_noise(neighbours, diameter, dimensions):
 
 @pytest.mark.privacy
 def test_the_output_has_noise_of_its_own():
-    """Gaussian of the stated deviation around the minimiser, and not that of the linear term over again.
+    """Gaussian of the stated standard deviation around the minimiser, and not that of the linear term over again.
 
     1,200 values under 400 seeds. The first test fails right noise once in a million runs, and so does the second: the
-    mean product of independent ones has a deviation of 0.029. Noise drawn from one block has a mean product near 1.
+    mean product of independent ones has an sd of 0.029. Noise drawn from one block has a mean product near 1.
     """
     X, y = sample(20)
     V, labels = PROBLEM.clip(X, y)
@@ -183,13 +183,13 @@ def test_the_output_has_noise_of_its_own():
 
 
 @pytest.mark.privacy
-def test_the_output_noise_hides_twice_the_error():
+def test_the_output_noise_covers_twice_the_error():
     """That of the solver and that of b on its lattice, both in full, where the output's own lattice is not coarser."""
     method = ObjectivePerturbation(replace(PROBLEM, ridge=10.0), Privacy(1e-4, 1e-6), horizon=1_000)
     sd, step = method._output.levels(1)
-    hidden = math.sqrt(method._output.cost(None).mu_squared) * sd - math.sqrt(3) * step
+    covered = math.sqrt(method._output.cost(None).mu_squared) * sd - math.sqrt(3) * step
     solver, of_b = 2.0 * method._slack, math.sqrt(3) * method.tilt_sd * 2.0**-36 / (10.0 * 1_000)
-    assert hidden == pytest.approx(2.0 * (solver + of_b), rel=1e-6)
+    assert covered == pytest.approx(2.0 * (solver + of_b), rel=1e-6)
     assert 0.1 < solver / of_b < 10.0  # neither could be dropped unnoticed
 
 
@@ -206,7 +206,7 @@ def test_the_sampler_is_paid_for():
 
 
 def test_secret_runs_differ_and_seeded_ones_do_not():
-    """And a seeded guarantee says that it protects nobody."""
+    """And a seeded guarantee says that it protects no one."""
     X, y = sample(100)
     secret = ObjectivePerturbation(PROBLEM, BUDGET, horizon=100)
     assert (secret.fit(X, y).point != secret.fit(X, y).point).any()

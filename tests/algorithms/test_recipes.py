@@ -208,13 +208,13 @@ def test_a_pair_shows_that_broken_is_broken(recipe, calibration):
 @pytest.mark.parametrize("calibration", ["paper-printed", "paper-proven"])
 def test_the_shape_has_no_effect_on_the_papers_noise(calibration):
     """`beta/t` is `beta/t`, whatever the shape."""
-    deviations = [
+    sds = [
         [private.calibrated.noise_sd(k) for k in (1, 7, 50)]
         for shape in ("S", "S^(2/3)", "S^(1/2)")
         for private in [pigd(PROBLEM, BUDGET, 50, shape=shape, calibration=calibration, allow_broken=True)]
     ]
-    assert deviations[0] == deviations[1] == deviations[2]
-    assert deviations[0][0] == pytest.approx(7.0 * deviations[0][1]) == pytest.approx(50.0 * deviations[0][2])
+    assert sds[0] == sds[1] == sds[2]
+    assert sds[0][0] == pytest.approx(7.0 * sds[0][1]) == pytest.approx(50.0 * sds[0][2])
 
 
 def test_the_papers_noise_at_fewer_releases():

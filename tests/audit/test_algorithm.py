@@ -90,7 +90,7 @@ def test_the_papers_slips_are_refuted(algorithm, settings):
 
 @pytest.mark.parametrize(("algorithm", "calibration"), [("pgiga", "paper-proven"), ("pqftl", "paper-proven")])
 def test_what_the_paper_wastes_is_not_refuted(algorithm, calibration):
-    """A promise that is kept, however little was proven, holds."""
+    """A true claim holds, however little was proven."""
     assert audit(algorithm, BUDGET, rounds=8, trials=200, calibration=calibration).verdict == "holds"
 
 
@@ -127,7 +127,7 @@ def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
 
 
 def test_the_table_fits_a_narrow_terminal():
-    """Of 80 columns, however long the numbers are: every interval is whole."""
+    """Of 80 columns, however long the numbers are: every interval is complete."""
     private = tight_private("pigd", BUDGET, 2)
     found = replace(
         distinguish(private, tight_pair(private), 100), trials=20_000, mu=1.23e-5, interval=(1.23e-5, 4.56e5)

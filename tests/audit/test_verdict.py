@@ -166,7 +166,7 @@ def test_noise_missing_in_one_world_off_the_shift_is_refuted(negative, game, mon
 def test_noise_spoilt_in_secret_is_refuted():
     """Seeded runs are right, and production is not.
 
-    A statistic of 50 secret streams has 49 degrees of freedom: its deviation is more than 0.25 of that of 400 seeded
+    A statistic of 50 secret streams has 49 degrees of freedom: its sd is more than 0.25 of that of 400 seeded
     ones, but for 1e-7 in either world. If neither is small enough to complain of, all eight rows of a world are, with
     392: less than 0.61, but for 1e-7.
     """

@@ -60,7 +60,7 @@ def test_a_broken_report_raises_all_that_broke():
 
 
 def test_what_was_only_skipped_does_not_hold():
-    """A report that looked at nothing proves nothing; one that kept something holds, and is returned."""
+    """A report that looked at nothing proves nothing; one with a check that passed holds, and is returned."""
     with pytest.raises(ContractBroken):
         run_checks("it", [Check(skips, "it")]).insist()
     report = run_checks("it", [Check(keeps, "it"), Check(skips, "it")])
@@ -130,7 +130,7 @@ def test_classes_are_rejected_everywhere(kind):
 
 
 def test_the_same_fault_in_several_cases_is_one_line():
-    """For faults and skips, numbers aside; what is another fault, or was kept, has a line of its own."""
+    """For faults and skips, numbers aside; other faults and checks that passed have lines of their own."""
 
     def large(n):
         demand(n < 2, f"{n / 7:.3g} is too large, for {n} rows", "Mend it.")

@@ -187,7 +187,7 @@ def test_a_crash_is_one_sentence_and_exit_3():
     "arguments", [["errata", "--json"], ["errata", "--all"], ["privacy", "--epsilon=1", "--delta=.1"]]
 )
 def test_a_broken_pipe_is_no_verdict(arguments):
-    """Nobody reads: exit status 3, whether that is noticed by typer, by rich, or at the end."""
+    """A closed pipe: exit status 3, whether that is noticed by typer, by rich, or at the end."""
     read, write = os.pipe()
     os.close(read)
     code = "from taciturn.cli.app import main; main()"

@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_is_stated_makes_a_whole_contract(folder):
+def test_options_make_a_complete_contract(folder):
     made = read_contract("taciturn.toml")
     assert (made.epsilon, made.horizon, made.target.names) == (2.0, 40, ("no", "yes"))
     assert made.feature_names == ("age", "town=Oslo", "town=Rome", "ip#0", "ip#1", "ip#2", "ip#3")

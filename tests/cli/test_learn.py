@@ -73,7 +73,7 @@ def test_quiet_says_nothing(taciturn, tmp_path):
     assert (done.status, done.out, done.err) == (0, "", "")
 
 
-def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(taciturn, tmp_path):
+def test_diagnostics_are_labelled_private_to_the_owner_and_in_no_public_file(taciturn, tmp_path):
     """Seeded runs with and without them have the same public files, to the byte."""
     toml, data = write_case(tmp_path, 600)
     assert taciturn("learn", toml, data, "--out", tmp_path / "without", "--seed", 1).status == 0

@@ -139,7 +139,7 @@ def _entry() -> dict[str, Any]:
         made[f"qftl, one hot, {domain}"] = QFTL(problem(OneHot(3), form), extra_ridge=0.5)
         for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
             made[f"ftrl, {loss}, {domain}"] = FTRL(problem(phi, form, ridge=0.1 if loss < "l" else 0.0))
-    return made | {"ftrl, margins kept": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
+    return made | {"ftrl, margins met": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
 
 
 def _range() -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _range() -> dict[str, Any]:
         made[f"ewoo, {loss}"] = EWOO(problem(phi, L2Ball(3.0), ridge=0.1 if loss < "i" else 0.0), net)
     mixed = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
     made["ewoo on unit vectors"] = EWOO(problem(Huber(0.7), L2Ball(3.0), ridge=0.1), np.eye(DIMENSION + 1))
-    made["ewoo, margins kept"] = EWOO(problem(MultiHinge(3), WholeSpace()), 9.0 * net)
+    made["ewoo, margins met"] = EWOO(problem(MultiHinge(3), WholeSpace()), 9.0 * net)
     return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
 
 

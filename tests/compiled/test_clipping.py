@@ -267,6 +267,6 @@ def test_a_row_after_a_bad_one_is_its_own():
 
 
 def test_another_number_of_compressed_rows_is_rejected():
-    """Rows that nobody sent would be learnt."""
+    """Rows that were never sent would be learnt."""
     with pytest.raises(InvalidInput, match=r"expected \d+ rows"):
         clip_for(problem()).sparse(compressed(SparseRows(sp.csr_matrix((3, 4)))), np.zeros(2))

@@ -14,7 +14,7 @@ SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace()}
 
 
 def assert_decided(domain):
-    """Points of rows in the set, beyond it, and so far beyond that squares overflow; the last point is kept."""
+    """Points of rows in the set, beyond it, and so far beyond that squares overflow; the last point is returned."""
     rng, code = np.random.default_rng(4), set_code(domain)
     for d in (1, 3, 8, 13):
         noisy = rng.normal(size=(4, d)) * np.array([[0.01], [1.0], [1e6], [1e200]])

@@ -87,7 +87,7 @@ def assert_short_rows_move_little(learner):
 
 
 def assert_felt_where_it_is_flat():
-    """The margin is kept where the ridge pulls to, out of the set, and no longer at the nearest point of the set."""
+    """The margin is met where the ridge pulls to, out of the set, and no longer at the nearest point of the set."""
     learner, x, v = made(Hinge(), Box(10.0, 20.0), 1.0), np.array([10.0, 20.0]), np.array([-0.7, 0.7])
     found, true = moved(learner, x, 1, v, 1.0), exact.step(learner, x, v, 1.0, 1)
     assert exact.distance(true, exact.vector([10.0, 10.0])) > 0.1

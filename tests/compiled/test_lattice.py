@@ -49,7 +49,7 @@ def test_halves_go_up(step):
 
 @pytest.mark.parametrize("power", [30, 50, 51])
 def test_huge_rows(power):
-    """Up to 2⁵¹ steps every whole number of them is kept."""
+    """Up to 2⁵¹ steps every multiple is represented exactly."""
     row = np.array([2.0**power, 2.0**power - 1.0, -(2.0**power), 1.0 - 2.0**power]) * 2.0**-7
     (found,) = lattice.to_lattice(row[None], np.array([2.0**-7]))
     assert found.tolist() == [2**power, 2**power - 1, -(2**power), 1 - 2**power]
@@ -58,7 +58,7 @@ def test_huge_rows(power):
 
 @settings(max_examples=100)
 @given(rows=arrays(np.float64, (3, 4), elements=st.floats(allow_nan=True, width=64)), largest=st.floats(0.0, 1e30))
-def test_rows_are_kept_within_what_was_certified(rows, largest):
+def test_rows_are_clipped_to_the_certified_magnitude(rows, largest):
     """Each by its own bound; NaN becomes 0, as in the definition."""
     bounds = np.array([largest, largest / 3.0, 0.0])
     found = lattice.clipped(rows, bounds)
@@ -71,7 +71,7 @@ def test_rows_are_kept_within_what_was_certified(rows, largest):
     noise=arrays(np.int64, (2, 3), elements=NOISE),
     reach=st.integers(0, 50),
 )
-def test_hidden_rows_are_encoded_noised_and_decoded(rows, noise, reach):
+def test_rows_are_encoded_noised_and_decoded(rows, noise, reach):
     """By the verbs that define it, bit for bit: whatever the row is."""
     steps = np.array([2.0**-20, 2.0**-9])
     largest = 2.0 ** (reach - 20)
@@ -101,7 +101,7 @@ def test_a_mechanism_s_integers_are_the_definition_s(horizon):
 
 
 @pytest.mark.privacy
-def test_wild_rows_are_kept_by_strategies():
+def test_large_rows_are_clipped_by_strategies():
     """What a buffer takes in is cut to what was certified."""
     one = private_sum(3, 1.0, Privacy(1.0, 1e-6), 3, strategy=BLT(), seed=1)
     calibrated = one.calibrated

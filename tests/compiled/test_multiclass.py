@@ -22,7 +22,7 @@ CODE = slope_code(MultiHinge(3))
 
 @given(SCORES, st.data())
 def test_slopes_and_values_are_those_of_the_class(u, data):
-    """Bit for bit: of tied classes, of margins just kept, and far out."""
+    """Bit for bit: of tied classes, of margins just met, and far out."""
     y = float(data.draw(st.integers(0, len(u) - 1)))
     loss, label, found = MultiHinge(len(u)), np.array([y]), u.copy()
     leader._slopes(CODE, 1.0, y, found)
@@ -94,7 +94,7 @@ def test_classes_that_tie_are_told_apart_alike(classes, d):
         assert (np.argmax(slopes, axis=1) == np.where(y == 0, 1, 0)).all()  # of those that tie the first
 
 
-def test_a_margin_that_is_kept_but_for_rounding_is_kept():
+def test_a_margin_that_is_met_but_for_rounding_is_met():
     u = np.array([[0.1 + 0.2 + 1.0, 0.3 - 1e-14, 0.3], [0.1 + 0.2 + 1.0, 0.3 + 1e-9, 0.3]])
     label = np.zeros(2)
     np.testing.assert_array_equal(MultiHinge(3).slopes(u, label), [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])

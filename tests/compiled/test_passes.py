@@ -170,14 +170,14 @@ def assert_strategies_agree(coder):
         public, total = coder.decode(public, np.asarray(more, dtype=float), k)
         encoded.append(more)
         sums.append(total)
-    (hidden, shown), k = coder.start(2), 1
+    (batch_secret, shown), k = coder.start(2), 1
     for part in (slice(0, 13), slice(13, 30)):
-        hidden, more = batch.encode(hidden, rows[part], k)
+        batch_secret, more = batch.encode(batch_secret, rows[part], k)
         shown, totals = batch.decode(shown, np.asarray(more, dtype=float), k, len(rows[part]))
         np.testing.assert_allclose(more, np.concatenate(encoded[part]), rtol=1e-12, atol=1e-9)
         np.testing.assert_allclose(totals, sums[part], rtol=1e-12, atol=1e-9)
         k += len(totals)
-    assert_memories_agree(secret, hidden, 1e-9)
+    assert_memories_agree(secret, batch_secret, 1e-9)
     assert_memories_agree(public, shown, 1e-9)
 
 

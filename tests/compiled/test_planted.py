@@ -28,8 +28,8 @@ UNITS, CANDIDATES = ("ewoo on unit vectors", "exponential", "every"), ("ewoo, so
 SPARSE, SPARSE_BALL = (*IGD, "compressed"), ("igd, logistic, ball", "gaussian", "every 7", "compressed")
 SPARSE_BOX, SPARSE_PRINTED = ("igd, logistic, box", "gaussian", "every 7", "compressed"), (*PRINTED, "compressed")
 SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
-MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins kept", "tree", "every")
-MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins kept", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
+MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins met", "tree", "every")
+MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins met", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
 SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
 CASES = [
     IGD,
@@ -121,9 +121,9 @@ STRATEGIES = {
     "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
     "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
     "a sum that starts anew": ("take(total, j, size - j) + row", "row", ENDLESS),
-    "a hidden sum that starts anew": ("take(total, j, left) + noisy", "noisy", BLT),
-    "a sum that is not hidden": (" + take(noise, at, left)", "", BLT),
-    "hidden rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
+    "a noisy sum that starts anew": ("take(total, j, left) + noisy", "noisy", BLT),
+    "a sum without noise": (" + take(noise, at, left)", "", BLT),
+    "noisy rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
@@ -183,7 +183,7 @@ SCORES = {
     "a step that is not divided": ("(a - tau * s) / c", "a - tau * s", BALL),
     "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
     "no margin": ("short = 1.0 + top - u[own]", "short = top - u[own]", MARGIN),
-    "a margin that is never kept": ("if short > close:", "if True:", SPARSE_MARGIN),
+    "a margin that is never met": ("if short > close:", "if True:", SPARSE_MARGIN),
     "classes that always tie": ("if u[j] >= top - close and j != own", "if j != own", MARGIN),
     "a class that is its own rival": ("u[k] > u[best] and k != y", "u[k] > u[best]", SPARSE_MARGIN),
     "a rival that may only be the first": ("1 if y == 0.0 else 0\n", "0\n", MARGIN_LOSSES),
@@ -217,7 +217,7 @@ OBJECTIVE = {
 MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqrt(squared) > 1e6 * short", LOGISTIC)}
 ROOT = {
     "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
-    "a row that is not hidden": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
+    "a row without noise": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
     "gradients that go on for ever": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
 }
 BY_MODULE = {"clipping": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "igd": STEPS, "losses": LOSSES}

@@ -96,7 +96,7 @@ def extremes(learner: QFTL, rng: np.random.Generator, count: int) -> tuple[np.nd
 
 
 def contribution(learner, exact, t, V, y, compiled):
-    """The row that is handed over after these examples."""
+    """The statistic after these examples."""
     if compiled:
         return Products(learner)(exact, t, V, y, np.array([t + len(y)]))[1][0]
     return learner.statistic(learner.absorb(exact, t, V, y, None), t + len(y))[1]

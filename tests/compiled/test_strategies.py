@@ -87,7 +87,7 @@ def test_many_rows_are_a_product_of_matrices(name):
 
 
 def in_parts(coder, rows, noise, steps, largest):
-    """Noisy sums and memories by loops for each part: kept within bounds, encoded, rounded under noise, decoded."""
+    """Noisy sums and memories by loops for each part: clipped, encoded, rounded under noise, decoded."""
     batch, (secret, public) = passes.BLT(coder), coder.start(rows.shape[1])
     secret, encoded = batch.encode(secret, lattice.clipped(rows, largest), 1)
     public, sums = batch.decode(public, lattice.add_noise_batch(encoded, steps, np.inf, noise), 1, len(rows))

@@ -81,7 +81,7 @@ def test_the_bound_is_attained():
 
 
 def test_a_row_does_not_depend_on_the_others():
-    """Nothing is learnt from the data: adding or removing people changes nobody's features."""
+    """Nothing is learnt from the data: adding or removing people changes no features of others."""
     others = [line(age=17, race="White"), line(capital_gain=99_999, income="<=50K")]
     np.testing.assert_array_equal(parse([line(), *others]).X[0], parse([line()]).X[0])
 

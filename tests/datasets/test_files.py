@@ -101,8 +101,8 @@ def test_the_cache_is_the_user_s(monkeypatch, tmp_path):
     assert cache() == Path.home() / ".cache" / "taciturn"
 
 
-def test_a_download_is_kept_and_not_repeated(places, served, monkeypatch, capsys):
-    """Over HTTP into the cache; the second time nobody is asked, and nothing else is left there."""
+def test_a_download_is_cached_and_not_repeated(places, served, monkeypatch, capsys):
+    """Over HTTP into the cache; the second time nothing is downloaded, and no other file is left there."""
     folder, address = served
     (folder / "numbers.csv").write_bytes(b"1, 2\n" * 50_000)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -153,7 +153,7 @@ def test_a_cache_that_cannot_be_written_is_rejected_alike(places):
 
 @pytest.mark.parametrize(("length", "whole"), [(10, True), (None, True), (11, False)])
 def test_a_download_cut_short_leaves_nothing_behind(length, whole, places, monkeypatch):
-    """Ten bytes of eleven are rejected; of an unannounced number, kept."""
+    """Ten bytes of eleven are rejected; of an unannounced number, cached."""
     monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: answer(b"0123456789", length))
     if whole:
         assert find("numbers.csv", NOWHERE).read_bytes() == b"0123456789"

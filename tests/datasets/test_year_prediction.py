@@ -29,7 +29,7 @@ def small(rows=50, seed=0) -> bytes:
 
 
 def test_a_line_becomes_timbres_and_roots():
-    """Averages by 100, covariances by the root, signs kept, all divided by sqrt(90)."""
+    """Averages by 100, covariances by the root with their signs, all divided by sqrt(90)."""
     line = np.zeros(91)
     line[[0, 1, 12, 13, 90]] = 1922, 50, -250, 2500, -1e6
     stream = parse(",".join(map(str, line)).encode())

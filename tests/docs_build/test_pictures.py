@@ -17,7 +17,7 @@ MU = Privacy(1.0, 1e-6).mu
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_picture_is_whole(name):
+def test_a_picture_is_complete(name):
     """Well-formed, with a text for those who do not see it, a caption of sentences, and nothing from elsewhere."""
     drawn = picture(name)
     root = ElementTree.fromstring(drawn.svg)

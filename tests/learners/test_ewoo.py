@@ -243,7 +243,7 @@ class Liar(ScalarLoss):
 
 @pytest.mark.parametrize("value_of", [10.0, math.nan, math.inf, 1e308])
 def test_a_loss_that_lies_about_its_variation_is_cut_to_it(value_of):
-    """Each example's losses are kept within W of the least, whatever the loss returns, so 2W holds all the same."""
+    """Each example's losses are clipped to W above the least, whatever the loss returns, so 2W holds all the same."""
     learner = EWOO(Problem(Liar(value_of), L2Ball(1.0), 2, label_bound=1.0), grid(L2Ball(1.0), 2, 4))
     with np.errstate(all="ignore"):
         assert search(learner, seed=4) <= 1.0
@@ -454,7 +454,7 @@ def test_points_are_plain_settings():
 
 
 @pytest.mark.parametrize(
-    ("points", "complaint"),
+    ("points", "message"),
     [
         ([[0.0, 0.0]], "two or more rows of 2"),
         ([0.0, 1.0], "two or more rows of 2"),
@@ -466,9 +466,9 @@ def test_points_are_plain_settings():
         ([[0.5, 0.0], [0.5, 0.0]], "nothing to choose"),
     ],
 )
-def test_what_cannot_be_candidates_is_rejected(points, complaint):
+def test_what_cannot_be_candidates_is_rejected(points, message):
     """Each with what to do instead."""
-    with pytest.raises(InvalidInput, match=complaint):
+    with pytest.raises(InvalidInput, match=message):
         EWOO(Problem(Hinge(), L2Ball(1.0), 2), points)
 
 

@@ -230,10 +230,10 @@ class LinearisedFTRL:
 
 @pytest.mark.privacy
 def test_linearised_ftrl_is_rejected_and_for_good_reason():
-    """It certifies its gradients one by one, which POCP does not hide; of its iterates' sensitivity nothing is left.
+    """It certifies single gradients, to which POCP adds no noise; its iterates have no bounded sensitivity.
 
     Half the squared distance to ±1, in a ball that is not felt, the first example turned round: the linearised leaders
-    lie ten thousand times farther apart than the leaders of whole losses may, and these keep their certificate.
+    lie ten thousand times farther apart than the leaders of full losses may, and these keep their certificate.
     """
     problem = Problem(Distance(), L2Ball(1e9), 1, label_bound=1.0, ridge=0.05)
     with pytest.raises(Unprovable, match="entry"):

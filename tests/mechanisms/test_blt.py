@@ -159,7 +159,7 @@ print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in s
         assert done.stdout.strip() == f"{here} {found_anew}"
 
 
-def test_what_is_kept_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
+def test_the_cache_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
     """Of the package and of the libraries that fit."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     file = tmp_path / "taciturn" / "fits" / "blt-30-1-mean"
@@ -228,7 +228,7 @@ def test_what_fits_return_is_legal(n, buffers, aim):
 @pytest.mark.parametrize("kind", ["ones", "signs", "random"])
 @pytest.mark.parametrize("buffers", [1, 4])
 def test_rounding_errors_are_bounded(kind, buffers):
-    """An encoded entry lies within `blur` of the exact one, for rows up to 1."""
+    """An encoded entry lies within `rounding_error` of the exact one, for rows up to 1."""
     n, rng = 300, np.random.default_rng(0)
     coder = BLT(buffers).coder(n)
     rows = {"ones": np.ones(n), "signs": rng.choice([-1.0, 1.0], n), "random": rng.uniform(-1, 1, n)}[kind]
@@ -243,9 +243,9 @@ def test_rounding_errors_are_bounded(kind, buffers):
         for k in range(1, n + 1):
             secret, found = coder.encode(secret, rows[k - 1 : k], k)
             x = mpmath.mpf(float(rows[k - 1]))
-            wanted = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
+            expected = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
             exact = [r * s + x for r, s in zip(th, exact, strict=True)]
-            assert abs(mpmath.mpf(float(found[0, 0])) - wanted) <= coder.rounding_error
+            assert abs(mpmath.mpf(float(found[0, 0])) - expected) <= coder.rounding_error
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,8 @@ def test_rounding_is_charged():
     assert made.rate(1) + 7.0 * 2.0**-32 <= tiny.epsilon
 
 
-def test_the_deviation_is_the_noises():
-    """`pi/(sqrt(6)·lam)`, in units of loss; noise over the rate has it, to 5.5 of its own deviations (fixed seed)."""
+def test_the_standard_deviation_is_the_noises():
+    """`pi/(sqrt(6)·lam)`, in units of loss; noise over the rate has it, to 5.5 sigma of its own (fixed seed)."""
     made = calibrated(2.0, 100, size=400)
     noise = np.asarray(made.noise(4, 1, 100)) * GUMBEL_STEP / made.rate(1)
     assert made.noise_sd(1) == pytest.approx(math.pi / math.sqrt(6.0) / made.rate(1))
@@ -359,7 +359,7 @@ def test_no_pair_of_rows_breaks_the_budget(base, moved, releases, epsilon):
 
 
 def rounded_race(scores, g: float) -> np.ndarray:
-    """The exact law of the winner if Gumbel noise is rounded to whole units of `g`, ties going to the first."""
+    """The exact law of the winner if Gumbel noise is rounded to multiples of `g`, ties going to the first."""
     n = np.arange(math.floor(-6.0 / g), math.ceil(45.0 / g) + 1)
     scores = np.asarray(scores)
     law = []
@@ -445,7 +445,7 @@ def test_the_winner_has_the_softmax_law():
 
 @pytest.mark.parametrize("slip", [0.95, 1.05])
 def test_a_wrong_rate_is_caught(slip):
-    """Of a rate 5 % off the statistic has a mean above 280 and a deviation below 36: missed less than once in 1e20."""
+    """Of a rate 5 % off the statistic has a mean above 280 and an sd below 36: missed less than once in 1e20."""
     assert chi_square(slip) > FALSE_ALARM
 
 

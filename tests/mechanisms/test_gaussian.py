@@ -55,7 +55,7 @@ def certificate_of(bound, magnitude: float = 1.0, **more) -> Certificate:
 
 
 def levels(calibrated, releases) -> tuple[np.ndarray, np.ndarray]:
-    """Deviations and lattice steps of these releases."""
+    """Standard deviations and lattice steps of these releases."""
     both = np.array([calibrated.levels(int(k)) for k in releases])
     return both[:, 0], both[:, 1]
 
@@ -146,7 +146,7 @@ def test_every_integer_is_in_range_over_long_horizons(dimension, epsilon):
 
 @pytest.mark.parametrize("horizon", [1000, None])
 def test_generous_budgets_can_be_planned(horizon):
-    """Of a large epsilon spread over many releases none is moved by more than a few deviations."""
+    """Of a large epsilon spread over many releases none is moved by more than a few sigma."""
     private = pigd(logistic(10), Privacy(50.0, 1e-6), horizon)
     assert private.guarantee.epsilon > 0.98 * 50.0
 
@@ -163,7 +163,7 @@ def test_rounding_is_charged():
 
 @pytest.mark.parametrize(("shape", "power"), [("S^(2/3)", 1.0), ("S^(1/2)", 2.0)])
 def test_the_shapes_are_optimal(shape, power):
-    """No other deviations of the same total cost have a smaller sum (2/3), or sum of squares (1/2)."""
+    """No other standard deviations of the same total cost have a smaller sum (2/3), or sum of squares (1/2)."""
     private = pocp(IGD(logistic()), BUDGET, 200, shape=shape)
     sd, _ = levels(private.calibrated, range(1, 201))
     moved = np.sqrt(costs(private, range(1, 201))) * sd
@@ -177,7 +177,7 @@ def test_the_shapes_are_optimal(shape, power):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_shapes_are_what_they_are_called(shape):
-    """Deviations are proportional to that power of the sensitivity."""
+    """Standard deviations are proportional to that power of the sensitivity."""
     private = pocp(IGD(logistic()), BUDGET, 500, shape=shape)
     sd, _ = levels(private.calibrated, [1, 10, 500])
     power = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}[shape]
@@ -284,8 +284,8 @@ def test_rounding_moves_two_rows_apart_by_no_more_than_is_charged(row, moved):
     assert np.linalg.norm((a - b) * step) <= np.linalg.norm(np.add(row, moved) - row) + math.sqrt(3) * step
 
 
-def test_noise_has_the_deviation_that_is_charged():
-    """Noise on the lattice times the step has the stated deviation, to 5.5 of its own deviations (fixed seed)."""
+def test_noise_has_the_standard_deviation_that_is_charged():
+    """Noise on the lattice times the step has the stated standard deviation, to 5.5 sigma of its own (fixed seed)."""
     private = pigd(logistic(300), BUDGET, 400)
     noise = np.asarray(private.calibrated.noise(11, 1, 400))
     sd, step = levels(private.calibrated, range(1, 401))
@@ -301,7 +301,7 @@ def test_noise_has_the_deviation_that_is_charged():
 
 
 def test_the_papers_noise_is_charged_for_what_it_is():
-    """Deviations `beta/t` deliver `Σ (S' t/beta)²`, whatever they claim."""
+    """Standard deviations `beta/t` deliver `Σ (S' t/beta)²`, whatever they claim."""
     privacy = Privacy(1.0, 1e-6)
     private = pigd(
         Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=1.0), privacy, 100, calibration="paper-proven"
@@ -340,7 +340,7 @@ def test_the_paper_needs_a_horizon():
         pigd(logistic(), BUDGET, calibration="paper-proven")
 
 
-def test_kinked_losses_are_hidden_too():
+def test_kinked_losses_are_privatized_too():
     """A hinge over a long horizon keeps its budget, rounding errors included."""
     private = pigd(Problem(Hinge(), L2Ball(1.0), 5, ridge=0.01), BUDGET, 20_000)
     assert math.fsum(costs(private, range(1, 20_001))) <= BUDGET.mu**2

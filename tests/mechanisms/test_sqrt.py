@@ -49,7 +49,7 @@ def test_the_column_is_that_of_the_floats_in_use():
 @pytest.mark.privacy
 @pytest.mark.parametrize("kind", ["ones", "signs", "random"])
 def test_rounding_errors_are_bounded(kind):
-    """An encoded entry lies within `blur` of the exact inner product, for rows up to 1."""
+    """An encoded entry lies within `rounding_error` of the exact inner product, for rows up to 1."""
     coder, rng = SquareRoot().coder(400), np.random.default_rng(0)
     rows = {"ones": np.ones(400), "signs": rng.choice([-1.0, 1.0], 400), "random": rng.uniform(-1, 1, 400)}[kind]
     secret, _ = coder.start(1)

@@ -24,7 +24,7 @@ MIRROR = 2**64 - 1024
 
 @cache
 def column(name: int) -> list[int]:
-    """A row of the whole table, as integers: inner, width, start, t."""
+    """A row of the integer table, as integers: inner, width, start, t."""
     return [int(n) for n in tables()[0][name]]
 
 

@@ -25,7 +25,7 @@ def loss(request) -> ScoresLoss:
 @pytest.mark.parametrize("y", [[0, 1, 2], [2.0, 1.0, -0.0], ["0", "1", "2"], np.array([2, 0, 1], np.uint8)], ids=str)
 @pytest.mark.parametrize("kind", [Softmax, OneHot])
 def test_classes_pass_as_they_are(kind, y):
-    """Whole numbers from 0 on, however they are written, are never cut like other labels."""
+    """Integers from 0 on, however they are written, are never cut like other labels."""
     problem = Problem(kind(3), L2Ball(1.0), 1)
     assert problem.clip([[0.1]] * 3, y)[1].tolist() == [float(label) for label in y]
 
@@ -39,7 +39,7 @@ def test_other_classes_are_rejected_with_a_remedy(label):
 
 @pytest.mark.parametrize("label", [math.nan, math.inf, -math.inf, None, "blue"])
 def test_labels_that_are_no_numbers_are_rejected(label):
-    """Nobody is told to zero them, for then text would be learnt from as nothing, and silently."""
+    """The error does not suggest `on_bad="zero"`, which would silently ignore text."""
     with pytest.raises(
         InvalidInput, match=r"row 1 cannot be used: its label is .*Map your classes by a public rule"
     ) as e:

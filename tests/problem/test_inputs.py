@@ -239,13 +239,13 @@ def test_one_duration_in_a_list_does_not_change_the_others():
 
 
 def test_masked_values_are_missing():
-    """What lies under a mask is nobody's value."""
+    """Masked values are missing."""
     masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
     np.testing.assert_array_equal(as_numbers(masked), [[1.0, np.nan], [3.0, 4.0]])
 
 
 def test_a_source_that_gives_another_number_of_rows_is_rejected():
-    """Rows that nobody sent would be learnt."""
+    """Rows that were never sent would be learnt."""
     problem = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)
     for clip in (problem.clip_block, clip_for(problem).dense):
         with pytest.raises(InvalidInput, match=r"expected \d+ rows"):
@@ -267,7 +267,7 @@ def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
 
 
 def crooked(indptr, indices, kind=np.int32):
-    """A sparse matrix of two columns whose structure nobody checked."""
+    """A sparse matrix of two columns whose structure is not checked."""
     matrix = sp.csr_matrix((len(indptr) - 1, 2))
     matrix.indptr, matrix.indices = np.array(indptr, dtype=kind), np.array(indices)
     matrix.data = np.full(len(indices), 0.1)

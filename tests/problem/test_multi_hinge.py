@@ -37,7 +37,7 @@ from taciturn.plan import recommend
 from taciturn.problem.multiclass import ScoresLoss
 
 FEW = arrays(np.int64, 4, elements=st.integers(-2, 2)).map(lambda u: u.astype(float))
-"""Scores that tie, and margins that are just kept, more often than not."""
+"""Scores that tie, and margins that are just met, more often than not."""
 
 
 # Ties.
@@ -55,7 +55,7 @@ FEW = arrays(np.int64, 4, elements=st.integers(-2, 2)).map(lambda u: u.astype(fl
         ([9.0, 1.0, 1.0], 0, 0.0, [0.0, 0.0, 0.0]),
     ],
 )
-def test_of_several_rivals_the_first_counts_and_a_margin_just_kept_is_kept(scores, y, value, slope):
+def test_of_several_rivals_the_first_counts_and_a_margin_just_met_is_met(scores, y, value, slope):
     """One fixed rule, so that the same examples have the same gradients."""
     U, label = np.array([scores]), np.array([float(y)])
     assert MultiHinge(3).losses(U, label) == pytest.approx([value], rel=1e-15)
@@ -64,7 +64,7 @@ def test_of_several_rivals_the_first_counts_and_a_margin_just_kept_is_kept(score
 
 @given(FEW, FEW, st.integers(0, 3))
 def test_slopes_are_subgradients_at_every_tie(u, other, y):
-    """In whole numbers, exactly: no loss lies below a tangent, wherever that is taken."""
+    """In integers, exactly: no loss lies below a tangent, wherever that is taken."""
     loss, label = MultiHinge(4), np.array([float(y)])
     here, there = loss.losses(u[None], label)[0], loss.losses(other[None], label)[0]
     assert there >= here + loss.slopes(u[None], label)[0] @ (other - u)

@@ -151,7 +151,7 @@ def test_a_row_of_targets_is_no_matrix():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("classes", [1, 0, -3, 2.5, math.nan, "3", None])
 def test_fewer_than_two_classes_are_rejected(kind, classes):
-    """And so is what is no number of classes; a whole float will do."""
+    """And so is what is no number of classes; a float with an integer value is accepted."""
     with pytest.raises(InvalidInput, match="classes must be an integer, 2 or more"):
         kind(classes)
     assert kind(3.0) == kind(3) != kind(4)

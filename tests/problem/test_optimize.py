@@ -70,7 +70,7 @@ def test_it_agrees_with_a_general_solver(loss):
 
 
 def test_vector_losses_are_minimised_by_steps_alone():
-    """Half the squared distance: the minimiser is the mean of the targets over 1 + ridge, kept inside the ball."""
+    """Half the squared distance: the minimiser is the mean of the targets over 1 + ridge, projected onto the ball."""
     problem = Problem(Distance(), L2Ball(0.3), 2, label_bound=1.0, ridge=0.5)
     V, y = sample(problem, 20, seed=2)
     objective = mean_loss(problem, V, y, 0.5)

@@ -250,7 +250,7 @@ def test_senseless_settings_are_rejected(setting, message):
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, math.nan, None, "2"])
 def test_dimensions_are_positive_integers(dimension):
-    """Others are rejected by name; a whole float will do."""
+    """Others are rejected by name; a float with an integer value is accepted."""
     with pytest.raises(InvalidInput, match="dimension must be an integer, 1 or more"):
         squared(dimension)
     assert squared(2.0).clip([[1.0, 2.0]], [0.0])[0].shape == (1, 2)

@@ -46,7 +46,7 @@ def test_not_a_byte_of_a_row_is_read():
 
 
 def test_a_header_is_enough_of_a_pipe():
-    """Nobody ever writes a row, or closes the pipe."""
+    """No row is ever written, and the pipe stays open."""
     read, write = os.pipe()
     os.write(write, b"age;town\n")
     with os.fdopen(read, "rb", buffering=0) as pipe:

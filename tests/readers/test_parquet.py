@@ -59,7 +59,7 @@ def test_types_of_the_schema_do_not_matter(tmp_path, changes):
 @pytest.mark.privacy
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", tz="UTC")])
 @pytest.mark.parametrize("column", ["ip", "town", "bought"])
-def test_a_day_that_python_does_not_have_is_missing_and_stops_nobody(tmp_path, kind, column):
+def test_a_day_that_python_does_not_have_is_missing_and_stops_no_other_row(tmp_path, kind, column):
     far = 2**30 if kind == pa.date32() else 2**62
     days, others = pa.array([0, 1, far, 2, 3], kind), pa.array([0, 1, None, 2, 3], kind)
     paths = (written(tmp_path / f"{i}.parquet", **{column: values}) for i, values in enumerate((days, others)))

@@ -289,7 +289,7 @@ def test_lengths_of_noise_keep_the_high_probability_bound():
     """Of 4000 draws of all lengths at most a share gamma passes; a bound with `Var` for `Var/gamma` is passed by more.
 
     By Chebyshev the expected share is at most 0.1, and in truth 8e-4: passing 0.1 has probability below 1e-100. The
-    planted bound, one deviation above the mean, is passed by about 0.16, and by less than 0.1 with probability 1e-20.
+    planted bound, one sd above the mean, is passed by about 0.16, and by less than 0.1 with probability 1e-20.
     """
     private = pigd(REGRESSION, Privacy(5.0, 1e-6), 50)
     lipschitz, diameter = REGRESSION.lipschitz_with_ridge, 1.0
@@ -302,7 +302,7 @@ def test_lengths_of_noise_keep_the_high_probability_bound():
 
 
 def test_the_exact_mean_length_is_sharper():
-    """In four dimensions a noise vector is 6 % shorter than `sqrt(d)` deviations."""
+    """In four dimensions a noise vector is 6 % shorter than `sqrt(d)` sigma."""
     mean, _ = length_moments(4)
     assert mean / 2.0 == pytest.approx(0.94, abs=1e-3)
 

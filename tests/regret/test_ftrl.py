@@ -227,7 +227,7 @@ def test_the_price_of_the_regulariser_is_noticed():
 def test_the_noise_moves_points_as_far_as_it_says():
     """Mean distance of points to the noiseless leader of the same gradients: `m·s/(alpha·t + lam)`, where none is cut.
 
-    In 16 dimensions a length has a deviation of .18 of its mean, so the mean of 100 lies within 10 % of it but for a
+    In 16 dimensions a length has an sd of .18 of its mean, so the mean of 100 lies within 10 % of it but for a
     share of 3e-8 of draws; for half the noise it never does.
     """
     problem = Problem(Linear(), L2Ball(1e4), dimension=16, label_bound=1.0, ridge=1.0)
