@@ -94,10 +94,10 @@ def generator(name: str) -> str:
 def draws(module: str, source: str) -> list[str]:
     """Every random generator that `source` imports or uses and `module` may not, as a sentence."""
     allowed = set().union(*(a for m, a in ALLOWED.items() if f"{module}.".startswith(f"{m}.")))
-    found = sorted({(n, g) for n, name in names(ast.parse(source)) if (g := generator(name))})
+    result = sorted({(n, g) for n, name in names(ast.parse(source)) if (g := generator(name))})
     return [
         f"{module}:{line} uses {used}: draw it in taciturn.noise.sampling"
-        for line, used in found
+        for line, used in result
         if used not in allowed
     ]
 
@@ -227,8 +227,8 @@ def meetings(module: str, source: str) -> list[str]:
     if within(module, MEETING | EVIDENCE):
         return []
     if not within(module, DEFINED):
-        found = sorted(set(touches(tree)))
-        return [f"{module}:{line} {what}: leave it to taciturn.core.loop" for line, what in found]
+        result = sorted(set(touches(tree)))
+        return [f"{module}:{line} {what}: leave it to taciturn.core.loop" for line, what in result]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     both = [f for f in functions if {what.split()[0] for _, what in touches(f)} == {"draws", "encodes"}]
     both += [f for f in functions if f.name in ("encode", "decode") and any("draws" in what for _, what in touches(f))]

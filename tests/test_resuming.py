@@ -96,12 +96,12 @@ def levels(private, count=ROWS):
     """The noise that is drawn, in bits: standard deviations and lattice steps, or rates."""
     calibrated = private.calibrated
     if hasattr(calibrated, "coder"):
-        found = [calibrated.sd, *(calibrated.step(k) for k in range(1, count + 1))]
+        result = [calibrated.sd, *(calibrated.step(k) for k in range(1, count + 1))]
     elif hasattr(calibrated, "levels_of"):
-        found = np.concatenate(calibrated.levels_of(1, count)).tolist()
+        result = np.concatenate(calibrated.levels_of(1, count)).tolist()
     else:
-        found = calibrated.rates_of(1, count).tolist()
-    return [float(number).hex() for number in found]
+        result = calibrated.rates_of(1, count).tolist()
+    return [float(number).hex() for number in result]
 
 
 def told(private, releases):
@@ -128,25 +128,25 @@ def on(machine, tmp_path, *arguments):
 
 def main(verb, folder="", *names):
     """In a fresh process: begin streams and dump them half-way, go on from there, or both in one."""
-    found = {}
+    result = {}
     for name, private in cases().items():
         if names and name not in names:
             continue
         path = Path(folder) / f"{name}.npz"
         if verb == "levels":
-            found[name] = levels(private)
+            result[name] = levels(private)
             continue
         if verb == "begin":
             state, _ = private.run(private.start(), X[:HALF], Y[:HALF])
             state.dump(path)
             _, rest = private.run(state, X[HALF:], Y[HALF:])
-            found[name] = told(private, rest)
+            result[name] = told(private, rest)
         else:
             state = private.load(path)
             _, rest = private.run(state, X[HALF:], Y[HALF:])
-            found[name] = told(private.resumed(state), rest) | {"own": levels(private)}
+            result[name] = told(private.resumed(state), rest) | {"own": levels(private)}
             assert private.resumed(state).guarantee.proven or name == "paper"
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(result))
 
 
 def check_goes_on(begun, gone_on):
@@ -181,8 +181,8 @@ def test_a_stream_of_every_kind_goes_on_on_any_processor(tmp_path, first):
 @pytest.mark.slow
 def test_fits_differ_between_processors(tmp_path):
     """Or else the tests above show nothing."""
-    found = [on(machine, tmp_path, "levels", "", "sum")["sum"][0] for machine in (HERE, OLD)]
-    if found[0] == found[1]:
+    result = [on(machine, tmp_path, "levels", "", "sum")["sum"][0] for machine in (HERE, OLD)]
+    if result[0] == result[1]:
         pytest.skip("this build takes no notice of the kernels it is told to use")
 
 

@@ -160,13 +160,13 @@ def _adaptive_selections(**numbers):
     return _finding(distinguish_adaptive_selections(private, pair, lambda point, t: (point, 0.0), **numbers))
 
 
-def _finding(found):
-    return found.claimed, found.mu, found.interval, found.shift, found.trials, found.verdict
+def _finding(result):
+    return result.claimed, result.mu, result.interval, result.shift, result.trials, result.verdict
 
 
 def _audited(**numbers):
-    found = audit("pigd", BUDGET, **numbers)
-    return found.rounds, found.error, [_finding(game.finding) for game in found.games if not game.adaptive]
+    result = audit("pigd", BUDGET, **numbers)
+    return result.rounds, result.error, [_finding(game.finding) for game in result.games if not game.adaptive]
 
 
 def _fitted(estimator):

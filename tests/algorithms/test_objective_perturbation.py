@@ -138,11 +138,11 @@ def test_the_error_is_within_the_sensitivity_of_the_output_noise():
     X, y = sample(300)
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300, seed=4)
     V, y = PROBLEM.clip(X, y)
-    found = method._minimiser(V, y, method._draw())
+    result = method._minimiser(V, y, method._draw())
     better = perturbation.minimiser(
-        perturbation.Scalars(PROBLEM, V, y, PROBLEM.ridge, 0.0, method._draw() / 300), WholeSpace(), found, 1e-15, 1.0
+        perturbation.Scalars(PROBLEM, V, y, PROBLEM.ridge, 0.0, method._draw() / 300), WholeSpace(), result, 1e-15, 1.0
     )
-    assert np.linalg.norm(found - better) <= 2.0 * method._slack
+    assert np.linalg.norm(result - better) <= 2.0 * method._slack
 
 
 def test_the_noise_is_gaussian_of_its_stated_standard_deviation():

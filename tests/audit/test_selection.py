@@ -34,16 +34,16 @@ def private():
 
 def test_a_true_claim_holds_and_is_nearly_reached(private):
     """The two worlds are distinguished nearly as well as the budget allows: zCDP is not tight here."""
-    found = distinguish_selections(private, tight_pair(private), TRIALS)
-    assert found.violations == ()
-    assert 0.85 < found.mu / found.claimed_mu < 1.0
-    assert found.interval[0] < found.mu < found.interval[1]
+    result = distinguish_selections(private, tight_pair(private), TRIALS)
+    assert result.violations == ()
+    assert 0.85 < result.mu / result.claimed_mu < 1.0
+    assert result.interval[0] < result.mu < result.interval[1]
 
 
 def test_flips_are_as_probable_as_the_rate_says(private):
     """`tanh(lam/2)`, lam the rate, for candidates that are one loss apart, now one ahead and now the other."""
-    found = distinguish_selections(private, tight_pair(private), TRIALS)
-    flips = found.shift / (2.0 * np.sqrt(T))
+    result = distinguish_selections(private, tight_pair(private), TRIALS)
+    flips = result.shift / (2.0 * np.sqrt(T))
     assert flips == pytest.approx(np.tanh(private.calibrated.rate(1) / 2.0), rel=0.15)  # five standard deviations
 
 
@@ -51,9 +51,9 @@ def test_a_plain_epsilon_has_a_claim_too():
     """So few releases are charged by pure differential privacy, and the claim is the budget's own mu; it is not 0."""
     private = ewoo(experts(2), BUDGET, 2)
     assert private.guarantee.delivered.mu_squared == private.guarantee.delivered.rho == 0.0
-    found = distinguish_selections(private, tight_pair(private), 100)
-    assert found.claimed_mu == mu_of(1.0, 1e-6)
-    assert found.violations == ()
+    result = distinguish_selections(private, tight_pair(private), 100)
+    assert result.claimed_mu == mu_of(1.0, 1e-6)
+    assert result.violations == ()
 
 
 def test_too_few_trials_say_so(private):
@@ -64,10 +64,10 @@ def test_too_few_trials_say_so(private):
 
 def test_an_adversary_gains_nothing(private):
     """Losses of the last winner: the entropy along the games is what was charged, and no more."""
-    found = distinguish_adaptive_selections(private, tight_pair(private), adaptive_adversary(private), 100)
-    assert found.violations == ()
-    assert 0.98 < found.mu / found.claimed_mu <= 1.0
-    assert 0.0 < found.interval[0] < found.mu <= found.interval[1] <= found.claimed_mu * (1.0 + 1e-9)
+    result = distinguish_adaptive_selections(private, tight_pair(private), adaptive_adversary(private), 100)
+    assert result.violations == ()
+    assert 0.98 < result.mu / result.claimed_mu <= 1.0
+    assert 0.0 < result.interval[0] < result.mu <= result.interval[1] <= result.claimed_mu * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_secret_releases_that_share_noise_are_refuted(private, monkeypatch):
         return noise if seed is not None else noise[[0] * count]
 
     monkeypatch.setattr(GumbelNoise, "draw", draw)
-    found = distinguish_selections(private, tight_pair(private), TRIALS)
-    assert any("on secret noise" in violation and "extreme" in violation for violation in found.violations)
+    result = distinguish_selections(private, tight_pair(private), TRIALS)
+    assert any("on secret noise" in violation and "extreme" in violation for violation in result.violations)
 
 
 def test_twice_the_rate_is_refuted(private):
@@ -122,15 +122,15 @@ def test_twice_the_rate_is_refuted(private):
 def test_spoilt_noise_is_refuted(fault, only_secret, words):
     """Drawn once for all releases; missing; or missing from secret noise only."""
     spoilt = Private(experts(2), Spoilt(Exponential(), fault, only_secret), every(1), BUDGET, T)
-    found = distinguish_selections(spoilt, tight_pair(spoilt), 300)
-    assert any(words in violation for violation in found.violations)
+    result = distinguish_selections(spoilt, tight_pair(spoilt), 300)
+    assert any(words in violation for violation in result.violations)
 
 
 def test_points_of_other_candidates_are_refuted(private, monkeypatch):
     """The best candidate is published together with the noisy winner."""
     monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.eye(2)[np.argmin(rows, axis=1)]))
-    found = distinguish_selections(private, tight_pair(private), 100)
-    assert "points do not follow from noisy statistics" in found.violations
+    result = distinguish_selections(private, tight_pair(private), 100)
+    assert "points do not follow from noisy statistics" in result.violations
 
 
 ADAPTIVE = partial(distinguish_adaptive_selections, adversary=None)

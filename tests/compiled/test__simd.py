@@ -77,11 +77,11 @@ def test_numbers_are_taken_and_zeros_for_those_that_are_not_left(at, left, kind)
 def test_no_more_is_written_than_is_left(at, left):
     """Neighbours stay as they are, in compiled code and in plain Python."""
     values, expected = np.arange(1.0, 9.0), np.full((2, 16), GUARD)
-    found = expected.copy()
-    written(found, at, left, values)
+    result = expected.copy()
+    written(result, at, left, values)
     put(expected, at, left, values)
-    np.testing.assert_array_equal(found, expected)
-    assert np.count_nonzero(found != GUARD) == min(left, LANES)
+    np.testing.assert_array_equal(result, expected)
+    assert np.count_nonzero(result != GUARD) == min(left, LANES)
 
 
 def test_a_sum_is_that_of_all_eight():

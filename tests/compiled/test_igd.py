@@ -65,9 +65,9 @@ def worst_share(learner, seed=5):
     rng, worst = np.random.default_rng(seed), 0.0
     for x, v, y in zip(*examples(learner.problem, rng, 8), strict=True):
         i = int(10.0 ** rng.uniform(0.0, 5.0)) + getattr(learner, "first_move", 0)
-        found = moved(learner, x, i, v, y)
-        worst = max(worst, exact.distance(found, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
-        assert learner.problem.domain.contains(found)
+        result = moved(learner, x, i, v, y)
+        worst = max(worst, exact.distance(result, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
+        assert learner.problem.domain.contains(result)
     return worst
 
 
@@ -82,16 +82,16 @@ def assert_short_rows_move_little(learner):
     rng = np.random.default_rng(6)
     for exponent in np.arange(-166.0, -60.0, 2.0):
         x, v = rng.normal(size=2) * 0.1, rng.normal(size=2) * 10.0**exponent
-        found = moved(learner, x, 7, v, 1.0)
-        assert exact.distance(found, exact.step(learner, x, v, 1.0, 7)) < 0.1 * exact.allowed(learner, 7)
+        result = moved(learner, x, 7, v, 1.0)
+        assert exact.distance(result, exact.step(learner, x, v, 1.0, 7)) < 0.1 * exact.allowed(learner, 7)
 
 
 def assert_felt_where_it_is_flat():
     """The margin is met where the ridge pulls to, out of the set, and no longer at the nearest point of the set."""
     learner, x, v = made(Hinge(), Box(10.0, 20.0), 1.0), np.array([10.0, 20.0]), np.array([-0.7, 0.7])
-    found, true = moved(learner, x, 1, v, 1.0), exact.step(learner, x, v, 1.0, 1)
+    result, true = moved(learner, x, 1, v, 1.0), exact.step(learner, x, v, 1.0, 1)
     assert exact.distance(true, exact.vector([10.0, 10.0])) > 0.1
-    assert exact.distance(found, true) < 0.1 * exact.allowed(learner, 1)
+    assert exact.distance(result, true) < 0.1 * exact.allowed(learner, 1)
 
 
 def test_a_set_is_felt_where_the_loss_is_flat():
@@ -166,7 +166,7 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
         bound, curvature = code.steepest, learner.stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
-            found = taciturn.compiled.igd._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
+            result = taciturn.compiled.igd._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
 
             def excess(s, x=x, v=v, y=y, pull=pull, learner=learner):
                 u = float(v @ learner.problem.domain.project(x - pull * s * v))
@@ -174,8 +174,8 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
 
             reach = float(np.linalg.norm(v)) * (float(np.linalg.norm(x)) + pull * bound * float(np.linalg.norm(v)))
             off = 32.0 * UNIT * (bound + curvature * reach)
-            assert abs(found - root(excess, -bound, bound)) <= off
-            assert abs(found) <= bound
+            assert abs(result - root(excess, -bound, bound)) <= off
+            assert abs(result) <= bound
 
 
 @pytest.mark.parametrize("loss", [Hinge(), Squared()], ids=repr)

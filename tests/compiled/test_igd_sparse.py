@@ -77,9 +77,9 @@ def worst_share(learner, seed=5):
     rng, worst = np.random.default_rng(seed), 0.0
     for x, v, y in zip(*examples(learner.problem, rng, 5), strict=True):
         i = int(10.0 ** rng.uniform(0.0, 5.0)) + getattr(learner, "first_move", 0)
-        found = moved(learner, x, i, v, y)
-        worst = max(worst, exact.distance(found, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
-        assert learner.problem.domain.contains(found)
+        result = moved(learner, x, i, v, y)
+        worst = max(worst, exact.distance(result, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
+        assert learner.problem.domain.contains(result)
     return worst
 
 

@@ -24,9 +24,9 @@ CODE = slope_code(MultiHinge(3))
 def test_slopes_and_values_are_those_of_the_class(u, data):
     """Bit for bit: of tied classes, of margins just met, and far out."""
     y = float(data.draw(st.integers(0, len(u) - 1)))
-    loss, label, found = MultiHinge(len(u)), np.array([y]), u.copy()
-    leader._slopes(CODE, 1.0, y, found)
-    np.testing.assert_array_equal(found, loss.slopes(u[None], label)[0])
+    loss, label, result = MultiHinge(len(u)), np.array([y]), u.copy()
+    leader._slopes(CODE, 1.0, y, result)
+    np.testing.assert_array_equal(result, loss.slopes(u[None], label)[0])
     assert weights._multi_hinge(u, y) == loss.losses(u[None], label)[0]
     rival = scores.rival(u, y)
     assert rival != y
@@ -99,9 +99,9 @@ def test_a_margin_that_is_met_but_for_rounding_is_met():
     label = np.zeros(2)
     np.testing.assert_array_equal(MultiHinge(3).slopes(u, label), [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
     for row, slopes in zip(u, MultiHinge(3).slopes(u, label), strict=True):
-        found = row.copy()
-        leader._slopes(CODE, 1.0, 0.0, found)
-        np.testing.assert_array_equal(found, slopes)
+        result = row.copy()
+        leader._slopes(CODE, 1.0, 0.0, result)
+        np.testing.assert_array_equal(result, slopes)
 
 
 @pytest.mark.privacy

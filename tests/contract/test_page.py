@@ -28,8 +28,8 @@ def printed(command):
 def check(text):
     for part in text.split("$ ")[1:]:
         command, _, expected = part.partition("\n")
-        found = printed(command)
-        assert doctest.OutputChecker().check_output(expected, found, LOOSE), f"{command}\n{found}"
+        result = printed(command)
+        assert doctest.OutputChecker().check_output(expected, result, LOOSE), f"{command}\n{result}"
 
 
 @pytest.fixture

@@ -65,12 +65,12 @@ def test_a_mark_becomes_a_figure_and_an_unknown_one_is_rejected():
 
 def test_the_tree_has_the_nodes_of_figure_1():
     """Example 3 is in one node of each height; the sum after 7 examples has one node for each 1-bit of 7."""
-    found = tree.nodes()
-    assert len(found) == 15
-    assert {node.name for node in found if node.holds} == {"3", "3–4", "1–4", "1–8"}
-    assert {node.name for node in found if node.used} == {"1–4", "5–6", "7"}
+    result = tree.nodes()
+    assert len(result) == 15
+    assert {node.name for node in result if node.holds} == {"3", "3–4", "1–4", "1–8"}
+    assert {node.name for node in result if node.used} == {"1–4", "5–6", "7"}
     root = ElementTree.fromstring(picture("tree").svg)
-    assert {e.text for e in root.iter(f"{SVG}text")} == {node.name for node in found}
+    assert {e.text for e in root.iter(f"{SVG}text")} == {node.name for node in result}
     assert len(list(root.iter(f"{SVG}polyline"))) == 14  # every node but the root has a parent
 
 

@@ -85,15 +85,15 @@ def search(learner: EWOO, seed: int, certified: float | None = None, tries: int 
         trial[:, -1] = problem.label_bound * rng.choice([-1.0, 1.0], 4)
         if attempt % 3:
             trial[-1, :-1] = -trial[1, :-1]  # mirrored
-        if (found := float(np.ptp(moved(learner, trial, 1)))) > best:
-            best, raw = found, trial
+        if (result := float(np.ptp(moved(learner, trial, 1)))) > best:
+            best, raw = result, trial
     step = 0.5 * problem.feature_bound
     for _ in range(climbs):
         trial = raw.copy()
         row, column = rng.choice([1, 3]), rng.integers(0, raw.shape[1])
         trial[row, column] += step * rng.normal() * (3.0 if column == raw.shape[1] - 1 else 1.0)
-        if (found := float(np.ptp(moved(learner, trial, 1)))) > best:
-            best, raw = found, trial
+        if (result := float(np.ptp(moved(learner, trial, 1)))) > best:
+            best, raw = result, trial
         else:
             step *= 0.97
     return best / bound
@@ -397,8 +397,8 @@ class Deviance(Squared):
 def test_a_loss_of_one_s_own_is_certified_by_what_it_is_cut_to():
     """Its gradients would promise 0.0026, and rounding makes it 0.004: only the cut to W holds whatever it computes."""
     learner = EWOO(Problem(Deviance(), WholeSpace(), 2, label_bound=1.0), [[1.0, 0.0], [0.999, 0.0]])
-    found = search(learner, seed=3)
-    assert found <= 1.0
+    result = search(learner, seed=3)
+    assert result <= 1.0
     assert float(learner.certificate.at(1)) > 1.5 * learner._gradients_apart * learner._diameter
 
 

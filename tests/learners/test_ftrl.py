@@ -69,8 +69,8 @@ def widest(learner: FTRL) -> float:
 def test_the_certificate_is_reached_and_not_passed(loss):
     """Gd, by two examples at one point."""
     learner = FTRL(Problem(LOSSES[loss](), L2Ball(1.2), 2, 1.5, 0.7))
-    found, bound = widest(learner), float(learner.certificate.at(1))
-    assert 0.99 * bound < found <= bound
+    result, bound = widest(learner), float(learner.certificate.at(1))
+    assert 0.99 * bound < result <= bound
     assert learner.certificate.kind == "l2/entry"
 
 
@@ -79,8 +79,8 @@ def test_the_certificate_is_reached_and_not_passed(loss):
 def test_the_certificate_of_a_loss_that_knows_less_is_not_passed(loss):
     """Twice the longest gradient, of which a pair uses more than half."""
     learner = FTRL(Problem(LOSSES[loss](), L2Ball(1.2), 2, 1.5, 0.7))
-    found, bound = widest(learner), float(learner.certificate.at(1))
-    assert 0.5 * bound < found <= bound
+    result, bound = widest(learner), float(learner.certificate.at(1))
+    assert 0.5 * bound < result <= bound
 
 
 @pytest.mark.privacy

@@ -65,8 +65,8 @@ def search(learner: QFTL, starts: int = 4) -> float:
     R, R_y = 3.0 * learner.problem.feature_bound, learner.problem.label_bound
     for _ in range(starts):
         raw = np.concatenate([R * rng.normal(size=4), R_y * rng.choice([-2.0, 2.0]) * np.array([1.0, -1.0])])
-        found = minimize(lambda x: -apart(learner, x), raw, method="Nelder-Mead", options={"maxfev": 120})
-        best = max(best, -float(found.fun))
+        result = minimize(lambda x: -apart(learner, x), raw, method="Nelder-Mead", options={"maxfev": 120})
+        best = max(best, -float(result.fun))
     return best / float(learner.certificate.at(1))
 
 
@@ -135,12 +135,12 @@ def test_a_contribution_is_what_it_says(features, label, w):
     """`(svec(v vᵀ), w·y v)` up to the cutting of features and labels to 2⁻¹⁷ of 1 and 2, within its magnitude."""
     learner = QFTL(problem(1.5, 2.0), weight=w)
     V, y = learner.problem.clip([features], [label])
-    found = contribution(learner, features, label)
-    assert found[:3] == pytest.approx(packed(np.outer(V[0], V[0])), abs=2.0**1.5 * 1.5 * 2.0**-17)
-    assert found[3:] == pytest.approx(w * y[0] * V[0], abs=w * (2.0 * 2.0**-17 + 1.5 * 2.0**-16))
-    assert (np.abs(found[3:]) <= np.abs(w * y[0] * V[0]) * (1.0 + 1e-12)).all()  # cut towards zero
-    assert np.max(np.abs(found)) <= learner.certificate.magnitude * (1.0 + 1e-7)
-    assert len(found) == learner.statistic_size == 5
+    result = contribution(learner, features, label)
+    assert result[:3] == pytest.approx(packed(np.outer(V[0], V[0])), abs=2.0**1.5 * 1.5 * 2.0**-17)
+    assert result[3:] == pytest.approx(w * y[0] * V[0], abs=w * (2.0 * 2.0**-17 + 1.5 * 2.0**-16))
+    assert (np.abs(result[3:]) <= np.abs(w * y[0] * V[0]) * (1.0 + 1e-12)).all()  # cut towards zero
+    assert np.max(np.abs(result)) <= learner.certificate.magnitude * (1.0 + 1e-7)
+    assert len(result) == learner.statistic_size == 5
 
 
 # The point.

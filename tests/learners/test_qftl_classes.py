@@ -143,12 +143,12 @@ def test_a_contribution_is_what_it_says(features, label, w):
     """`(svec(v vᵀ), w·y vᵀ)`, a row for each class, to the 12 bits or more that features and labels are rounded to."""
     learner, close = QFTL(problem(4, 1.5), weight=w), 2.0**-10 * 1.5 * max(1.5, w)
     v = learner.problem.clip([features], [label])[0][0]
-    found = contribution(learner, features, label)
+    result = contribution(learner, features, label)
     labels = np.where(np.arange(4) == label, 0.75, -0.25)
-    assert found[:3] == pytest.approx(packed(np.outer(v, v)), abs=close)
-    assert found[3:].reshape(4, 2) == pytest.approx(w * np.array([each * v for each in labels]), abs=close)
-    assert np.max(np.abs(found)) <= learner.certificate.magnitude * (1.0 + 1e-7)
-    assert len(found) == learner.statistic_size == 11
+    assert result[:3] == pytest.approx(packed(np.outer(v, v)), abs=close)
+    assert result[3:].reshape(4, 2) == pytest.approx(w * np.array([each * v for each in labels]), abs=close)
+    assert np.max(np.abs(result)) <= learner.certificate.magnitude * (1.0 + 1e-7)
+    assert len(result) == learner.statistic_size == 11
 
 
 @pytest.mark.privacy

@@ -125,9 +125,9 @@ def test_the_certificate_is_reached(neighbours, other, moved):
     for x in ([3.0, 4.0], other):
         V, y = learner.problem.clip([x, [0.3, 0.1]])
         rows.append(learner.absorb(learner.start(), 0, V, y, NOWHERE)["sum"])
-    found, bound = float(np.linalg.norm(rows[0] - rows[1])), float(learner.certificate.at(2))
-    assert found == pytest.approx(moved, rel=1e-7)
-    assert 0.999 * bound < found <= bound
+    result, bound = float(np.linalg.norm(rows[0] - rows[1])), float(learner.certificate.at(2))
+    assert result == pytest.approx(moved, rel=1e-7)
+    assert 0.999 * bound < result <= bound
     assert learner.certificate.kind == "l2/entry"
 
 

@@ -147,7 +147,7 @@ from taciturn.mechanisms.blt import fitted
 print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in sys.modules)
 """
     here = [x.hex() for part in _fit(1000, 3, "max") for x in part]
-    for found_anew in (True, False):
+    for computed_anew in (True, False):
         done = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -156,7 +156,7 @@ print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in s
             timeout=60,
             env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
         )
-        assert done.stdout.strip() == f"{here} {found_anew}"
+        assert done.stdout.strip() == f"{here} {computed_anew}"
 
 
 def test_the_cache_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
 @pytest.mark.parametrize("buffers", [1, 4, 10])
 @pytest.mark.parametrize("aim", ["max", "mean"])
 def test_what_fits_return_is_legal(n, buffers, aim):
-    """So that it is found only once."""
+    """So that it is computed only once."""
     assert blt._in_order(fitted(n, buffers, aim))
 
 
@@ -241,11 +241,11 @@ def test_rounding_errors_are_bounded(kind, buffers):
             [mpmath.mpf(0)] * len(th),
         )
         for k in range(1, n + 1):
-            secret, found = coder.encode(secret, rows[k - 1 : k], k)
+            secret, result = coder.encode(secret, rows[k - 1 : k], k)
             x = mpmath.mpf(float(rows[k - 1]))
             expected = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
             exact = [r * s + x for r, s in zip(th, exact, strict=True)]
-            assert abs(mpmath.mpf(float(found[0, 0])) - expected) <= coder.rounding_error
+            assert abs(mpmath.mpf(float(result[0, 0])) - expected) <= coder.rounding_error
 
 
 @pytest.mark.parametrize(

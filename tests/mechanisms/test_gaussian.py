@@ -358,5 +358,5 @@ def test_levels_of_an_endless_stream_at_once_are_those_one_by_one(mechanism, sch
         calibrated = Private(experts(4), Exponential(), schedule, Privacy(1.0, 1e-6), seed=1).calibrated
         at_once, single = calibrated.rates_of, calibrated.rate
     for k, count in ((1, 50), (3, 1), (40, 13)):
-        found = np.atleast_2d(at_once(k, count)).T
-        np.testing.assert_array_equal(found, [np.atleast_1d(single(k + j)) for j in range(count)])
+        result = np.atleast_2d(at_once(k, count)).T
+        np.testing.assert_array_equal(result, [np.atleast_1d(single(k + j)) for j in range(count)])

@@ -54,10 +54,10 @@ def test_rounding_errors_are_bounded(kind):
     rows = {"ones": np.ones(400), "signs": rng.choice([-1.0, 1.0], 400), "random": rng.uniform(-1, 1, 400)}[kind]
     secret, _ = coder.start(1)
     for k in range(1, 401):
-        secret, found = coder.encode(secret, rows[k - 1 : k], k)
+        secret, result = coder.encode(secret, rows[k - 1 : k], k)
         if k % 40 == 0:
             exact = sum(
                 Fraction(float(f)) * Fraction(float(x))
                 for f, x in zip(coder.coefficients, rows[k - 1 :: -1], strict=False)
             )
-            assert abs(float(Fraction(float(found[0, 0])) - exact)) <= coder.rounding_error
+            assert abs(float(Fraction(float(result[0, 0])) - exact)) <= coder.rounding_error

@@ -1,4 +1,4 @@
-"""What is asked of the sampler's draws, and what each question is worth: a list of complaints, empty if there are none.
+"""What is asked of the sampler's draws, and what each question is worth: a list of violations, empty if there are none.
 
 Draws of the tests come from seeds, so that nothing here is left to chance; were the seeds fresh, each threshold of
 5.5 sigma would be passed by honest draws with a probability below 4e-8.
@@ -19,7 +19,7 @@ REACH = 12
 Draw = Callable[[int], np.ndarray]
 
 
-def complaints(draw: Draw, scale: float, count: int, chunk: int = 250_000) -> list[str]:
+def violations(draw: Draw, scale: float, count: int, chunk: int = 250_000) -> list[str]:
     """Everything wrong with `count` draws that claim to be `round(N(0, scale²))`."""
     edges = np.ceil(ndtri(np.arange(1, CELLS) / CELLS) * scale - 0.5)
     shares = np.diff(np.concatenate([[0.0], ndtr((edges - 0.5) / scale), [1.0]]))
@@ -48,7 +48,7 @@ def complaints(draw: Draw, scale: float, count: int, chunk: int = 250_000) -> li
         wrong[f"bit {bit}"] = abs(ones - total / 2) > FAR * np.sqrt(total) / 2
     for power, (mean, variance) in enumerate(((0.0, 1.0), (1.0, 2.0), (0.0, 15.0), (3.0, 96.0)), start=1):
         wrong[f"moment {power}"] = abs(moments[power - 1] / total - mean) > FAR * np.sqrt(variance / total)
-    return [name for name, found in wrong.items() if found]
+    return [name for name, result in wrong.items() if result]
 
 
 def smirnov(values: np.ndarray, scale: float, beyond: float = 0.0) -> float:
@@ -72,12 +72,12 @@ class Given:
         self.words, self.at = words, 0
 
     def __call__(self, count: int, into: np.ndarray | None = None, /) -> np.ndarray:
-        found = self.words[self.at : self.at + count]
+        result = self.words[self.at : self.at + count]
         self.at += count
         if into is None:
-            return found
-        into[: len(found)] = found
-        into[len(found) : count] = 0
+            return result
+        into[: len(result)] = result
+        into[len(result) : count] = 0
         return into[:count]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from noise.draws import apart, complaints, repeats, slow_normal, smirnov
+from noise.draws import apart, repeats, slow_normal, smirnov, violations
 from noise.rational import tailed
 from noise.sampler_harness import compiled, rectangles, spoilt
 from taciturn import InvalidInput
@@ -34,14 +34,14 @@ def seeded(scale: float, seed: int = 0):
 @pytest.mark.parametrize(("scale", "count"), [(2.0**25, 1_000_000), (2.0**30.3, 10_000_000), (2.0**40, 1_000_000)])
 def test_draws_are_a_rounded_gaussian(scale, count):
     """Cells, moments, signs and low bits of millions of draws are those of the exact distribution."""
-    assert complaints(seeded(scale), scale, count) == []
+    assert violations(seeded(scale), scale, count) == []
 
 
 @pytest.mark.slow
 def test_many_draws_are_a_rounded_gaussian():
     """Forty million draws too, and as many of them lie beyond four and five sigma as should."""
     scale = 2.0**33.7
-    assert complaints(seeded(scale, 1), scale, 40_000_000) == []
+    assert violations(seeded(scale, 1), scale, 40_000_000) == []
     draw, beyond = seeded(scale, 2), np.zeros(2)
     for _ in range(160):
         x = np.abs(draw(250_000)) / scale
@@ -63,8 +63,8 @@ def far(beyond: float, tries: int, scale: float, seed: int, *, tail: bool = True
     starts = tables()[0][2, LAYERS:] / 2.0**60
     words[:, 1] <<= np.uint64(np.searchsorted(starts, beyond))
     attempt = compiled(tables() if tail else ending_at(5.0))
-    found = (attempt(scale, row) for row in words)
-    return np.array([value for value in found if value is not None])
+    result = (attempt(scale, row) for row in words)
+    return np.array([value for value in result if value is not None])
 
 
 def ending_at(end: float) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +102,7 @@ def test_a_scale_off_by_a_five_hundredth_is_caught():
     """Noise of 0.2 % too large or too small an sd: moved by 9 of the second moment's own, 5.5 of which alarm."""
     scale = 2.0**30
     for wrong in (0.998 * scale, 1.002 * scale):
-        assert "moment 2" in complaints(seeded(wrong, 11), scale, 10_000_000)
+        assert "moment 2" in violations(seeded(wrong, 11), scale, 10_000_000)
 
 
 def test_a_tail_cut_off_is_caught():
@@ -123,21 +123,21 @@ def with_tables(integers: np.ndarray, real: np.ndarray, spoil=lambda words: word
 
 
 def test_rectangles_as_they_are_pass():
-    """The planted faults below are found in what has no complaints otherwise."""
-    assert complaints(with_tables(*tables()), 2.0**30, 2_000_000) == []
+    """The planted faults below are detected in a sampler that passes otherwise."""
+    assert violations(with_tables(*tables()), 2.0**30, 2_000_000) == []
 
 
 def test_a_wrong_wedge_is_caught():
     """Points above the curve accepted, or none accepted in the wedges: the fourth moment moves by 11 sigma or more."""
     integers, real = tables()
     for wrong in (np.zeros_like(real), real + 2.0):
-        assert "moment 4" in complaints(with_tables(integers, wrong), 2.0**30, 10_000_000)
+        assert "moment 4" in violations(with_tables(integers, wrong), 2.0**30, 10_000_000)
 
 
 def test_no_tail_at_all_is_caught():
     """Layers without blocks lack one draw in 19,000, which moves the fourth moment by 9 of its standard deviations."""
     cut = (table[:, :LAYERS].copy() for table in tables())
-    assert "moment 4" in complaints(with_tables(*cut), 2.0**30, 25_000_000)
+    assert "moment 4" in violations(with_tables(*cut), 2.0**30, 25_000_000)
 
 
 def test_a_sign_shared_with_the_layer_is_caught():
@@ -146,32 +146,32 @@ def test_a_sign_shared_with_the_layer_is_caught():
     def tied(words: np.ndarray) -> np.ndarray:
         return (words & ~np.uint64(2**63)) | (words & np.uint64(512)) << np.uint64(54)
 
-    assert {"cells", "moment 1"} <= set(complaints(with_tables(*tables(), tied), 2.0**30, 2_000_000))
+    assert {"cells", "moment 1"} <= set(violations(with_tables(*tables(), tied), 2.0**30, 2_000_000))
 
 
 def test_a_low_bit_stuck_is_caught():
     """Draws whose lowest or third bit never moves."""
     honest = seeded(2.0**30, 5)
-    assert complaints(lambda count: honest(count) & ~np.int64(1), 2.0**30, 500_000) == ["bit 0"]
-    assert complaints(lambda count: honest(count) | np.int64(4), 2.0**30, 500_000) == ["bit 2"]
+    assert violations(lambda count: honest(count) & ~np.int64(1), 2.0**30, 500_000) == ["bit 0"]
+    assert violations(lambda count: honest(count) | np.int64(4), 2.0**30, 500_000) == ["bit 2"]
 
 
 def test_a_lost_sign_is_caught():
     """Draws that are never negative, and ones whose sign is their lowest bit."""
     honest = seeded(2.0**30, 6)
-    assert "sign" in complaints(lambda count: np.abs(honest(count)), 2.0**30, 500_000)
+    assert "sign" in violations(lambda count: np.abs(honest(count)), 2.0**30, 500_000)
 
     def tied(count):
         values = np.abs(honest(count))
         return np.where(values & 1, values, -values)
 
-    assert complaints(tied, 2.0**30, 500_000) == ["sign and lowest bit together"]
+    assert violations(tied, 2.0**30, 500_000) == ["sign and lowest bit together"]
 
 
 def test_a_repeated_block_is_caught():
     """Words that start over after every call give the same draws twice."""
     same = seeded(2.0**30, 7)(250_000)
-    assert complaints(lambda count: same, 2.0**30, 500_000)[0].startswith("the same")
+    assert violations(lambda count: same, 2.0**30, 500_000)[0].startswith("the same")
     again = np.tile(seeded(2.0**40, 7)(1000), 2)
     assert repeats(again) == 1000
 
@@ -388,7 +388,7 @@ def gumbel_complaints(values: np.ndarray) -> list[str]:
         "shape": distance > 2.9,
         "bits": max(abs(count - n / 2.0) for count in ones) > 5.5 * math.sqrt(n) / 2.0,
     }
-    return [name for name, found in wrong.items() if found]
+    return [name for name, result in wrong.items() if result]
 
 
 def test_draws_are_gumbel():

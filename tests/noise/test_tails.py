@@ -91,10 +91,10 @@ def test_the_tail_to_six_standard_deviations():
 # Planted faults.
 
 
-@pytest.mark.parametrize(("wrong", "found"), [(0.998, "ring 0"), (1.002, "ring 0")])
-def test_a_scale_off_by_a_five_hundredth_is_caught(wrong, found):
+@pytest.mark.parametrize(("wrong", "result"), [(0.998, "ring 0"), (1.002, "ring 0")])
+def test_a_scale_off_by_a_five_hundredth_is_caught(wrong, result):
     """0.2 %: of forty million draws 39,000 change places over the first border, 13 of their standard deviations."""
-    assert found in strange(seeded(wrong * 2.0**30, 2), 2.0**30, 40_000_000)
+    assert result in strange(seeded(wrong * 2.0**30, 2), 2.0**30, 40_000_000)
 
 
 def test_a_tail_cut_at_five_standard_deviations_is_caught():

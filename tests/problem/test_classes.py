@@ -89,10 +89,10 @@ def test_predictions_are_scores(loss):
     problem, rng = Problem(loss, L2Ball(5.0), 2, intercept=0.5), np.random.default_rng(8)
     W = rng.normal(size=(loss.classes, 3))
     X = np.array([[0.3, 0.4], [30.0, 40.0], [0.0, 0.0]])
-    found = problem.predict(W.ravel(), X)
-    assert found.shape == (3, loss.classes)
+    result = problem.predict(W.ravel(), X)
+    assert result.shape == (3, loss.classes)
     V = np.array([[0.3, 0.4, 0.5], [0.6, 0.8, 0.5], [0.0, 0.0, 0.5]])
-    np.testing.assert_allclose(found, V @ W.T, atol=1e-10)
+    np.testing.assert_allclose(result, V @ W.T, atol=1e-10)
     assert problem.predict(list(W.ravel()), X[:1]).shape == (1, loss.classes)
     assert problem.predict(W.ravel(), X[:0]).shape == (0, loss.classes)
 

@@ -165,10 +165,10 @@ def test_a_missing_value_is_not_a_number(where, chunks):
 )
 def test_columns_of_any_kind(column, numbers):
     """What is no number in an array is none in a table; a value's number depends on that value alone."""
-    found = ColumnRows(pa.table({"x": column}))
-    np.testing.assert_array_equal(found[:][:, 0], numbers)
+    result = ColumnRows(pa.table({"x": column}))
+    np.testing.assert_array_equal(result[:][:, 0], numbers)
     for i in range(3):
-        np.testing.assert_array_equal(found[i : i + 1][:, 0], numbers[i : i + 1])
+        np.testing.assert_array_equal(result[i : i + 1][:, 0], numbers[i : i + 1])
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ns"])

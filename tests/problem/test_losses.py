@@ -247,9 +247,9 @@ def widest(loss: ScalarLoss, reach: float, label_bound: float) -> float:
 def test_variation_is_a_bound(name, reach, label_bound):
     """No label's loss varies by more over the predictions; but for the user's, the bound is reached."""
     loss = LOSSES[name]()
-    found, bound = widest(loss, reach, label_bound), loss.variation(reach, label_bound)
-    assert found <= bound + 1e-12
-    assert name == "log cosh" or found >= bound * (1.0 - 1e-8)
+    result, bound = widest(loss, reach, label_bound), loss.variation(reach, label_bound)
+    assert result <= bound + 1e-12
+    assert name == "log cosh" or result >= bound * (1.0 - 1e-8)
 
 
 @EACH

@@ -163,11 +163,11 @@ def test_the_variation_is_a_bound_and_nearly_reached(longest):
     """From 0 to `1 + sqrt(2)·R·B` on a net of two opposite points, if one keeps the margin; else as Lipschitz says."""
     loss, R = MultiHinge(2), 1.5
     v, W = R * np.array([0.6, 0.8]), longest * np.outer([math.sqrt(0.5), -math.sqrt(0.5)], [0.6, 0.8]).ravel()
-    found = float(np.ptp(loss.values(np.array([W, -W]), v, 1.0)))
+    result = float(np.ptp(loss.values(np.array([W, -W]), v, 1.0)))
     learner = EWOO(Problem(loss, L2Ball(longest), 2, R), [W, -W])
     stated = loss.variation(np.array([W, -W]), R, 1.0)
     assert stated == pytest.approx(1.0 + math.sqrt(2.0) * R * longest, rel=1e-8)
-    assert (1.0 - 1e-8) * learner.variation < found <= learner.variation <= stated * (1.0 + 1e-12)
+    assert (1.0 - 1e-8) * learner.variation < result <= learner.variation <= stated * (1.0 + 1e-12)
 
 
 # Who takes it.

@@ -72,13 +72,13 @@ def test_fields_are_those_of_python_s_reader(fields, delimiter):
     python_csv.writer(file, delimiter=delimiter, lineterminator="").writerow(fields)
     assert split(file.getvalue(), delimiter) == fields
     line = delimiter.join(fields)
-    found = split(line, delimiter)
+    result = split(line, delimiter)
     try:
         theirs = next(python_csv.reader([line], delimiter=delimiter, strict=True))
     except python_csv.Error:
-        assert found is None
+        assert result is None
     else:
-        assert found == (theirs or [""])
+        assert result == (theirs or [""])
 
 
 CORRUPTION = st.one_of(
@@ -118,12 +118,12 @@ def test_a_quote_does_not_change_how_a_mark_far_below_it_is_read():
     columns = {"town": {"hash": 64}}
     marked = ["\ufeffRome,yes" if row == 256 else "Rome,yes" for row in range(512)]
     quoted = ['"Rome",yes', *marked[1:]]
-    found = [
+    result = [
         np.concatenate([b.X for b in read(contract(columns=columns), "\n".join(["town,bought", *rows, ""]))])
         for rows in (marked, quoted)
     ]
-    assert np.array_equal(*found)
-    assert not np.array_equal(found[0][255], found[0][256])
+    assert np.array_equal(*result)
+    assert not np.array_equal(result[0][255], result[0][256])
 
 
 def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):

@@ -63,9 +63,9 @@ def test_a_day_that_python_does_not_have_is_missing_and_stops_no_other_row(tmp_p
     far = 2**30 if kind == pa.date32() else 2**62
     days, others = pa.array([0, 1, far, 2, 3], kind), pa.array([0, 1, None, 2, 3], kind)
     paths = (written(tmp_path / f"{i}.parquet", **{column: values}) for i, values in enumerate((days, others)))
-    found, missing = (list(open_rows(contract(), path, bad_rows="zero")) for path in paths)
+    result, missing = (list(open_rows(contract(), path, bad_rows="zero")) for path in paths)
     for name in ("X", "y"):
-        arrays = [np.concatenate([getattr(batch, name) for batch in batches]) for batches in (found, missing)]
+        arrays = [np.concatenate([getattr(batch, name) for batch in batches]) for batches in (result, missing)]
         assert np.array_equal(*arrays, equal_nan=True)
     if column == "bought":
         with pytest.raises(InvalidInput, match="line 3: bought is missing"):

@@ -157,10 +157,10 @@ def test_average_regrets_are_those_of_every_beginning():
     problem = Problem(Squared(), L2Ball(2.0), 4, label_bound=1.0, ridge=0.1)
     stream = linear_regression(150, 4, seed=3)
     minima = prefix_minima(problem, stream.X, stream.y, ROUNDS)
-    found = replay(problem, [], stream.X, stream.y).average_regrets(ROUNDS, minima)
-    for t, regret in zip(ROUNDS, found, strict=True):
+    result = replay(problem, [], stream.X, stream.y).average_regrets(ROUNDS, minima)
+    for t, regret in zip(ROUNDS, result, strict=True):
         X, y = stream.X[:t], stream.y[:t]
         alone = replay(problem, [], X, y).average_regret(best_in_hindsight(problem, X, y))
         assert regret == pytest.approx(alone, abs=1e-11)
     whole = best_in_hindsight(problem, stream.X, stream.y).average
-    assert found[0] > replay(problem, [], stream.X[:1], stream.y[:1]).losses[0] - whole + 1e-4
+    assert result[0] > replay(problem, [], stream.X[:1], stream.y[:1]).losses[0] - whole + 1e-4
