@@ -1,4 +1,4 @@
-"""Means of released points: their weights, what they cost, and what they promise."""
+"""Means of released points: their weights, their cost and their guarantees."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_shares_are_held_at_least_as_often_as_said(p):
 
 @given(st.floats(0.05, 0.95), st.floats(0.0, 0.9), st.integers(1, 12), st.floats(0.0, 2.0))
 def test_the_delta_of_a_race_lies_between_two_symmetric_ones(m, share, K, epsilon):
-    """The two post-processings of the docstring, beside the delta of K wins with the probabilities m ± f/2."""
+    """The two post-processings of the docstring, compared with the delta of K wins with the probabilities m ± f/2."""
     f = share * 2.0 * min(m, 1.0 - m)
     n = np.arange(K + 1)
     P, Q = binom.pmf(n, K, m + f / 2.0), binom.pmf(n, K, m - f / 2.0)

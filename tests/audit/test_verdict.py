@@ -81,7 +81,7 @@ def looked_at(private: Private, **settings):
 
 
 def second_differs(private: Private) -> Pair:
-    """What the third encoded row of every strategy shows, by itself or beside the first."""
+    """What the third encoded row of every strategy shows, by itself or with the first."""
     labels = None if private.problem.loss.labels == "none" else np.ones(T)
     return Pair(np.ones((T, 1)), labels, at=1, other=([1.0], -1.0) if labels is not None else ([-1.0], 0.0))
 
@@ -209,7 +209,7 @@ def test_points_off_their_rows_are_refuted(name, only_secret, monkeypatch):
 
 @pytest.mark.parametrize("learner", [ForgottenRidge(LINE), half_certified(IGD(LINE))], ids=["forgotten ridge", "half"])
 def test_a_wrong_certificate_is_refuted(learner):
-    """The paper's slip, in a class of another's (along what was released) and half the bound, in one of ours."""
+    """The paper's slip, in a user's class (along what was released) and half the bound, in a built-in class."""
     result = looked_at(private_of(learner, Gaussian()))
     assert result.verdict == "refuted"
     assert result.interval[0] > 1.4 * result.claimed_mu

@@ -28,7 +28,7 @@ def test_privacy_as_json_has_mu_to_six_digits():
     assert answer["noise_multiplier"] == pytest.approx(1 / answer["mu"])
 
 
-def test_privacy_sets_the_paper_extra_the_exact_noise():
+def test_privacy_compares_the_paper_with_the_exact_noise():
     """At T = K the paper's rows are what its functions say, for the parameters that claim the same budget."""
     answer = json.loads(run("privacy", "--epsilon", "1", "--delta", "1e-6", "--releases", "100000", "--json").stdout)
     for reading, row in answer["paper"].items():

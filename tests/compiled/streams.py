@@ -64,7 +64,7 @@ KINKED_SCORES = {"multi hinge": MultiHinge(3)}
 """For learners that take any slope, and for none that solve."""
 
 SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace(), "simplex": Simplex(0.7)}
-"""So small that most steps end at their border; the simplex has no number: most learners go by the definition in it."""
+"""So small that most steps end at their border; the simplex has no number: most learners run the definition on it."""
 
 SCHEDULES = {
     "every": (every(1), ROWS),
@@ -94,7 +94,7 @@ def problem(loss: Any, domain: Any, **settings: Any) -> Problem:
 
 
 def _tail() -> dict[str, Any]:
-    """Learners whose rows one example moves for ever."""
+    """Learners in which one example changes all later statistics."""
     made: dict[str, Any] = {}
     for loss, phi in (LOSSES | SCORES).items():
         for domain, form in SETS.items():
@@ -177,7 +177,7 @@ def private(learner: str, mechanism: str, schedule: str, compiled: bool = True) 
 def stream(problem: Problem, seed: int = 1, rows: int = ROWS, *, short: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Examples that are too long, just long enough, short, tiny or zero; labels beyond their bounds among them.
 
-    Short ones pass the door as they are, whichever door it is.
+    Short ones are not changed by clipping, dense or sparse.
     """
     rng, bound = np.random.default_rng(seed), problem.feature_bound
     X = rng.normal(size=(rows, problem.dimension))

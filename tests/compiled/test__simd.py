@@ -1,4 +1,4 @@
-"""Eight numbers at a time, compiled, beside the same in plain Python."""
+"""SIMD loops, compared with the same in plain Python."""
 
 from __future__ import annotations
 

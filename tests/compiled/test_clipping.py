@@ -1,4 +1,4 @@
-"""The compiled door makes the same examples legal as the definition does, and lets none through that is too long."""
+"""Compiled clipping gives the same examples as the definition, and none that exceeds the bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader's point, beside the definition's: most streams of other tests do not get as far as the border of a set."""
+"""A leader's point, compared with the definition's; most streams of other tests do not reach the border of a set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_points_are_those_of_the_definition(domain):
 
 FAULTS = {
     "a ball of the wrong size": ("sets", "high / unit / math.sqrt", "1.0 / unit / math.sqrt", "ball"),
-    "a ball that is not felt": ("sets", "squared > (high / unit) ** 2", "False", "ball"),
+    "a ball that is never active": ("sets", "squared > (high / unit) ** 2", "False", "ball"),
     "a row that is too long": ("ftrl", "if not squared < math.inf", "if False", "ball"),
     "a box without a floor": ("sets", "least, most = low, high", "most = high", "box"),
 }

@@ -1,4 +1,4 @@
-"""Steps by number err by no more than a certificate allows for them, beside steps in 40 digits."""
+"""Steps by number err by no more than a certificate allows for them, compared with 40 digits."""
 
 from __future__ import annotations
 
@@ -133,20 +133,20 @@ def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
 @pytest.mark.parametrize("loss", [Hinge(), Absolute(), Logistic(), Squared()], ids=repr)
 @pytest.mark.parametrize(("ridge", "radius"), [(1.0, 0.1), (0.03, 0.5)])
 def test_a_run_stays_within_its_allowance(loss, ridge, radius):
-    """200 steps, many at the border, beside exact steps from exact iterates: the errors of all of them together."""
+    """200 steps, many at the border, compared with exact steps from exact iterates: the sum of all errors."""
     learner, rng = made(loss, L2Ball(radius), ridge), np.random.default_rng(7)
     _, V, labels = examples(learner.problem, rng, 200)
     V = np.abs(V)  # all push to one side
     y = np.where(rng.random(200) < 0.9, 1.0, -1.0) if loss.labels == "sign" else np.abs(labels)
-    x, true, felt = learner.start()["x"].copy(), exact.vector(learner.start()["x"]), 0
+    x, true, active = learner.start()["x"].copy(), exact.vector(learner.start()["x"]), 0
     rows = steps_of(learner).iterates(x, 0, V, y, np.arange(1, 201))
     with mpmath.workdps(exact.DIGITS):
         for t, (v, label) in enumerate(zip(V, y, strict=True), start=1):
             true = exact_step_from(learner, true, v, float(label), t)
-            felt += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
+            active += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
             both_runs = float(learner.rounding(np.float64(t)) + learner._inexactness(np.float64(t)))
             assert exact.distance(rows[t - 1], true) <= both_runs / 2.0
-    assert felt > 20
+    assert active > 20
 
 
 def exact_step_from(learner, x, v, y, i):

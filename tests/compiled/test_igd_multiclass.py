@@ -1,4 +1,4 @@
-"""Steps on several classes err by no more than a certificate allows for them, beside steps in 40 digits."""
+"""Steps on several classes err by no more than a certificate allows for them, compared with 40 digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps on compressed rows err by no more than a certificate allows for them, beside steps in 40 digits."""
+"""Steps on compressed rows err by no more than a certificate allows for them, compared with 40 digits."""
 
 from __future__ import annotations
 
@@ -106,18 +106,18 @@ def test_a_run_stays_within_its_allowance(loss, ridge, radius):
     _, V, labels = examples(learner.problem, rng, 200)
     V = np.abs(V)  # all push to one side
     y = np.where(rng.random(200) < 0.9, 1.0, -1.0) if loss.labels == "sign" else np.abs(labels)
-    true, felt = exact.vector(learner.start()["x"]), 0
+    true, active = exact.vector(learner.start()["x"]), 0
     with mpmath.workdps(exact.DIGITS):
         for t, (v, label) in enumerate(zip(V, y, strict=True), start=1):
             anchor, pull = [a * t / (t + 1) for a in true], 1 / (mpmath.mpf(ridge) * (t + 1))
             true = exact.prox(learner, anchor, exact.vector(v), float(label), pull)
-            felt += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
+            active += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
             if t in (1, 10, 50, 200):
                 x = learner.start()["x"].copy()
                 steps_of(learner).iterates(x, 0, compressed(V[:t]), y[:t], NOTHING)
                 both_runs = float(learner.rounding(np.float64(t)) + learner._inexactness(np.float64(t)))
                 assert exact.distance(x, true) <= both_runs / 2.0
-    assert felt > 10
+    assert active > 10
 
 
 def walked(rng, size=30, radius=1.0):

@@ -205,7 +205,7 @@ def test_a_short_pull_is_cut_off_where_its_proof_says():
 @settings(max_examples=300)
 @given(share=st.floats(0.0, 1.0), part=st.floats(1e-9, 1.0))
 def test_short_pulls(share, part):
-    """Beside the root in forty digits, and beside the series itself."""
+    """Compared with the root in forty digits, and with the series itself."""
     a = compiled.SHORT * part
     result = compiled._short_pull(a, share)
     q = 1.0 - share  # as exact as a number in (0, 1) may be

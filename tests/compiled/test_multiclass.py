@@ -47,7 +47,7 @@ def test_only_code_that_takes_slopes_or_values_has_a_number_for_it():
 
 @pytest.mark.parametrize("classes", [2, 3, 11])
 def test_one_point_and_many_examples(classes):
-    """The sum of gradients, dense and compressed, beside the definition's; sums on a lattice are exact."""
+    """The sum of gradients, dense and compressed, compared with the definition's; sums on a lattice are exact."""
     rng = np.random.default_rng(classes)
     problem = Problem(MultiHinge(classes), L2Ball(1.0), 4, intercept=0.3)
     learner, point = FTRL(problem), problem.domain.project(rng.normal(size=problem.size))

@@ -65,7 +65,7 @@ WITHOUT_INTERCEPT = [pair for pair in COMPRESSED if pair[1] in ("gaussian", "blt
 
 @pytest.mark.parametrize(("learner", "mechanism"), WITHOUT_INTERCEPT, ids=map(" by ".join, WITHOUT_INTERCEPT))
 def test_without_an_intercept(learner, mechanism, never_dense):
-    """Beside the definition, and beside the compiled pass on the same rows, dense."""
+    """Compared with the definition, and with the compiled pass on the same dense rows."""
     who = (TAIL | ENTRY)[learner]
     who = replace(who, problem=replace(who.problem, intercept=0.0))
     fast = Private(who, Gaussian() if mechanism == "gaussian" else BLT(), every(3), BUDGET, ROWS, seed=5)
@@ -244,7 +244,7 @@ def test_those_that_have_one_say_so():
 
 
 def test_complex_entries_are_no_numbers():
-    """Such a matrix goes by the dense door, where all of it is bad."""
+    """Such a matrix is clipped as a dense one, where all of it is bad."""
     one = private("igd, hinge, ball", "gaussian", "every 7")
     with pytest.raises(InvalidInput, match="row 0 cannot be used: feature 0 is not a number"):
         one.run(one.start(), sp.csr_matrix(np.ones((2, 3)) * 1j), [1.0, 1.0])

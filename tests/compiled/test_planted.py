@@ -108,7 +108,7 @@ COMPRESSED = {
     "an anchor at z": ("= length[0] * z[columns[p]], v[p]", "= z[columns[p]], v[p]", SPARSE_BOX),
     "a box of z": ("domain[1] / scale), domain[2] / scale", "domain[1]), domain[2]", SPARSE_GIGA),
     "a length that stays": ("squared += change", "pass", SPARSE),
-    "a ball that is not felt": ("if squared > border", "if False", SPARSE),
+    "a ball that is never active": ("if squared > border", "if False", SPARSE),
 }
 LATTICE = {
     "no noise": (" + take(noise, at, left)", "", IGD),
@@ -218,7 +218,7 @@ MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqr
 ROOT = {
     "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
     "a row without noise": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
-    "gradients that go on for ever": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
+    "gradients that are never reset": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
 }
 BY_MODULE = {"clipping": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "igd": STEPS, "losses": LOSSES}
 BY_MODULE |= {"sets": SETS, "qftl": QUADRATIC, "ftrl": LEADER, "multiclass": SCORES, "igd_multiclass": CLASSES}

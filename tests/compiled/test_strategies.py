@@ -162,7 +162,7 @@ def test_any_row_may_be_the_first(k):
 @pytest.mark.privacy
 @pytest.mark.parametrize("buffers", range(1, 10))
 def test_encoding_errs_by_less_than_is_charged(buffers):
-    """The error of an encoded entry beside exact arithmetic, in units of the largest row, is below `rounding_error`."""
+    """The error of an encoded entry, in units of the largest row, is below `rounding_error`."""
     n = 200
     coder = BLTCoder(n, *fitted(n, buffers))
     decays, _, weights, _ = coder.arrays

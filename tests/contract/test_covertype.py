@@ -1,4 +1,4 @@
-"""Covertype from a CSV file: as accurate as the default bound promises, and read as the library reads arrays."""
+"""Covertype from a CSV file: with the accuracy of the default bound, and read as the library reads arrays."""
 
 import numpy as np
 import pytest

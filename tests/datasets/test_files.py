@@ -133,7 +133,7 @@ def test_a_terminal_with_rich_shows_a_bar(rich, tmp_path, monkeypatch):
 
 
 def test_offline_says_what_to_download_and_where_to_put_it(places, offline):
-    """The error names the file, its address and both folders; it is one of ours."""
+    """The error names the file, its address and both folders; it is a TaciturnError."""
     with pytest.raises(InvalidInput) as caught:
         find("numbers.csv", NOWHERE)
     assert isinstance(caught.value, TaciturnError)

@@ -274,7 +274,7 @@ def stream_delta(learner: EWOO, certified: float | None, releases: int, privacy:
 
 @pytest.mark.parametrize("releases", [1, 3, 12])
 def test_a_whole_stream_keeps_its_budget(releases):
-    """The change is felt by every later release, and what all of them say together stays within (epsilon, delta)."""
+    """The change affects every later release, and all of them together stay within (epsilon, delta)."""
     assert stream_delta(experts(2), None, releases, Privacy(2.0, 1e-3)) <= 1e-3
 
 
@@ -395,7 +395,7 @@ class Deviance(Squared):
 
 @pytest.mark.privacy
 def test_a_loss_of_one_s_own_is_certified_by_what_it_is_cut_to():
-    """Its gradients would promise 0.0026, and rounding makes it 0.004: only the cut to W holds whatever it computes."""
+    """Its gradients would give 0.0026, and rounding makes it 0.004: only the cut to W holds whatever it computes."""
     learner = EWOO(Problem(Deviance(), WholeSpace(), 2, label_bound=1.0), [[1.0, 0.0], [0.999, 0.0]])
     result = search(learner, seed=3)
     assert result <= 1.0

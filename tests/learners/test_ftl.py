@@ -46,7 +46,7 @@ def leader(learner, V, y):
 
 
 def test_squared_loss_is_the_normal_equations():
-    """Where the set is not felt: (Σ v v' + (alpha t + extra) I)^-1 Σ y v."""
+    """Where the constraint is inactive: (Σ v v' + (alpha t + extra) I)^-1 Σ y v."""
     V, y = sample(REGRESSION, 50)
     for extra in (0.0, 2.5):
         exact = np.linalg.solve(V.T @ V + (0.3 * 50 + extra) * np.eye(3), V.T @ y)
@@ -60,7 +60,7 @@ class SquaredByExamples(Squared):
 
 @pytest.mark.parametrize("domain", [L2Ball(50.0), L2Ball(5.0), L2Ball(0.2), Simplex(0.5)])
 def test_sums_and_stored_examples_agree(domain):
-    """Two ways to one leader, whether the set is felt or not."""
+    """Two ways to one leader, whether the constraint is active or not."""
     by_sums = FTL(replace(REGRESSION, domain=domain))
     by_examples = FTL(replace(REGRESSION, loss=SquaredByExamples(), domain=domain))
     V, y = sample(REGRESSION, 40)
@@ -232,8 +232,8 @@ class LinearisedFTRL:
 def test_linearised_ftrl_is_rejected_and_for_good_reason():
     """It certifies single gradients, to which POCP adds no noise; its iterates have no bounded sensitivity.
 
-    Half the squared distance to ±1, in a ball that is not felt, the first example turned round: the linearised leaders
-    lie ten thousand times farther apart than the leaders of full losses may, and these keep their certificate.
+    Half the squared distance to ±1, with an inactive constraint and the sign of the first example changed: linearised
+    leaders lie ten thousand times farther apart than leaders of the losses may, and these keep their certificate.
     """
     problem = Problem(Distance(), L2Ball(1e9), 1, label_bound=1.0, ridge=0.05)
     with pytest.raises(Unprovable, match="entry"):

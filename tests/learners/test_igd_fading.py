@@ -22,7 +22,7 @@ def apart(learner, t, changed):
 @pytest.mark.parametrize("strength", [0.1, 1.0])
 @pytest.mark.parametrize("t", [1, 10, 1000])
 def test_the_certificate_is_reached_by_the_last_example(strength, t):
-    """Linear losses, the set not felt: the last example moves the iterate by all that is certified."""
+    """Linear losses, inactive constraint: the last example moves the iterate by all that is certified."""
     learner = FadingIGD(PROBLEM, strength)
     bound = float(learner.certificate.at(t))
     assert 0.99 * bound < apart(learner, t, t - 1) <= bound

@@ -31,7 +31,7 @@ def problem_of(loss: str, domain: str, ridge: float, size: int = 3) -> Problem |
 
 
 def allotted(learner: IGD, eta, problem: Problem | None = None):
-    """What one step may err by: rounding anywhere, and what it does to the root where the set is felt."""
+    """What one step may err by: rounding anywhere, and what it does to the root where the constraint is active."""
     p = problem or learner.problem
     pull = eta / (1.0 + eta * p.ridge)
     reach = learner.longest_iterate + p.lipschitz * pull
@@ -185,7 +185,7 @@ def test_rounded_kinks():
 
 @pytest.mark.privacy
 def test_a_rounded_kink_is_as_steep_as_the_loss_and_no_steeper():
-    """Two steps on opposite slopes, in a box that is felt, end no farther apart than certified."""
+    """Two steps on opposite slopes, in a box with active constraints, end no farther apart than certified."""
     bound, ridge, start = 1.0984368163011526, 1.5614196972110554, 1.1181583974203246
     low, high = 0.028612403655730426, 1.1828935211649536
     problem = Problem(Absolute(), Box(low, high), 2, feature_bound=bound, label_bound=4.0 * high * bound, ridge=ridge)

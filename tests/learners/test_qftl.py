@@ -204,7 +204,7 @@ def decided(learner: QFTL, V: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("extra", [0.0, 2.5])
 @pytest.mark.parametrize("weight", [None, 0.2, 1.0, 7.0])
 def test_without_noise_it_is_the_leader(weight, extra):
-    """FTL on the same examples, up to the cutting of features and labels, where the domain is not felt."""
+    """FTL on the same examples, up to the cutting of features and labels, where the constraint is inactive."""
     p, V, y = regression()
     leader = FTL(p, extra)
     row = leader.statistic(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]

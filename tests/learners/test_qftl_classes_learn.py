@@ -55,7 +55,7 @@ def regressions(p: Problem, X: np.ndarray, y: np.ndarray, extra: float = 0.0) ->
 @pytest.mark.parametrize("extra", [0.0, 2.5])
 @pytest.mark.parametrize("weight", [None, 0.2, 7.0])
 def test_without_noise_it_is_the_leader(weight, extra, intercept):
-    """A ridge regression for each class, and FTL on the same examples, where the domain is not felt."""
+    """A ridge regression for each class, and FTL on the same examples, where the constraint is inactive."""
     p, (X, y) = problem(4, domain=L2Ball(50.0), ridge=0.3, intercept=intercept), stream(50, 4)
     result, leader = decided(QFTL(p, extra, weight), X, y), FTL(p, extra)
     np.testing.assert_allclose(result, regressions(p, X, y, extra), atol=1e-6)

@@ -162,7 +162,7 @@ def test_secret_noise_is_fresh_every_time():
 
 @pytest.mark.parametrize("horizon", [20, None])
 @pytest.mark.parametrize("wild", [1e300, -1e300, math.inf, math.nan])
-def test_a_learner_that_breaks_its_word_is_cut(wild, horizon):
+def test_statistics_beyond_the_certificate_are_clipped(wild, horizon):
     """For any statistic, the encoded row lies within the certified magnitude."""
     for strategy in (BinaryTree(), BLT()) if horizon else (Anytime(),):
         calibrated = private_sum(2, 1.0, BUDGET, horizon, strategy=strategy).calibrated

@@ -75,7 +75,7 @@ def test_memory_does_not_grow(name):
 @settings(max_examples=12)
 @given(n=LENGTHS, seed=st.integers(0, 99))
 def test_trees_add_integers_exactly(name, n, seed):
-    """Rows rounded at the door, then `C` of integers; and, not refined, the decoded sum is exact too."""
+    """Rows rounded first, then `C` of integers; and, not refined, the decoded sum is exact too."""
     calibrated, rng = CASES["sum"](STRATEGIES[name], BUDGET, n).calibrated, np.random.default_rng(seed)
     _, B, C = dense(name, n)
     X, step = rng.uniform(-1.0, 1.0, (n, 3)), calibrated.step(1)

@@ -1,4 +1,4 @@
-"""The door: draws are in distribution what they should be, and never the same twice. The proof is in test_ziggurat."""
+"""Draws have the right distribution and never repeat; test_ziggurat tests the bound that is proven."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_a_forked_child_draws_its_own():
     assert repeats(np.concatenate([mine, theirs])) == 0
 
 
-# The door.
+# Validation of scales.
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**24.99, 2.0**40.01, -(2.0**30), math.inf, math.nan, [2.0**30, 3.0]])

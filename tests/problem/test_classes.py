@@ -1,4 +1,4 @@
-"""Problems with several classes: labels at the door, the shape of points, and predictions."""
+"""Problems with several classes: validation of labels, the shape of points, and predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door itself: arrays out of anything, and rows cut to their bound; what a problem adds is in `test_problem`."""
+"""Inputs become arrays, and rows are clipped to their bound; `test_problem` tests what a problem adds."""
 
 from __future__ import annotations
 

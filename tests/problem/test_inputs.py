@@ -266,7 +266,7 @@ def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
     assert len(asked) == max(1, -(-rows // 5))
 
 
-def crooked(indptr, indices, kind=np.int32):
+def malformed(indptr, indices, kind=np.int32):
     """A sparse matrix of two columns whose structure is not checked."""
     matrix = sp.csr_matrix((len(indptr) - 1, 2))
     matrix.indptr, matrix.indices = np.array(indptr, dtype=kind), np.array(indices)
@@ -275,21 +275,21 @@ def crooked(indptr, indices, kind=np.int32):
 
 
 CROOKED = {
-    "a column of the next row": crooked([0, 2, 3, 4], [0, 3, 0, 0]),
-    "a column far away": crooked([0, 1, 1, 1], [2**40]),
-    "a negative column": crooked([0, 1, 1, 1], [-1]),
-    "starts that fall": crooked([0, 2, 1, 2], [0, 1]),
-    "unsigned starts that fall": crooked([0, 2, 1, 2], [0, 1], np.uint32),
-    "starts that wrap around": crooked([0, 2**31 - 1, -2, 2], [0, 1]),
-    "starts beyond the end": crooked([0, 1, 2, 9], [0, 1]),
-    "a negative start": crooked([-1, 1, 2, 2], [0, 1]),
+    "a column of the next row": malformed([0, 2, 3, 4], [0, 3, 0, 0]),
+    "a column far away": malformed([0, 1, 1, 1], [2**40]),
+    "a negative column": malformed([0, 1, 1, 1], [-1]),
+    "starts that fall": malformed([0, 2, 1, 2], [0, 1]),
+    "unsigned starts that fall": malformed([0, 2, 1, 2], [0, 1], np.uint32),
+    "starts that wrap around": malformed([0, 2**31 - 1, -2, 2], [0, 1]),
+    "starts beyond the end": malformed([0, 1, 2, 9], [0, 1]),
+    "a negative start": malformed([-1, 1, 2, 2], [0, 1]),
 }
 
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("fault", CROOKED)
-def test_a_crooked_sparse_matrix_is_rejected_on_every_way(fault, compiled):
+def test_a_malformed_sparse_matrix_is_rejected_by_every_pass(fault, compiled):
     """SciPy's own way to dense rows would put an entry into another person's row, or anywhere in memory."""
     problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
     for learner, mechanism in ((QFTL(problem), BLT()), (IGD(problem), Gaussian())):

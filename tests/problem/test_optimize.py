@@ -80,7 +80,7 @@ def test_vector_losses_are_minimised_by_steps_alone():
 
 
 def test_without_a_guess_plain_steps_arrive(monkeypatch):
-    """Newton's method and momentum only save time: the promise rests on plain steps."""
+    """Newton's method and momentum only save time: the proof uses plain steps."""
     problem = Problem(Logistic(), L2Ball(0.5), 3, ridge=0.05)
     V, y = sample(problem, 50, seed=3)
     objective = mean_loss(problem, V, y, 0.05)
@@ -91,7 +91,7 @@ def test_without_a_guess_plain_steps_arrive(monkeypatch):
 
 
 def test_a_search_that_ends_too_early_would_be_seen(monkeypatch):
-    """A planted fault, steps that are called short too soon, leaves the promised distance."""
+    """A planted fault, steps that are called short too soon, exceeds the certified distance."""
     problem = Problem(Logistic(), L2Ball(5.0), 3, ridge=0.01)
     V, y = sample(problem, 50, seed=3)
     objective = mean_loss(problem, V, y, 0.01)

@@ -1,4 +1,4 @@
-"""The door: every example is made legal, totally, and the constants cover whatever comes through."""
+"""Every example is clipped to the public bounds, and the constants cover every clipped example."""
 
 import math
 from fractions import Fraction
@@ -242,7 +242,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("setting", "message"), SETTINGS, ids=lambda value: str(value)[:30])
-def test_senseless_settings_are_rejected(setting, message):
+def test_invalid_settings_are_rejected(setting, message):
     """By name, when the problem is built."""
     with pytest.raises(InvalidInput, match=message):
         squared(2, **setting)

@@ -211,7 +211,7 @@ def test_the_regularised_leader_keeps_its_bound(y, share):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("extra", [0.0, 5.0])
 def test_the_leader_of_random_slopes_keeps_its_bound(seed, extra):
-    """Several dimensions, a ball that is felt, and a ridge with and without an extra one."""
+    """Several dimensions, an active ball, and a ridge with and without an extra one."""
     rng = np.random.default_rng(seed)
     problem = Problem(Linear(), L2Ball(0.5), dimension=3, label_bound=1.0, ridge=0.2)
     X, y = rng.normal(size=(300, 3)), rng.uniform(-1.0, 1.0, 300)

@@ -174,7 +174,7 @@ def _not_monotone(here: Wins, there: Wins) -> list[str]:
 
 
 def _not_independent(here: Wins, p: Interval, error: float) -> list[str]:
-    """How often a transcript has many or few wins, beside the binomial law at the nearest and the farthest p."""
+    """How often a transcript has many or few wins, compared with the binomial law at the nearest and the farthest p."""
     count = here.shape[1]
     within = math.sqrt(count) / 2.0
     far = int(np.sum(np.abs(np.sum(here, axis=1) - count / 2.0) > within))

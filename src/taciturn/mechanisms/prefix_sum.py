@@ -179,7 +179,7 @@ class NoisySums(NoiseByRelease):
 
     @property
     def _own_numbers(self) -> dict[str, float]:
-        """The calibrated numbers beside the strategy's."""
+        """The calibrated numbers other than the strategy's."""
         return {"sd": self.sd}
 
     def noise_sd(self, k: int) -> float:
