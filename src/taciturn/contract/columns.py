@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array
 from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
-from taciturn.estimators.dict_rows import signed_bucket
+from taciturn.estimators.dict_rows import signed_buckets
 from taciturn.problem.ranges import between
 
 Bad = NDArray[np.bool_]
@@ -156,16 +156,12 @@ class Hashed:
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}#{i}" for i in range(self.buckets))
 
-    def place(self, text: str) -> tuple[int, float]:
-        """The bucket of a text, and its sign."""
-        return signed_bucket(f"{self.name}={text}", self.buckets)
-
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values; none is bad."""
         codes, texts = values.texts()
-        placed = [(0, 0.0) if text is None else self.place(text) for text in texts]
-        places = np.array([p for p, _ in placed], dtype=np.int64)
-        signs = np.array([s for _, s in placed])
+        known = [i for i, text in enumerate(texts) if text is not None]
+        places, signs = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts))
+        places[known], signs[known] = signed_buckets([f"{self.name}={texts[i]}" for i in known], self.buckets)
         out[np.arange(len(codes)), places[codes]] = signs[codes]
         return np.zeros(len(codes), dtype=np.bool_)
 

@@ -39,6 +39,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
@@ -129,12 +130,18 @@ class Contract:
         """The columns that are not ignored."""
         return tuple(column for column in self.columns if not isinstance(column, Ignored))
 
-    @property
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the features of each of these columns are in a row."""
+        ends = list(accumulate((column.width for column in self.read), initial=0))
+        return tuple(slice(start, end) for start, end in pairwise(ends))
+
+    @cached_property
     def dimension(self) -> int:
         """Number of features."""
-        return sum(column.width for column in self.read)
+        return self.places[-1].stop if self.places else 0
 
-    @property
+    @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in order."""
         return tuple(name for column in self.read for name in column.names)
