@@ -216,7 +216,7 @@ class Private:
                 f"fit() got {rows} examples, but the schedule is for another number: it publishes first at round "
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
-        state = self._first_state()
+        state = self.draft()
         at, releases = self._loop(state.standing, source, labels)  # nothing is reserved if a row is rejected
         ledger = Ledger() if ledger is None else ledger
         self._open(self._next_state(state, at), ledger)  # reserves and spends in one step
@@ -404,13 +404,28 @@ class Private:
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its total cost in `ledger` (by default a new one)."""
-        return self._open(self._first_state(), Ledger() if ledger is None else ledger)
+        return self.open(self.draft(), ledger)
 
-    def _first_state(self) -> State:
+    def draft(self) -> State:
+        """The first state of a stream that is not open yet: `open` it, before what was prepared from it is committed.
+
+        >>> from taciturn import Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
+        >>> state = private.draft()
+        >>> private.is_live(state), private.is_live(private.open(state))
+        (False, True)
+        """
         lineage = SIMULATION if self.seed is not None else new_name()
         exact = self.learner.start()
         coders = self.calibrated.start()
         return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
+
+    def open(self, state: State, ledger: Ledger | None = None) -> State:
+        """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
+        one = self._resumed(state, 0)
+        if state.generation:
+            raise StateConflict("only a draft is opened, and this stream has begun. Go on with run(), or load() its file.")
+        return one._open(state, Ledger() if ledger is None else ledger)
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
         """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected."""
@@ -449,8 +464,9 @@ class Private:
         """The next state, with its cost; the same state, if there were no rows."""
         if at.t == state.t:
             return state
+        numbers = self._numbers(at.k)
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
-        return following(state, **at._asdict(), spent=spent, numbers=self._numbers(at.k))
+        return following(state, **at._asdict(), spent=spent, numbers=numbers)
 
     def _check(self, state: State, rows: int) -> None:
         """Reject a state of other settings, or rows past the horizon, before anything changes."""
