@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from taciturn import (
+    FTRL,
     IGD,
+    QFTL,
     Cost,
     Hinge,
     InvalidInput,
@@ -14,6 +16,7 @@ from taciturn import (
     Privacy,
     Problem,
     Simplex,
+    Squared,
     Unprovable,
     WholeSpace,
     averaged,
@@ -116,3 +119,13 @@ def test_unknown_averages_are_rejected():
     """By name."""
     with pytest.raises(InvalidInput, match="how must be one of"):
         averaged(IGD(linear(1.0)), "median", horizon=10)
+
+
+@pytest.mark.parametrize("name", ["Averaged", "QFTL", "FTRL", "int"])
+def test_what_has_no_iterates_is_not_averaged(name):
+    """In a sentence that names the learner, and says what to do."""
+    problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
+    learners = [averaged(IGD(problem), horizon=10), QFTL(problem), FTRL(problem), 3]
+    learner = next(each for each in learners if type(each).__name__ == name)
+    with pytest.raises(Unprovable, match=rf"certified for iterates, and {name} has none\. Use averaged"):
+        averaged(learner, horizon=10)

@@ -598,3 +598,10 @@ def test_what_rounding_is_charged_covers_what_the_proof_adds_up():
     """Scores off by 1/2 + 2⁻⁸ units in two worlds at two ends, and noise by twice its error, four times: below 7."""
     units = 4.0 * (0.5 + 2.0**-8) + 8.0 * GUMBEL_ERROR
     assert 6.0 < units <= ROUNDING / GUMBEL_STEP <= 7.0
+
+
+def test_a_range_too_large_to_be_squared_is_rejected_in_a_sentence():
+    """By itself, and out of an edited state."""
+    with pytest.raises(InvalidInput, match=r"eta must be 0 or more, and at most .*, got 1e\+200\. State a smaller"):
+        bounded_range(1e200)
+    assert bounded_range(1e200, pure=True).plain_epsilon >= 1e200

@@ -30,7 +30,7 @@ from taciturn.accounting.cost import FREE
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger
-from taciturn.core.loop import Loop, Pass, pass_for
+from taciturn.core.loop import Definition, Loop, Pass, pass_for
 from taciturn.core.protocols import (
     TOO_DEAR,
     Calibrated,
@@ -424,13 +424,16 @@ class Private:
         """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
         one = self._resumed(state, 0)
         if state.generation:
-            raise StateConflict("only a draft is opened, and this stream has begun. Go on with run(), or load() its file.")
+            raise StateConflict(
+                "only a draft is opened, and this stream has begun. Go on with run(), or load() its file."
+            )
         return one._open(state, Ledger() if ledger is None else ledger)
 
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
         """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected."""
         state = read_state(path)
         one = self.resumed(state)
+        one._check_arrays(state)
         if ledger is None:
             ledger = books.guard_of(state.lineage) if books.is_open(state.lineage) else Ledger()
         return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
@@ -467,6 +470,32 @@ class Private:
         numbers = self._numbers(at.k)
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
         return following(state, **at._asdict(), spent=spent, numbers=numbers)
+
+    def _check_arrays(self, state: State) -> None:
+        """Reject a state out of a file whose arrays are not those of this stream: compiled loops believe their shapes.
+
+        An axis that is empty at the start has a row for each example, or for each release. Learners and mechanisms
+        without a compiled pass may store what they like.
+        """
+        if isinstance(pass_for(self.learner, self.calibrated, True), Definition):
+            return
+        calibrated: Any = self.calibrated
+        start = calibrated.memory_after(state.k) if hasattr(calibrated, "memory_after") else calibrated.start()
+        integers = getattr(getattr(calibrated, "coder", None), "integer", False)
+        kept: tuple[tuple[str, Arrays, Arrays, int], ...] = (
+            ("exact", self.learner.start(), state.exact, state.t),
+            ("secret", start[0], state.secret, state.k),
+            ("public", start[1], state.public, state.k),
+            ("the", {"point": self.problem.first_point}, {"point": state.point}, 0),
+        )
+        for part, expected, found, rows in kept:
+            if expected.keys() != found.keys():
+                raise damaged(f"{part} arrays should be {', '.join(expected) or 'none'}", "arrays")
+            for name, array in expected.items():
+                kinds = {array.dtype, np.dtype(np.int64)} if integers and part == "secret" else {array.dtype}
+                shape = tuple(length or rows for length in array.shape)
+                if found[name].shape != shape or found[name].dtype not in kinds:
+                    raise damaged(f"{part} {name} should be {array.dtype} of shape {shape}", "arrays")
 
     def _check(self, state: State, rows: int) -> None:
         """Reject a state of other settings, or rows past the horizon, before anything changes."""

@@ -14,6 +14,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger
 from taciturn.averages import next_late_average
+from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
 from taciturn.errors import StateConflict
@@ -106,7 +107,7 @@ class Stream:
         return releases
 
     def learn_if(self, wanted: Callable[[], bool], X: Any, y: Any) -> Releases | None:
-        """The same, if `wanted()` once the rows are found good; else nothing is learnt or spent, and the result is None.
+        """The same, if `wanted()` once the rows are found good; else nothing is learnt or spent, and it returns None.
 
         So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
         """
@@ -195,6 +196,8 @@ class Stream:
         if "model" not in extra:
             raise StateConflict(f"{path} has no model besides its state. Give a file that the dump() of a model wrote.")
         state = plan.private.load(path, ledger)
+        if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
+            raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
         stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])
         return stream
 

@@ -53,7 +53,7 @@ from taciturn.accounting.gdp import SMALLEST, Privacy
 from taciturn.accounting.zcdp import rho_of
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
 from taciturn.core.schedule import Timetable
-from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable
+from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, number
 from taciturn.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
 from taciturn.noise.sampling import GUMBEL_STEP, Bits, lattice_gumbel
 
@@ -180,6 +180,7 @@ class FiniteRace(Race):
                 f"{claimed} is too little for {len(certified):,} releases: rounding alone would use it up. "
                 "Publish less often, or take a larger epsilon."
             )
+        bounded_range(self.eta, len(certified), self.pure)  # rejects one that no cost can be stated for
         self.rates = fixed((self.eta - ROUNDING) / certified * (1.0 - 2.0**-50))
 
     def numbers(self, k: int) -> Arrays:
@@ -255,6 +256,8 @@ def bounded_range(eta: float, count: int = 1, pure: bool = False) -> Cost:
     """
     if pure:
         return Cost(plain_epsilon=eta * count * _UP, plain_delta=SMALLEST)
+    rule = f"be 0 or more, and at most {_SANE:.3g}"
+    eta = number("eta", eta, lambda eta: 0.0 <= eta <= _SANE, rule, "State a smaller epsilon.")
     return Cost(rho=eta**2 / 8.0 * count * _UP, extra_delta=SMALLEST)
 
 
