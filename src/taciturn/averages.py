@@ -94,14 +94,11 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     >>> late_average(Releases(np.array([2, 4]), 1, points, points, two, False), power=0.0)
     array([6.])
     """
-    return next_late_average(releases, mean, integer("since", since, least=0), not_negative("power", power))
-
-
-def next_late_average(releases: Releases, mean: Array | None, since: int, power: float = 3.0) -> Array:
-    """`late_average` of arguments that were validated before."""
     from taciturn.compiled.averages import late_mean
 
     running = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
+    since = integer("since", since, least=0)
+    power = not_negative("power", power)
     late_mean(running, since, releases.rounds, releases.points, power + 1.0)
     return running
 

@@ -13,7 +13,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger
-from taciturn.averages import next_late_average
+from taciturn.averages import late_average
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
@@ -169,7 +169,7 @@ class Stream:
             return before.model
         if not self.plan.averages:
             return np.array(releases.points[-1])
-        return next_late_average(releases, before.model if before.k else None, before.since)
+        return late_average(releases, before.model if before.k else None, before.since)
 
     @property
     def spent(self) -> Spent:
