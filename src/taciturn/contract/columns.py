@@ -156,12 +156,20 @@ class Hashed:
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}#{i}" for i in range(self.buckets))
 
+    def place(self, text: str) -> tuple[int, float]:
+        """The bucket of a text, and its sign."""
+        places, signs = self._places([text])
+        return int(places[0]), float(signs[0])
+
+    def _places(self, texts: list[str]) -> tuple[NDArray[np.int64], Array]:
+        return signed_buckets([f"{self.name}={text}" for text in texts], self.buckets)
+
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values; none is bad."""
         codes, texts = values.texts()
-        known = [i for i, text in enumerate(texts) if text is not None]
         places, signs = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts))
-        places[known], signs[known] = signed_buckets([f"{self.name}={texts[i]}" for i in known], self.buckets)
+        known = [text is not None for text in texts]
+        places[known], signs[known] = self._places([text for text in texts if text is not None])
         out[np.arange(len(codes)), places[codes]] = signs[codes]
         return np.zeros(len(codes), dtype=np.bool_)
 

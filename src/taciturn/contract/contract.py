@@ -54,6 +54,7 @@ from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Plan
+from taciturn.problem.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,11 @@ class Contract:
                 ", which has no such limit."
             )
         return self.settings(on_bad, seed).plan(self.dimension, self.horizon)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that is learnt, for predictions: bad rows have the score 0."""
+        return self.settings(on_bad="zero").problem(self.dimension)
 
     def encode_labels(self, values: Values) -> tuple[Array, Bad]:
         """Labels as the plan's problem takes them, and a mask of the bad ones."""
