@@ -59,7 +59,7 @@ class Key:
         nonce, data = rest[_ID : _ID + _NONCE], rest[_ID + _NONCE :]
         try:
             return self._cipher.decrypt(nonce, data, _associated(lineage, generation, kind))
-        except InvalidTag:
+        except (InvalidTag, ValueError):  # the latter if it was cut
             raise StateConflict(
                 "this state is damaged, or belongs to another stream or generation. Restore the database."
             ) from None

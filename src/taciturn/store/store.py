@@ -495,7 +495,14 @@ class Store:
 
     def _read(self, row: Row) -> Saved:
         name, lineage, generation, token, t, k, reserved, spent, chain, about, *rest = row
-        ledger, population, neighbours, ended, _, *blobs = rest
+        ledger, population, neighbours, ended, key, *blobs = rest
+        if key == "" and self._key is not None:
+            raise InvalidInput(
+                f"{name} is not encrypted, and a key is given. Encrypt it by `taciturn store rotate-key`, or leave the "
+                "key out."
+            )
+        if key != "" and not all(is_encrypted(bytes(blob)) for blob in blobs):
+            raise StateConflict(f"the state of {name} is damaged: it was encrypted, and is not. Restore the database.")
         state, position = (
             self._decrypted(bytes(blob), lineage, int(generation), kind)
             for kind, blob in zip(("state", "input"), blobs, strict=True)
