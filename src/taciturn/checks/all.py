@@ -217,7 +217,16 @@ def check_store(case: StoreCase) -> Report:
     Parameters
     ----------
     case : StoreCase
-        Where it finds empty databases: `StoreCase(lambda: f"{folder}/{uuid.uuid4()}.db")` for SQLite.
+        Where it finds empty databases.
+
+    Examples
+    --------
+    >>> import itertools, tempfile
+    >>> from taciturn.checks import StoreCase, check_store
+    >>> numbers = itertools.count()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_store(StoreCase(lambda: f"{folder}/{next(numbers)}.db")).holds
+    True
     """
     return run_checks("the store", of_store(case)).insist()
 

@@ -25,13 +25,13 @@ import ctypes
 import os
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, urlencode
 
+from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 
 Row = tuple[Any, ...]
@@ -223,7 +223,7 @@ class Database:
             now.execute("UPDATE schema_version SET version = ?", len(scripts))
             if version == 0:
                 identity = self.backend.identity(now)
-                now.execute("INSERT INTO place (id, identity) VALUES (?, ?)", uuid.uuid4().hex, identity)
+                now.execute("INSERT INTO place (id, identity) VALUES (?, ?)", new_name(), identity)
 
     def backup(self, to: str | os.PathLike[str]) -> None:
         """Write a consistent copy of a SQLite database while it is in use."""
@@ -310,7 +310,7 @@ def _no_fork(backend: Backend) -> Iterator[None]:
     if not backend.inherits_locks:
         yield
         return
-    if backend.address in _SPLIT:
+    if _SPLIT and os.path.realpath(backend.address) in _SPLIT:
         raise StateConflict(
             f"this process was forked during a transaction in {backend.address}, and cannot use it. Fork when no "
             "thread uses the ledger or store, or start processes by spawn."
@@ -342,7 +342,7 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     _FORKING.clear()
-    _SPLIT.update(address for _, address in _BUSY.values())
+    _SPLIT.update(os.path.realpath(address) for _, address in _BUSY.values())
     _BUSY.clear()
     _abandon()
 

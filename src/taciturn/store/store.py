@@ -223,7 +223,8 @@ class Store:
         self._must_be_new(name)
         if ledger is not None and book is None:
             ledger.reserve(lineage, reserved, neighbours, settings)
-            ledger.record_spent(lineage, spent)
+            if spent != FREE:
+                ledger.record_spent(lineage, spent)
             self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
         place = None if ledger is None else ("" if book is not None else ledger.address)
         saved = Saved(

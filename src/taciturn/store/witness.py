@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Line, read_cost, written
+from taciturn.core.state import new_name
 from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.store.database import Database, Transaction
 
@@ -185,7 +185,7 @@ def accept_restored(database: Database, address: str | os.PathLike[str] | None) 
     seen = {} if address is None else Witness(address, database, place).places()
     with database.transaction() as now:
         now.rows("SELECT id FROM place /*lock*/")
-        new = uuid.uuid4().hex
+        new = new_name()
         now.execute("UPDATE place SET id = ?, identity = ?", new, database.backend.identity(now))
         here = places_of(now)
         for population, neighbours in now.rows("SELECT population, neighbours FROM ledgers ORDER BY population"):
@@ -194,7 +194,7 @@ def accept_restored(database: Database, address: str | os.PathLike[str] | None) 
             lost = _lost(here[subject].reserved, seen[subject].reserved) if subject in seen else FREE
             lineage = ""
             if lost != FREE:
-                lineage = f"lost in a restore {uuid.uuid4().hex}"
+                lineage = f"lost in a restore {new_name()}"
                 insert_line(now, population, lineage, Line(lost, lost, None, True))
                 content |= {"reserved": written(lost), "neighbours": neighbours, "settings": None}
             append_event(now, population, "restored", lineage, content)
