@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "accounting/test_ledger.py",
+    "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "noise/test_sampling.py::test_secret_bits_never_repeat",
@@ -123,8 +124,8 @@ MUTANTS = (
     Mutant(
         "budget not charged",
         "accounting/ledger.py",
-        "return Line(line.reserved, spent, following)",
-        "return Line(line.reserved, line.spent, following)",
+        "return replace(line, spent=spent, live=following)",
+        "return replace(line, live=following)",
     ),
     Mutant(
         "a bad row takes no round",

@@ -13,6 +13,7 @@ from taciturn.errors import (
     ContractBroken,
     InvalidInput,
     StateConflict,
+    StoreUnavailable,
     TaciturnError,
     Unprovable,
     integer,
@@ -20,26 +21,27 @@ from taciturn.errors import (
     positive,
 )
 
+FAMILIES = [InvalidInput, Unprovable, BudgetExhausted, StateConflict, StoreUnavailable, ContractBroken]
+
 
 def test_one_tree():
     """Every error of the package is a TaciturnError, and one `except` catches them all."""
     defined = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BaseException)]
-    assert set(defined) == {TaciturnError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken}
+    assert set(defined) == {TaciturnError, *FAMILIES}
     assert all(issubclass(kind, TaciturnError) for kind in defined)
 
 
 def test_families_are_distinct():
     """No family contains another; only invalid input is a ValueError, and only a broken contract a failed assertion."""
-    families = [InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken]
-    for kind in families:
-        assert [other for other in families if issubclass(kind, other)] == [kind]
+    for kind in FAMILIES:
+        assert [other for other in FAMILIES if issubclass(kind, other)] == [kind]
         assert issubclass(kind, ValueError) == (kind is InvalidInput)
         assert issubclass(kind, AssertionError) == (kind is ContractBroken)
 
 
 def test_the_drawing_names_every_error():
     """The tree drawn at the top of the file is the tree."""
-    for kind in (TaciturnError, InvalidInput, Unprovable, BudgetExhausted, StateConflict, ContractBroken):
+    for kind in (TaciturnError, *FAMILIES):
         assert kind.__name__ in errors.__doc__
 
 

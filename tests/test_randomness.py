@@ -35,6 +35,8 @@ ALLOWED = {
     "taciturn.datasets": ANYTHING,
     "taciturn.checks.streams": {"numpy.random", "default_rng"},  # what things are tried on
     "taciturn.core.state": {"secrets", "uuid"},  # a stream's id is random, and public
+    "taciturn.accounting.ledger": {"uuid"},  # the name of a charge, public
+    "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
 }
 

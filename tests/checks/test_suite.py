@@ -7,13 +7,13 @@ from unittest import SkipTest
 import pytest
 
 import taciturn
-from taciturn import IGD, BinaryTree, Gaussian, Hinge, InvalidInput, L2Ball, Problem, Squared, TaciturnError
-from taciturn.checks import ContractBroken, checks_for
+from taciturn import IGD, BinaryTree, Gaussian, Hinge, InvalidInput, L2Ball, Ledger, Problem, Squared, TaciturnError
+from taciturn.checks import ContractBroken, LedgerCase, StoreCase, checks_for
 from taciturn.checks.accountants import Exact
 from taciturn.checks.suite import Check, Report, demand, run_checks, skip
 
 IGD_ON_A_DISC = IGD(Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5))
-OBJECTS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
+OBJECTS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact(), LedgerCase(), StoreCase(str)]
 
 
 def keeps(subject):
@@ -114,6 +114,8 @@ def test_objects_without_checks_are_rejected(subject):
         (lambda: taciturn.checks.check_set(L2Ball), r"a set cannot be <class .*check_set\(L2Ball\(1\.0\)\)"),
         (lambda: taciturn.checks.check_loss(Squared), r"a loss cannot be <class .*check_loss\(Logistic\(\)\)"),
         (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
+        (lambda: taciturn.checks.check_ledger(Ledger()), r"a ledger cannot be Ledger.*check_ledger\(LedgerCase\("),
+        (lambda: taciturn.checks.check_store("a.db"), r"a store cannot be 'a\.db'.*check_store\(StoreCase\(address"),
     ],
 )
 def test_what_is_of_another_kind_is_rejected_in_one_sentence(call, words):

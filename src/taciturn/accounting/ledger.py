@@ -83,6 +83,10 @@ class Book(Protocol):
         """Where another process finds it, without passwords; None in memory."""
 
     @property
+    def witnessed_by(self) -> str | None:
+        """Address of its witness, without passwords, if there is one."""
+
+    @property
     def terms(self) -> Terms:
         """What the ledger is about."""
 
@@ -91,6 +95,9 @@ class Book(Protocol):
 
     def events(self) -> Sequence[Event]:
         """The history."""
+
+    def last(self) -> tuple[int, str]:
+        """How many events there are, and the hash of the last, stored apart from them."""
 
     def reserved(self) -> Cost:
         """The sum of all reservations."""
@@ -194,8 +201,15 @@ class Ledger:
         from taciturn.store import book
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+        expect("population", population, isinstance(population, str) and population != "", '"customers"')
+        expect("neighbours", neighbours, neighbours in (None, "replace", "zero-out"), '"replace" or "zero-out"')
+        return cls.of_book(book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness))
+
+    @classmethod
+    def of_book(cls, book: Book) -> Ledger:
+        """A ledger whose records are in `book`."""
         ledger = cls.__new__(cls)
-        ledger._book = book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness)
+        ledger._book = book
         return ledger
 
     # What it is about, and what it holds.
@@ -254,6 +268,11 @@ class Ledger:
     def history(self) -> Sequence[Event]:
         """What was opened, charged and closed, by whom and when."""
         return self._book.events()
+
+    @property
+    def end_of_history(self) -> tuple[int, str]:
+        """How many events the history has, and the hash of the last, stored apart from the events."""
+        return self._book.last()
 
     def verify(self) -> Verified:
         """Check the history, and compute every cost again from the settings in it.
@@ -360,11 +379,11 @@ class Ledger:
                 "a ledger in memory cannot be pickled: the copy would spend the same budget again. Create it in a "
                 "file, which all processes share: Ledger.create('budget.db', budget)."
             )
-        return _reopened, (self.address, self.population)
+        return _reopened, (self.address, self.population, self._book.witnessed_by)
 
 
-def _reopened(address: str, population: str) -> Ledger:
-    return Ledger(address, population=population)
+def _reopened(address: str, population: str, witness: str | None) -> Ledger:
+    return Ledger(address, population=population, witness=witness)
 
 
 LedgerLike = Ledger | str | os.PathLike[str]
@@ -575,6 +594,7 @@ class _MemoryBook:
     """The records of a ledger in the memory of one process."""
 
     address = None
+    witnessed_by = None
 
     def __init__(self, terms: Terms) -> None:
         self._process = os.getpid()
@@ -589,6 +609,10 @@ class _MemoryBook:
 
     def events(self) -> Sequence[Event]:
         return self._records.newest().value.events
+
+    def last(self) -> tuple[int, str]:
+        events = self.events()
+        return len(events), events[-1].chain if events else FIRST
 
     def reserved(self) -> Cost:
         return self._records.newest().value.total
@@ -624,6 +648,8 @@ class _MemoryBook:
             done = line.replace(seen, changed(seen.value))
         while kind is not None:
             records = self._records.newest()
+            if any((event.kind, event.lineage) == (kind, lineage) for event in records.value.events):
+                break  # a second call changes nothing, and completes one that was interrupted
             if self._records.replace(records, records.value.with_event(kind, lineage, {})):
                 break
         self._check_process()

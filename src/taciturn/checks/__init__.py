@@ -1,4 +1,4 @@
-"""Conformance checks for learners, mechanisms, strategies, sets, losses and accountants.
+"""Conformance checks for learners, mechanisms, strategies, sets, losses, accountants, ledgers and stores.
 
 They run on everything in the package, and on your own classes: one call runs every check and returns a report, or
 raises `ContractBroken` with all failures and their remedies. With pytest, make each check a test:
@@ -17,12 +17,16 @@ from taciturn.checks.accountants import Accountant
 from taciturn.checks.all import (
     check_accountant,
     check_learner,
+    check_ledger,
     check_loss,
     check_mechanism,
     check_set,
+    check_store,
     check_strategy,
     checks_for,
 )
+from taciturn.checks.ledgers import LedgerCase
+from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report
 from taciturn.errors import ContractBroken
 
@@ -30,12 +34,16 @@ __all__ = [
     "Accountant",
     "Check",
     "ContractBroken",
+    "LedgerCase",
     "Report",
+    "StoreCase",
     "check_accountant",
     "check_learner",
+    "check_ledger",
     "check_loss",
     "check_mechanism",
     "check_set",
+    "check_store",
     "check_strategy",
     "checks_for",
 ]

@@ -8,16 +8,20 @@ from taciturn.checks import (
     accountants,
     certificates,
     learners,
+    ledgers,
     losses,
     mechanisms,
     sets,
+    stores,
     strategies,
     vector_losses,
     wiring,
 )
 from taciturn.checks.accountants import Accountant, Exact
 from taciturn.checks.learners import LearnerCase
+from taciturn.checks.ledgers import LedgerCase
 from taciturn.checks.mechanisms import MechanismCase
+from taciturn.checks.stores import StoreCase
 from taciturn.checks.suite import Check, Report, run_checks
 from taciturn.core.protocols import Learner, Mechanism
 from taciturn.errors import expect
@@ -29,6 +33,8 @@ from taciturn.problem.vector_loss import VectorLoss
 
 def checks_for(thing: Any) -> list[Check]:
     """Every check that applies to a learner, mechanism, strategy, set, loss or accountant, none of them run yet.
+
+    A ledger or a store is given as a `LedgerCase` or a `StoreCase`, which says how to make it.
 
     >>> from taciturn import L2Ball
     >>> str(checks_for(L2Ball(1.0))[0])
@@ -44,6 +50,10 @@ def checks_for(thing: Any) -> list[Check]:
         return of_strategy(thing)
     if hasattr(thing, "calibrate"):
         return of_mechanism(thing)
+    if isinstance(thing, LedgerCase):
+        return of_ledger(thing)
+    if isinstance(thing, StoreCase):
+        return of_store(thing)
     if isinstance(thing, Accountant):
         return of_accountant(thing)
     return of_learner(thing)
@@ -97,6 +107,18 @@ def of_accountant(accountant: Accountant) -> list[Check]:
     """Checks of composition and conversion."""
     _must_be("an accountant", accountant, isinstance(accountant, Accountant), "check_accountant(), the package's own")
     return [Check(function, accountant) for function in accountants.CHECKS]
+
+
+def of_ledger(case: LedgerCase) -> list[Check]:
+    """Checks of reservations, commits, history and copies."""
+    _must_be("a ledger", case, isinstance(case, LedgerCase), "check_ledger(LedgerCase(create, reopen))")
+    return [Check(function, case) for function in ledgers.CHECKS]
+
+
+def of_store(case: StoreCase) -> list[Check]:
+    """Checks of commits, releases, ledgers, witnesses and encryption."""
+    _must_be("a store", case, isinstance(case, StoreCase), "check_store(StoreCase(address))")
+    return [Check(function, case) for function in stores.CHECKS]
 
 
 def check_learner(learner: Learner, mechanism: Mechanism | None = None, *, effort: int = 1) -> Report:
@@ -176,6 +198,37 @@ def check_accountant(accountant: Accountant | None = None) -> Report:
     """
     accountant = Exact() if accountant is None else accountant
     return run_checks(_name(accountant), of_accountant(accountant)).insist()
+
+
+def check_ledger(case: LedgerCase | None = None) -> Report:
+    """Check a ledger, by default the package's own in memory: it admits what fits, and uses each state once.
+
+    >>> from taciturn.checks import check_ledger
+    >>> check_ledger().holds
+    True
+    """
+    case = LedgerCase() if case is None else case
+    return run_checks("the ledger", of_ledger(case)).insist()
+
+
+def check_store(case: StoreCase) -> Report:
+    """Check a store: a commit is one transaction of state, cost and releases, and each state has one successor.
+
+    Parameters
+    ----------
+    case : StoreCase
+        Where it finds empty databases.
+
+    Examples
+    --------
+    >>> import itertools, tempfile
+    >>> from taciturn.checks import StoreCase, check_store
+    >>> numbers = itertools.count()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_store(StoreCase(lambda: f"{folder}/{next(numbers)}.db")).holds
+    True
+    """
+    return run_checks("the store", of_store(case)).insist()
 
 
 def _name(thing: object) -> str:

@@ -21,7 +21,7 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, StateConflict
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
 from taciturn.store.witness import Place, Witness, accepted, ledger_subject
 
@@ -49,6 +49,10 @@ class DatabaseBook:
     @property
     def address(self) -> str:
         return self.database.address
+
+    @property
+    def witnessed_by(self) -> str | None:
+        return None if self.witness is None else self.witness.address
 
     @property
     def terms(self) -> Terms:
@@ -80,6 +84,11 @@ class DatabaseBook:
             )
         return [Event(*row) for row in rows]
 
+    def last(self) -> tuple[int, str]:
+        with self.database.transaction(write=False) as now:
+            [(count, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
+        return int(count), chain
+
     def reserved(self) -> Cost:
         with self.database.transaction(write=False) as now:
             return self._reserved(now)
@@ -93,11 +102,11 @@ class DatabaseBook:
             with self.database.transaction() as now:
                 self.enter_within(now, lineage, line, neighbours, kind, content)
         except OutcomeUnknown as error:
-            with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the ledger
+            with self.database.reading_back(error) as now:  # waits for the one in doubt: both lock the ledger
                 self._terms(now, lock=True)
                 known = self._line(now, lineage)
-                if known is None or (known.live, known.reserved) != (line.live, line.reserved):
-                    raise unavailable(self.address, error) from error
+            if known is None or (known.live, known.reserved) != (line.live, line.reserved):
+                raise unavailable(self.address, error.__cause__) from error
         self.tell_witness(lineage)
 
     def enter_within(
@@ -106,16 +115,7 @@ class DatabaseBook:
         """The same in a transaction that changes more than the ledger."""
         terms = self._terms(now, lock=True)
         if admitted(terms, self._line(now, lineage), self._reserved(now), line, neighbours):
-            at = line.live or (None, None, None, None)
-            now.execute(
-                f"INSERT INTO lines ({_LINE}, population) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                lineage,
-                json.dumps(written(line.reserved)),
-                json.dumps(written(line.spent)),
-                *at,
-                int(line.closed),
-                self.population,
-            )
+            insert_line(now, self.population, lineage, line)
             now.execute("UPDATE ledgers SET neighbours = ? WHERE population = ?", neighbours, self.population)
             append_event(now, self.population, kind, lineage, content)
 
@@ -131,9 +131,10 @@ class DatabaseBook:
             with self.database.transaction() as now:
                 wanted = self.change_within(now, lineage, changed, kind)
         except OutcomeUnknown as error:
-            with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the line
-                if self._line(now, lineage) != wanted:
-                    raise unavailable(self.address, error) from error
+            with self.database.reading_back(error) as now:  # waits for the one in doubt: both lock the line
+                found = self._line(now, lineage)
+            if found != wanted:
+                raise unavailable(self.address, error.__cause__) from error
         self.tell_witness(lineage)
 
     def change_within(self, now: Transaction, lineage: str, changed: Change, kind: str | None = None) -> Line:
@@ -167,6 +168,23 @@ class DatabaseBook:
         self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
         if live and live[0][0] is not None:
             self.witness.record(lineage, Place(int(live[0][0]), live[0][1]))
+
+
+def insert_line(now: Transaction, population: str, lineage: str, line: Line) -> None:
+    """Add a line to a ledger, which the caller has locked."""
+    inserted = now.execute(
+        f"INSERT INTO lines ({_LINE}, population) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        lineage,
+        json.dumps(written(line.reserved)),
+        json.dumps(written(line.spent)),
+        *(line.live or (None, None, None, None)),
+        int(line.closed),
+        population,
+    )
+    if inserted != 1:
+        raise StateConflict(
+            "this stream is in the ledger of another population of this database. Start a stream for each population."
+        )
 
 
 def append_event(now: Transaction, population: str, kind: str, lineage: str, content: dict[str, Any]) -> None:
@@ -221,14 +239,9 @@ def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os
     privacy = terms.privacy
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta}
     with database.transaction() as now:
-        if now.rows("SELECT population FROM ledgers WHERE population = ?", terms.population):
-            raise InvalidInput(
-                f"{database.address} has a ledger of {terms.population!r} already. Open it by "
-                f"Ledger({database.address!r}), or name another population."
-            )
-        now.execute(
+        inserted = now.execute(
             "INSERT INTO ledgers (population, unit, neighbours, epsilon, delta, events, chain) "
-            "VALUES (?, ?, ?, ?, ?, 0, ?)",
+            "VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
             terms.population,
             terms.unit,
             terms.neighbours,
@@ -236,6 +249,11 @@ def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os
             privacy.delta.hex(),
             FIRST,
         )
+        if inserted != 1:
+            raise InvalidInput(
+                f"{database.address} has a ledger of {terms.population!r} already. Open it by "
+                f"Ledger({database.address!r}), or name another population."
+            )
         content = {**budget, "unit": terms.unit, "neighbours": terms.neighbours}
         append_event(now, terms.population, "created", "", content)
     book = DatabaseBook(database, terms.population, told)

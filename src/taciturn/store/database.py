@@ -11,6 +11,11 @@ transaction, which waits for the old one to end, instead of trying again.
 **Connections** are used by one call at a time. A call takes an idle one or opens another, so threads and a signal
 handler within a call have their own. A forked child has inherited connections that it must neither use nor close: it
 opens its own, and inherited ones are never freed (`_abandon`).
+
+**Forks.** SQLite notes in the memory of the process which locks it holds. A child that is forked during a transaction
+would inherit the note without the lock, and read while others write. So a fork waits for the transactions of other
+threads to end, and new ones wait for the fork. A child for which that took too long, or that was forked within a
+transaction, a signal handler's for example, is rejected.
 """
 
 from __future__ import annotations
@@ -18,21 +23,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import uuid
+import threading
+import time
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode
 
+from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 
 Row = tuple[Any, ...]
 WAIT = 30.0
 """Seconds for which a transaction waits for another to end."""
 
+WAIT_TO_FORK = 5.0
+"""Seconds for which a fork waits for transactions to end."""
 
-class OutcomeUnknown(Exception):
+
+class OutcomeUnknown(StoreUnavailable):
     """COMMIT failed, and whether it took effect is unknown."""
 
 
@@ -51,6 +61,9 @@ class Backend(Protocol):
 
     address: str
     """Without passwords."""
+
+    inherits_locks: bool
+    """Whether a forked child believes that it holds its parent's locks."""
 
     def connect(self) -> Any:
         """A new connection, set up such that a commit survives a power cut; an error if that cannot be had."""
@@ -97,13 +110,15 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
         self.backend = backend_of(address)
         self._idle: dict[int, list[Any]] = {}
-        if not self.backend.exists():
-            if not create:
-                raise InvalidInput(
-                    f"there is no database of taciturn at {self.address}. Create a ledger there by "
-                    "Ledger.create(…) or `taciturn budget create`, or check the address."
-                )
-            self.backend.create()
+        with self._errors_explained(), _no_fork(self.backend):
+            exists = self.backend.exists()
+            if create and not exists:
+                self.backend.create()
+        if not exists and not create:
+            raise InvalidInput(
+                f"there is no database of taciturn at {self.address}. Create a ledger there by Ledger.create(…) or "
+                "`taciturn budget create`, or check the address."
+            )
         self._migrate()
 
     @property
@@ -114,23 +129,39 @@ class Database:
     @contextlib.contextmanager
     def transaction(self, write: bool = True) -> Iterator[Transaction]:
         """A transaction that is committed at the end of the block, and rolled back if the block raises an error."""
-        with self._errors_explained():
+        process = os.getpid()
+        with self._errors_explained(), _no_fork(self.backend):
             connection = self._take()
             try:
-                opened = self.backend.begin(connection, write)
-                yield opened
+                yield self.backend.begin(connection, write)
+                same_process(process)
             except BaseException:
-                self._discard(connection)
+                if os.getpid() == process:
+                    self._discard(connection)
                 raise
             try:
                 self.backend.commit(connection)
             except Exception as error:
                 self._discard(connection)
-                raise OutcomeUnknown(str(error)) from error
+                if not write:
+                    raise
+                raise OutcomeUnknown(
+                    f"{self.address}: whether the last change was committed is unknown ({_one_line(error)}). Look at "
+                    "its content before you repeat it."
+                ) from error
             except BaseException:  # an interruption: the caller finds out by reading
                 self._discard(connection)
                 raise
             self._idle.setdefault(os.getpid(), []).append(connection)
+
+    @contextlib.contextmanager
+    def reading_back(self, unknown: OutcomeUnknown) -> Iterator[Transaction]:
+        """A transaction that finds out whether another was committed; if that fails, the outcome stays unknown."""
+        try:
+            with self.transaction() as now:
+                yield now
+        except StoreUnavailable:
+            raise unknown from None
 
     @contextlib.contextmanager
     def _errors_explained(self) -> Iterator[None]:
@@ -192,13 +223,13 @@ class Database:
             now.execute("UPDATE schema_version SET version = ?", len(scripts))
             if version == 0:
                 identity = self.backend.identity(now)
-                now.execute("INSERT INTO place (id, identity) VALUES (?, ?)", uuid.uuid4().hex, identity)
+                now.execute("INSERT INTO place (id, identity) VALUES (?, ?)", new_name(), identity)
 
     def backup(self, to: str | os.PathLike[str]) -> None:
         """Write a consistent copy of a SQLite database while it is in use."""
         if Path(to).exists():
             raise InvalidInput(f"{to} exists. Give the name of a file that does not.")
-        with self._errors_explained():
+        with self._errors_explained(), _no_fork(self.backend):
             connection = self._take()
             try:
                 self.backend.backup(connection, Path(to))
@@ -246,11 +277,15 @@ def without_password(address: str) -> str:
 
     >>> without_password("postgresql://me:secret@host:5432/budget?password=x&sslmode=require")
     'postgresql://me@host:5432/budget?sslmode=require'
+    >>> without_password("postgresql:///budget")
+    'postgresql:///budget'
     """
-    parts = urlsplit(address)
-    user, at, host = parts.netloc.rpartition("@")
-    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if "password" not in key])
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
+    rest, _, query = address.partition("?")
+    scheme, _, place = rest.partition("://")
+    user, at, host = place.rpartition("@")
+    public = [(key, value) for key, value in parse_qsl(query, keep_blank_values=True) if "password" not in key]
+    rest = f"{scheme}://{user.partition(':')[0]}{at}{host}"
+    return f"{rest}?{urlencode(public, quote_via=quote)}" if public else rest
 
 
 _OPEN: dict[int, Any] = {}  # every connection of this process, so that none is freed by a fork
@@ -264,10 +299,71 @@ def _abandon() -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
 
 
+_BUSY: dict[object, tuple[int, str]] = {}  # the thread and the address of each transaction that no fork may split
+_FORKING: list[int] = []  # threads that are about to fork
+_SPLIT: set[str] = set()  # in a child: addresses of transactions that were open in its parent when it was forked
+
+
+@contextlib.contextmanager
+def _no_fork(backend: Backend) -> Iterator[None]:
+    """A block that no other thread splits by a fork, where that matters."""
+    if not backend.inherits_locks:
+        yield
+        return
+    if _SPLIT and os.path.realpath(backend.address) in _SPLIT:
+        raise StateConflict(
+            f"this process was forked during a transaction in {backend.address}, and cannot use it. Fork when no "
+            "thread uses the ledger or store, or start processes by spawn."
+        )
+    here, thread = object(), threading.get_ident()
+    nested = any(other == thread for other, _ in list(_BUSY.values()))
+    try:
+        _BUSY[here] = (thread, backend.address)
+        while not nested and any(other != thread for other in list(_FORKING)):
+            _BUSY.pop(here, None)
+            time.sleep(5e-4)
+            _BUSY[here] = (thread, backend.address)
+        yield
+    finally:
+        _BUSY.pop(here, None)
+
+
+def _before_fork() -> None:
+    thread = threading.get_ident()
+    _FORKING.append(thread)
+    end = time.monotonic() + WAIT_TO_FORK
+    while any(other != thread for other, _ in list(_BUSY.values())) and time.monotonic() < end:
+        time.sleep(5e-4)
+
+
+def _after_fork_in_parent() -> None:
+    _FORKING.remove(threading.get_ident())
+
+
+def _after_fork_in_child() -> None:
+    _FORKING.clear()
+    _SPLIT.update(os.path.realpath(address) for _, address in _BUSY.values())
+    _BUSY.clear()
+    _abandon()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def same_process(process: int) -> None:
+    """Reject a child that was forked within a transaction, and goes on with its parent's."""
+    if os.getpid() != process:
+        raise StateConflict(
+            "this process was forked within a transaction, which belongs to its parent. Fork when no thread uses the "
+            "ledger or store, or start processes by spawn."
+        )
 
 
 def unavailable(address: str, what: object) -> StoreUnavailable:
     """The error of a database that cannot be used now."""
-    return StoreUnavailable(f"{address}: {' '.join(str(what).split())[:300]}. Nothing was committed; try again later.")
+    return StoreUnavailable(f"{address}: {_one_line(what)}. Nothing was committed; try again later.")
+
+
+def _one_line(what: object) -> str:
+    return " ".join(str(what).split())[:300].rstrip(".")

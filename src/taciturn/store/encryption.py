@@ -1,4 +1,4 @@
-"""Encrypted states: AES-256-GCM, with the stream and its generation as associated data.
+"""Encrypted states: AES-256-GCM, with the stream, its generation and the kind of blob as associated data.
 
 A state holds exact statistics, so its blob is as sensitive as the rows. A key has 32 bytes, from a file that only its
 owner can read, or from the environment variable `TACITURN_KEY` as 64 hexadecimal digits. Each blob names its key by an
@@ -41,12 +41,12 @@ class Key:
     def __repr__(self) -> str:
         return f"Key(id={self.id.hex()})"
 
-    def encrypt(self, data: bytes, lineage: str, generation: int) -> bytes:
-        """Encrypt the blob of a generation of a stream."""
+    def encrypt(self, data: bytes, lineage: str, generation: int, kind: str = "state") -> bytes:
+        """Encrypt the blob of a generation of a stream: its `state`, or its position in the `input`."""
         nonce = secrets.token_bytes(_NONCE)
-        return _MARK + self.id + nonce + self._cipher.encrypt(nonce, data, _associated(lineage, generation))
+        return _MARK + self.id + nonce + self._cipher.encrypt(nonce, data, _associated(lineage, generation, kind))
 
-    def decrypt(self, blob: bytes, lineage: str, generation: int) -> bytes:
+    def decrypt(self, blob: bytes, lineage: str, generation: int, kind: str = "state") -> bytes:
         """Decrypt it; an error if the key is another one, or the blob was changed or moved."""
         from cryptography.exceptions import InvalidTag
 
@@ -58,8 +58,8 @@ class Key:
             )
         nonce, data = rest[_ID : _ID + _NONCE], rest[_ID + _NONCE :]
         try:
-            return self._cipher.decrypt(nonce, data, _associated(lineage, generation))
-        except InvalidTag:
+            return self._cipher.decrypt(nonce, data, _associated(lineage, generation, kind))
+        except (InvalidTag, ValueError):  # the latter if it was cut
             raise StateConflict(
                 "this state is damaged, or belongs to another stream or generation. Restore the database."
             ) from None
@@ -70,8 +70,8 @@ def is_encrypted(blob: bytes) -> bool:
     return blob.startswith(_MARK)
 
 
-def _associated(lineage: str, generation: int) -> bytes:
-    return f"{lineage} {generation}".encode()
+def _associated(lineage: str, generation: int, kind: str) -> bytes:
+    return f"{kind} {generation} {lineage}".encode()
 
 
 def read_key(path: str | os.PathLike[str] | None) -> Key | None:
@@ -107,6 +107,8 @@ def new_key(path: str | os.PathLike[str]) -> Key:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         raise InvalidInput(f"{path} exists. A key is never replaced: give another name.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}. Check the folder.") from None
     with os.fdopen(handle, "w") as file:
         file.write(key.hex() + "\n")
         file.flush()

@@ -15,12 +15,14 @@ which PostgreSQL evaluates on the newest row, under its lock. A lock is waited f
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 from taciturn.errors import InvalidInput, StoreUnavailable
-from taciturn.store.database import WAIT, Row, Transaction, unavailable
+from taciturn.store import database
+from taciturn.store.database import Row, Transaction, same_process, unavailable
 
 
 class StandbyWarning(UserWarning):
@@ -32,11 +34,14 @@ class _PostgresTransaction:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._process = os.getpid()
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
+        same_process(self._process)
         return list(self._connection.execute(_translated(sql), values).fetchall())
 
     def execute(self, sql: str, *values: Any) -> int:
+        same_process(self._process)
         return int(self._connection.execute(_translated(sql), values).rowcount)
 
 
@@ -46,6 +51,8 @@ def _translated(sql: str) -> str:
 
 class Postgres:
     """A PostgreSQL database as a `Backend`."""
+
+    inherits_locks = False
 
     def __init__(self, secret_address: str, address: str) -> None:
         try:
@@ -58,9 +65,10 @@ class Postgres:
         self._checked = False
 
     def connect(self) -> Any:
-        options = f"-c lock_timeout={WAIT * 1000:.0f} -c synchronous_commit=on -c search_path=taciturn,pg_catalog"
+        wait = f"-c lock_timeout={database.WAIT * 1000:.0f}"
+        options = f"{wait} -c synchronous_commit=on -c search_path=taciturn,pg_catalog"
         connection = self._psycopg.connect(
-            self._secret_address, autocommit=True, connect_timeout=int(WAIT), options=options
+            self._secret_address, autocommit=True, connect_timeout=max(2, int(database.WAIT)), options=options
         )
         try:
             self._check_durable(connection)
@@ -110,7 +118,8 @@ class Postgres:
             return None
         if isinstance(error, self._psycopg.errors.LockNotAvailable):
             return StoreUnavailable(
-                f"{self.address} was locked by another process for {WAIT:g} seconds. Nothing was committed; try again."
+                f"{self.address} was locked by another transaction for {database.WAIT:g} seconds. Nothing was "
+                "committed; try again."
             )
         if isinstance(error, self._psycopg.errors.InsufficientPrivilege):
             return InvalidInput(

@@ -20,16 +20,22 @@ is the newest committed content, and stays so until it ends. A second writer wai
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import sqlite3
+import struct
 import sys
 from pathlib import Path
 from typing import Any
 
 from taciturn.errors import InvalidInput, StoreUnavailable
-from taciturn.store.database import WAIT, Row, Transaction, unavailable
+from taciturn.store import database
+from taciturn.store.database import Row, Transaction, same_process, unavailable
 
-_NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "sshfs", "beegfs", "gpfs", "ncpfs", "davfs")
+_NETWORK = (
+    *("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "sshfs", "beegfs", "gpfs", "ncpfs", "davfs"),
+    *("s3fs", "gcsfuse", "rclone", "blobfuse", "juicefs", "goofys"),
+)
 
 
 class _SqliteTransaction:
@@ -37,11 +43,14 @@ class _SqliteTransaction:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._process = os.getpid()
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
+        same_process(self._process)
         return list(self._connection.execute(sql, values).fetchall())
 
     def execute(self, sql: str, *values: Any) -> int:
+        same_process(self._process)
         return int(self._connection.execute(sql, values).rowcount)
 
 
@@ -52,9 +61,9 @@ class Sqlite:
     ----------
     path : Path
         The file.
-    factory : callable
-        Makes a connection from a path; `sqlite3.connect` with explicit transactions by default.
     """
+
+    inherits_locks = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -90,16 +99,20 @@ class Sqlite:
             return None
         if "locked" in str(error):
             return StoreUnavailable(
-                f"{self.address} was locked by another process for {WAIT:g} seconds. Nothing was committed; try again."
+                f"{self.address} was locked by another transaction for {database.WAIT:g} seconds. Nothing was "
+                "committed; try again."
             )
         if "not a database" in str(error) or "malformed" in str(error):
             return InvalidInput(f"{self.address} is not a database of taciturn, or is damaged ({error}).")
         return unavailable(self.address, error)
 
     def exists(self) -> bool:
+        if self.path.is_dir():
+            raise InvalidInput(f"{self.path} is a folder. Give the name of a file.")
         if not self.path.exists() or self.path.stat().st_size == 0:
             return False
-        with contextlib.closing(self.connect()) as connection:
+        reject_network(self.path)
+        with contextlib.closing(open_connection(self.path)) as connection:  # without a change: it may be another's
             found = connection.execute("SELECT name FROM sqlite_master WHERE name = 'schema_version'").fetchall()
             others = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]
         if not found and others:
@@ -120,18 +133,18 @@ class Sqlite:
 
     def identity(self, transaction: Transaction) -> str:
         status = os.stat(self.path)
-        return f"file {status.st_dev}:{status.st_ino}"
+        return f"file {status.st_dev}:{status.st_ino}, made at {_made_at(self.path)}"
 
     def backup(self, connection: Any, to: Path) -> None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with contextlib.closing(sqlite3.connect(to)) as copy:
-            connection.backup(copy)
             copy.execute("PRAGMA synchronous=EXTRA")
+            connection.backup(copy)
 
 
 def open_connection(path: Path) -> Any:
     """A connection with explicit transactions, which any thread may use, one at a time. Tests replace it."""
-    return sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(path, timeout=database.WAIT, isolation_level=None, check_same_thread=False)
 
 
 def _make_durable(connection: Any, path: Path) -> None:
@@ -151,6 +164,27 @@ def _make_durable(connection: Any, path: Path) -> None:
                 f"{path}: SQLite does not accept {name}={value}, without which a power cut could take commits back "
                 "(a program may have the file open with a write-ahead log). Close other programs, and try again."
             )
+
+
+def _made_at(path: Path) -> str:
+    """When a file was made, as far as this system tells: the number of a removed file is often given to the next one.
+
+    By a system call on the name: opening and closing the file would end the locks that SQLite has on it.
+    """
+    if sys.platform != "linux":
+        return str(getattr(os.stat(path), "st_birthtime", "an unknown time"))
+    content = ctypes.create_string_buffer(256)
+    try:
+        failed = ctypes.CDLL(None).statx(_HERE, os.fsencode(path), 0, _BIRTH, content)
+    except (OSError, AttributeError):  # a C library without it
+        failed = True
+    if failed or not struct.unpack_from("I", content, 0)[0] & _BIRTH:
+        return "an unknown time"
+    seconds, parts = struct.unpack_from("qI", content, 80)
+    return f"{seconds}.{parts:09d}"
+
+
+_HERE, _BIRTH = -100, 0x800  # AT_FDCWD and STATX_BTIME of Linux
 
 
 def reject_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> None:

@@ -6,7 +6,8 @@
    state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash;
 2. insert the releases: this table is the outbox, from which they are shown;
 3. if the ledger is in the same database, record there what is spent;
-4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show.
+4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show. A ledger
+   elsewhere is told what is spent.
 
 **Claim.** Whenever a process, the machine or the connection stops, and however many processes use the stream: no round
 is shown twice with different noise; what the store records as spent is at least the cost of everything shown; every row
@@ -46,6 +47,7 @@ from taciturn.accounting.ledger import (
     Ledger,
     Line,
     Position,
+    at_most,
     check_step,
     closed,
     mirrored,
@@ -53,14 +55,15 @@ from taciturn.accounting.ledger import (
     written,
 )
 from taciturn.core.state import new_name, read_extra, read_state
-from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
-from taciturn.store.witness import Place, accepted
+from taciturn.store.witness import Place, accept_restored, accepted
 
 _FIELDS = (
-    "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, closed, state, input"
+    "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, neighbours, closed, "
+    "key, state, input"
 )
 
 
@@ -93,6 +96,8 @@ class Saved:
         Hash of all commits.
     ledger, population : str, optional
         Where its cost is reserved; "" for a ledger in the same database.
+    neighbours : str
+        The neighbour relation of its cost.
     closed : bool
         Whether it has ended.
     """
@@ -108,6 +113,7 @@ class Saved:
     chain: str
     ledger: str | None = None
     population: str | None = None
+    neighbours: str = "replace"
     closed: bool = False
 
     def __repr__(self) -> str:
@@ -158,6 +164,22 @@ class Store:
         self._witness = accepted(self.database, witness)
         self._ledgers: dict[tuple[str, str], Ledger] = {}
 
+    @classmethod
+    def restored(
+        cls,
+        address: str | os.PathLike[str],
+        *,
+        witness: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+    ) -> Store:
+        """Open a database that was restored from a backup, because the newest one was lost.
+
+        Streams that may have released more than the backup knows are closed; `adopt` continues them under a second
+        charge. Reservations that the witness knows and the backup does not are charged again.
+        """
+        accept_restored(Database(address), witness)
+        return cls(address, witness=witness, key=key)
+
     @property
     def address(self) -> str:
         """Where it is, without passwords."""
@@ -194,9 +216,16 @@ class Store:
                 "a stream in a store needs a ledger that other processes can find. Create it in a file: "
                 "Ledger.create('budget.db', budget)."
             )
+        if not at_most(spent, reserved):
+            raise BudgetExhausted(
+                f"this stream would reserve {reserved} and has spent {spent}. Go on with its settings."
+            )
         self._must_be_new(name)
         if ledger is not None and book is None:
             ledger.reserve(lineage, reserved, neighbours, settings)
+            if spent != FREE:
+                ledger.record_spent(lineage, spent)
+            self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
         place = None if ledger is None else ("" if book is not None else ledger.address)
         saved = Saved(
             name,
@@ -210,15 +239,18 @@ class Store:
             hashlib.sha256(lineage.encode()).hexdigest(),
             place,
             None if ledger is None else ledger.population,
+            neighbours,
         )
         try:
             with self.database.transaction() as now:
+                now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
                 if book is not None:
                     content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
                     book.enter_within(now, lineage, Line(reserved, spent), neighbours, "opened", content)
+                    book.change_within(now, lineage, lambda line: mirrored(line, spent))
                 self._insert(now, saved)
         except OutcomeUnknown as error:
-            self._read_back(saved, error)
+            self._read_back(None, saved, error)
         if book is not None:
             book.tell_witness(lineage)
         self._tell_witness(saved)
@@ -227,6 +259,17 @@ class Store:
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
         """The book of a ledger in this very database."""
         return DatabaseBook(self.database, ledger.population, self._witness) if ledger.address == self.address else None
+
+    def _ledger_of(self, saved: Saved) -> Ledger | None:
+        """The ledger in which a stream is reserved."""
+        if saved.ledger is None or saved.population is None:
+            return None
+        if saved.ledger == "":
+            return Ledger.of_book(DatabaseBook(self.database, saved.population, self._witness))
+        place = (saved.ledger, saved.population)
+        if place not in self._ledgers:
+            self._ledgers[place] = Ledger(saved.ledger, population=saved.population)
+        return self._ledgers[place]
 
     def _must_be_new(self, name: str) -> None:
         if name in self.names():
@@ -271,7 +314,7 @@ class Store:
                 if saved.ledger == "":
                     self._record_spent_within(now, new)
         except OutcomeUnknown as error:
-            self._read_back(new, error)
+            self._read_back(saved, new, error)
         self._tell_witness(new)
         if saved.ledger:
             self._mirror(new)
@@ -281,55 +324,73 @@ class Store:
         generation, t, k, token = new.position
         changed = now.execute(
             "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, state = ?, input = ? "
-            "WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0",
+            "WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
             generation,
             token,
             t,
             k,
             json.dumps(written(new.spent)),
             new.chain,
-            self._encrypted(new.state, new.lineage, generation),
-            self._encrypted(new.input, new.lineage, generation),
+            self._encrypted(new.state, new.lineage, generation, "state"),
+            self._encrypted(new.input, new.lineage, generation, "input"),
             saved.lineage,
             saved.position[0],
             saved.position[3],
+            self._key_id,
         )
         if changed != 1:
             raise StateConflict(
                 f"generation {saved.position[0]} of {saved.name} is not its live state: another process went on with "
-                "it, or it was closed. Nothing was released; load it again, and continue from there."
+                "it, closed it, or encrypted it by another key. Nothing was released; load it again, and continue from "
+                "there."
             )
 
     def _record_spent_within(self, now: Transaction, new: Saved) -> None:
         assert new.population is not None
         book = DatabaseBook(self.database, new.population)
-        book.change_within(now, new.lineage, lambda line: mirrored(line, new.spent))
+
+        def spends(line: Line) -> Line:
+            if line.closed:
+                raise StateConflict(f"{new.name} was closed in its ledger. Nothing was released; start a new stream.")
+            return mirrored(line, new.spent)
+
+        book.change_within(now, new.lineage, spends)
 
     def _mirror(self, new: Saved) -> None:
         """Tell a ledger elsewhere what is spent. Privacy rests on the reservation, so a failure only delays this."""
-        assert new.ledger is not None
-        assert new.population is not None
-        place = (new.ledger, new.population)
         try:
-            if place not in self._ledgers:
-                self._ledgers[place] = Ledger(new.ledger, population=new.population)
-            self._ledgers[place].record_spent(new.lineage, new.spent)
+            ledger = self._ledger_of(new)
+            assert ledger is not None
+            ledger.record_spent(new.lineage, new.spent)
         except StoreUnavailable:
             pass
         except TaciturnError as error:
-            raise StateConflict(f"the ledger {new.ledger} does not accept this stream any more: {error}") from error
+            raise StateConflict(
+                f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does not "
+                f"accept the stream any more: {error}"
+            ) from error
 
-    def _read_back(self, new: Saved, error: OutcomeUnknown) -> None:
+    def _read_back(self, saved: Saved | None, new: Saved, error: OutcomeUnknown) -> None:
         """After a COMMIT that failed: whether it took effect, under a lock that waits for it."""
-        with self.database.transaction() as now:
+        with self.database.reading_back(error) as now:
+            if saved is None:
+                now.rows("SELECT id FROM place /*lock*/")
             found = now.rows("SELECT generation, token FROM streams WHERE lineage = ? /*lock*/", new.lineage)
-        if not found or (int(found[0][0]), found[0][1]) != (new.position[0], new.position[3]):
-            raise unavailable(self.address, error) from error
+        stands = (int(found[0][0]), found[0][1]) if found else None
+        if stands == (new.position[0], new.position[3]):
+            return
+        if saved is None or stands == (saved.position[0], saved.position[3]):
+            raise unavailable(self.address, error.__cause__) from error
+        raise StateConflict(
+            f"another process went on with {new.name} while the connection to {self.address} was lost. Load it again, "
+            "and continue from there."
+        ) from error
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
         """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
         saved = self.load(name)
-        while True:
+        self._tell_witness(saved)  # in case the process that committed them could not
+        while after < saved.position[2]:
             with self.database.transaction(write=False) as now:
                 found = now.rows(
                     "SELECT first, last, t, content FROM releases WHERE lineage = ? AND last > ? "
@@ -345,19 +406,25 @@ class Store:
 
     def close(self, saved: Saved) -> None:
         """End a stream: nothing more can be released. What it reserved stays reserved."""
+        book = None
         with self.database.transaction() as now:
-            now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", saved.lineage)
+            if now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", saved.lineage) != 1:
+                raise StateConflict(f"{self.address} has no stream {saved.name!r} any more. Check the address.")
             if saved.ledger == "" and saved.population is not None:
-                DatabaseBook(self.database, saved.population).change_within(now, saved.lineage, closed, "closed")
-        if saved.ledger:
-            Ledger(saved.ledger, population=saved.population).close(saved.lineage)
+                book = DatabaseBook(self.database, saved.population, self._witness)
+                book.change_within(now, saved.lineage, closed, "closed")
+        if book is not None:
+            book.tell_witness(saved.lineage)
+        elif (ledger := self._ledger_of(saved)) is not None:
+            ledger.close(saved.lineage)
 
     # Restored and moved databases.
 
     def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None) -> Saved:
         """Continue a stream whose database was restored, as a second stream, which is charged in full.
 
-        Rounds that the lost commits released are released again, under the second charge. The first stream is closed.
+        Rounds that the lost commits released are released again, under the second charge, which is made in `ledger`, by
+        default that of the first stream. The first stream is closed.
         """
         saved = self.load(name)
         second = replace(read_state(saved.state), lineage=new_name(), generation=0, token=new_name(), spent=FREE)
@@ -369,7 +436,8 @@ class Store:
             state=second.to_bytes(read_extra(saved.state)),
             input=saved.input,
             about=saved.about,
-            ledger=ledger,
+            neighbours=saved.neighbours,
+            ledger=self._ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
         )
         self.close(saved)
@@ -382,9 +450,12 @@ class Store:
             rows = now.rows("SELECT lineage, generation, state, input FROM streams /*lock*/")
             for lineage, generation, state, position in rows:
                 number = int(generation)
-                plain = [self._decrypted(bytes(blob), lineage, number) for blob in (state, position)]
-                blobs = [blob if new is None else new.encrypt(blob, lineage, number) for blob in plain]
-                now.execute("UPDATE streams SET state = ?, input = ? WHERE lineage = ?", *blobs, lineage)
+                blobs = []
+                for kind, blob in (("state", state), ("input", position)):
+                    plain = self._decrypted(bytes(blob), lineage, number, kind)
+                    blobs.append(plain if new is None else new.encrypt(plain, lineage, number, kind))
+                name = "" if new is None else new.id.hex()
+                now.execute("UPDATE streams SET key = ?, state = ?, input = ? WHERE lineage = ?", name, *blobs, lineage)
         self._key = new
         return len(rows)
 
@@ -396,8 +467,8 @@ class Store:
 
     def _insert(self, now: Transaction, saved: Saved) -> None:
         generation, t, k, token = saved.position
-        now.execute(
-            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 15)})",
+        inserted = now.execute(
+            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 17)}) ON CONFLICT DO NOTHING",
             saved.name,
             saved.lineage,
             generation,
@@ -410,14 +481,32 @@ class Store:
             json.dumps(saved.about, sort_keys=True),
             saved.ledger,
             saved.population,
+            saved.neighbours,
             int(saved.closed),
-            self._encrypted(saved.state, saved.lineage, generation),
-            self._encrypted(saved.input, saved.lineage, generation),
+            self._key_id,
+            self._encrypted(saved.state, saved.lineage, generation, "state"),
+            self._encrypted(saved.input, saved.lineage, generation, "input"),
         )
+        if inserted != 1:
+            raise StateConflict(
+                f"{self.address} has a stream {saved.name!r}, or this stream under another name. Continue it, or "
+                "choose another name."
+            )
 
     def _read(self, row: Row) -> Saved:
-        name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, ended, *blobs = row
-        state, position = (self._decrypted(bytes(blob), lineage, int(generation)) for blob in blobs)
+        name, lineage, generation, token, t, k, reserved, spent, chain, about, *rest = row
+        ledger, population, neighbours, ended, key, *blobs = rest
+        if key == "" and self._key is not None:
+            raise InvalidInput(
+                f"{name} is not encrypted, and a key is given. Encrypt it by `taciturn store rotate-key`, or leave the "
+                "key out."
+            )
+        if key != "" and not all(is_encrypted(bytes(blob)) for blob in blobs):
+            raise StateConflict(f"the state of {name} is damaged: it was encrypted, and is not. Restore the database.")
+        state, position = (
+            self._decrypted(bytes(blob), lineage, int(generation), kind)
+            for kind, blob in zip(("state", "input"), blobs, strict=True)
+        )
         return Saved(
             name,
             lineage,
@@ -430,18 +519,23 @@ class Store:
             chain,
             ledger,
             population,
+            neighbours,
             bool(ended),
         )
 
-    def _encrypted(self, blob: bytes, lineage: str, generation: int) -> bytes:
-        return blob if self._key is None else self._key.encrypt(blob, lineage, generation)
+    @property
+    def _key_id(self) -> str:
+        return "" if self._key is None else self._key.id.hex()
 
-    def _decrypted(self, blob: bytes, lineage: str, generation: int) -> bytes:
+    def _encrypted(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
+        return blob if self._key is None else self._key.encrypt(blob, lineage, generation, kind)
+
+    def _decrypted(self, blob: bytes, lineage: str, generation: int, kind: str) -> bytes:
         if not is_encrypted(blob):
             return blob
         if self._key is None:
             raise InvalidInput("this state is encrypted. Give the key by --key FILE or TACITURN_KEY.")
-        return self._key.decrypt(blob, lineage, generation)
+        return self._key.decrypt(blob, lineage, generation, kind)
 
     def _tell_witness(self, saved: Saved) -> None:
         if self._witness is not None:

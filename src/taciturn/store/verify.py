@@ -1,4 +1,4 @@
-"""Verify a ledger: its chain of events, that lines and events agree, and every cost, computed again from its settings.
+"""Verify a ledger: its chain of events, that its terms and lines agree with them, and every cost, computed again.
 
 The history records the settings of each stream as JSON (`taciturn.core.state.described`). They are turned into objects
 again and calibrated here, and the cost must be what was recorded, up to the difference between two machines. Settings
@@ -11,14 +11,14 @@ import dataclasses
 import math
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 from taciturn.accounting.cost import Cost, total
-from taciturn.accounting.history import Event, Verified, first_fault
-from taciturn.accounting.ledger import Ledger, read_cost
+from taciturn.accounting.history import FIRST, Event, Verified, first_fault
+from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost
 from taciturn.core.private import Private
 from taciturn.core.state import name_of
 from taciturn.errors import TaciturnError
@@ -30,13 +30,17 @@ _ROOMS = ("accounting", "problem", "core", "learners", "mechanisms", "algorithms
 
 def verify(ledger: Ledger) -> Verified:
     """Check a ledger's history, and compute its costs again."""
-    events = ledger.history
+    events, lines, last = _consistent(ledger)
     faults = [] if (fault := first_fault(events)) is None else [f"the history is not what was written: {fault}."]
-    faults += list(_disagreements(ledger, events))
+    if last != (len(events), events[-1].chain if events else FIRST):
+        faults.append(f"the history has {len(events)} events, and not the {last[0]} that the ledger counted.")
+    faults += [f"event {event.number} cannot be read." for event in events if _content(event) is None]
+    events = [event for event in events if _content(event) is not None]
+    faults += [*_other_terms(ledger, events), *_other_lines(ledger, events, lines)]
     checked = 0
     unchecked = []
     for event in events:
-        if event.kind not in ("opened", "charged"):
+        if not _enters(event):
             continue
         recorded = read_cost(event.data["reserved"])
         try:
@@ -50,18 +54,62 @@ def verify(ledger: Ledger) -> Verified:
     return Verified(faults, checked, unchecked)
 
 
-def _disagreements(ledger: Ledger, events: list[Event] | Any) -> Iterator[str]:
+def _consistent(ledger: Ledger) -> tuple[list[Event], Mapping[str, Line], tuple[int, str]]:
+    """The history, the lines and the end of the history at one time, while others use the ledger."""
+    last = ledger.end_of_history
+    while True:
+        events, lines = list(ledger.history), ledger.lines
+        before, last = last, ledger.end_of_history
+        if before == last:
+            return events, lines, last
+
+
+def _enters(event: Event) -> bool:
+    return event.kind in ("opened", "charged") or (event.kind == "restored" and event.lineage != "")
+
+
+def _content(event: Event) -> dict[str, Any] | None:
+    """The content of an event, None if it is not what its kind has."""
+    try:
+        data = event.data
+        if _enters(event):
+            read_cost(data["reserved"])
+            data["settings"], data["neighbours"]
+        return dict(data)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _other_terms(ledger: Ledger, events: Sequence[Event]) -> Iterator[str]:
+    """Differences between what the ledger is about, and what it was created for."""
+    for event in events:
+        privacy = ledger.privacy
+        if event.kind == "created" and privacy is not None:
+            created = (event.data.get("epsilon"), event.data.get("delta"), event.data.get("unit"))
+            if created != (privacy.epsilon, privacy.delta, ledger.unit):
+                yield f"the ledger was created for epsilon, delta and unit {created}, and has {privacy}, {ledger.unit}."
+        if event.kind in ("opened", "charged") and event.data["neighbours"] != ledger.neighbours:
+            relation = event.data["neighbours"]
+            yield f"{event.lineage} was reserved for {relation!r} neighbours, and not for {ledger.neighbours!r}."
+
+
+def _other_lines(ledger: Ledger, events: Sequence[Event], lines: Mapping[str, Line]) -> Iterator[str]:
     """Lines without an event, events without a line, and other sums."""
-    entered = {event.lineage: event for event in events if event.kind in ("opened", "charged")}
-    lines = ledger.lines
+    entered = {event.lineage: event for event in events if _enters(event)}
+    ended = {event.lineage for event in events if event.kind == "closed"}
     for lineage in lines.keys() - entered.keys():
         yield f"{lineage} is in the ledger, and its opening is not in the history."
     for lineage, event in entered.items():
         if lineage not in lines:
             yield f"{lineage} was opened, and is not in the ledger any more."
-        elif lines[lineage].reserved != read_cost(event.data["reserved"]):
-            recorded = read_cost(event.data["reserved"])
-            yield f"{lineage} reserved {recorded}, and the ledger has {lines[lineage].reserved}."
+            continue
+        line, recorded = lines[lineage], read_cost(event.data["reserved"])
+        if line.reserved != recorded:
+            yield f"{lineage} reserved {recorded}, and the ledger has {line.reserved}."
+        if not at_most(line.spent, line.reserved):
+            yield f"{lineage} reserved {line.reserved}, and has spent {line.spent}."
+        if line.closed != (lineage in ended or event.kind != "opened"):
+            yield f"{lineage} is {'closed' if line.closed else 'open'} in the ledger, and not in the history."
     privacy = ledger.privacy
     reserved = total(line.reserved for line in lines.values())
     if privacy is not None and not reserved.within(privacy):
@@ -79,13 +127,13 @@ class _Unknown(Exception):
 def _cost_of(settings: Any) -> Cost:
     if settings is None:
         raise _Unknown("no settings were recorded")
-    made = _built(settings)
     try:
+        made = _built(settings)
         if isinstance(made, dict):
             cost: Cost = Private(**made).calibrated.cost(None)
         else:
             cost = made.cost
-    except (TaciturnError, TypeError, AttributeError) as error:
+    except (TaciturnError, TypeError, ValueError, AttributeError) as error:
         raise _Unknown(f"its settings are not accepted any more ({error})") from None
     return cost
 

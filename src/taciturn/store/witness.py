@@ -2,8 +2,10 @@
 
 After each commit, and before anything is shown, the witness stores the generation and the chain hash of the stream, or
 the number of events and the last hash of the ledger, with the sum of its reservations. A database that is opened with
-its witness must be at the same place, or ahead of it (a process that stopped between the two commits). If it is behind,
-or has another hash at the same place, rounds that were shown would be released again: it is rejected.
+its witness must be at the same place, or ahead of it (a process that stopped between the two commits, of which the
+witness is then told). If it is behind, or has another hash at the same place, rounds that were shown would be released
+again: it is rejected. A clone that agrees with the witness when it is opened is noticed by its first commit, or by that
+of the other copy, whichever comes second: both reach the same generation by different commits.
 
 The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
 """
@@ -11,13 +13,15 @@ The witness holds no secrets. It must not be restored together with the database
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost
-from taciturn.accounting.ledger import read_cost, written
-from taciturn.errors import StateConflict
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.ledger import Line, read_cost, written
+from taciturn.core.state import new_name
+from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.store.database import Database, Transaction
 
 
@@ -35,10 +39,11 @@ def ledger_subject(population: str) -> str:
 
 
 class Witness:
-    """The witness of one database."""
+    """The witness of one database, which `place` names."""
 
-    def __init__(self, address: str | os.PathLike[str], place: str) -> None:
+    def __init__(self, address: str | os.PathLike[str], watched: Database, place: str) -> None:
         self._database = Database(address, create=True)
+        self._watched = watched
         self._place = place
 
     @property
@@ -47,26 +52,34 @@ class Witness:
         return self._database.address
 
     def record(self, subject: str, at: Place) -> None:
-        """Store a place, unless a later one is stored."""
-        with self._database.transaction() as now:
-            found = now.rows(
-                "SELECT generation FROM witnessed WHERE place = ? AND subject = ? /*lock*/", self._place, subject
-            )
-            values = (at.generation, at.chain, json.dumps(written(at.reserved)))
-            if not found:
+        """Store a place, unless a later one is stored; reject one that another copy of the database has left behind."""
+        try:
+            with self._database.transaction() as now:
                 now.execute(
-                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?)",
+                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT (place, subject) DO UPDATE SET generation = excluded.generation, "
+                    "chain = excluded.chain, reserved = excluded.reserved "
+                    "WHERE witnessed.generation < excluded.generation",
                     self._place,
                     subject,
-                    *values,
+                    at.generation,
+                    at.chain,
+                    json.dumps(written(at.reserved)),
                 )
-            elif found[0][0] < at.generation:
-                now.execute(
-                    "UPDATE witnessed SET generation = ?, chain = ?, reserved = ? WHERE place = ? AND subject = ?",
-                    *values,
-                    self._place,
-                    subject,
+                [(generation, chain)] = now.rows(
+                    "SELECT generation, chain FROM witnessed WHERE place = ? AND subject = ?", self._place, subject
                 )
+        except StoreUnavailable as error:
+            raise StoreUnavailable(
+                f"the witness {self.address} could not be told of what {self._watched.address} has committed ({error}) "
+                "Nothing of it may be shown before: open the database again when the witness can be reached."
+            ) from error
+        stored = Place(int(generation), chain)
+        here = at
+        if stored.generation > at.generation:  # told by another process: of this database, or of a copy?
+            with self._watched.transaction(write=False) as now:
+                here = places_of(now).get(subject, at)
+        check(self._watched.address, {subject: here}, {subject: stored}, self.address)
 
     def places(self) -> Mapping[str, Place]:
         """All that is stored of the database."""
@@ -105,7 +118,9 @@ def places_of(transaction: Transaction) -> dict[str, Place]:
     ):
         places[lineage] = Place(int(generation), token)
     for population, events, chain in transaction.rows("SELECT population, events, chain FROM ledgers"):
-        places[ledger_subject(population)] = Place(int(events), chain)
+        lines = transaction.rows("SELECT reserved FROM lines WHERE population = ?", population)
+        reserved = total(read_cost(json.loads(cost)) for (cost,) in lines)
+        places[ledger_subject(population)] = Place(int(events), chain, reserved)
     return places
 
 
@@ -118,9 +133,10 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
     with database.transaction(write=False) as now:
         [(place, identity)] = now.rows("SELECT id, identity FROM place")
         moved = identity != database.backend.identity(now)
-        here = places_of(now)
-    witness = None if address is None else Witness(address, place)
+    witness = None if address is None else Witness(address, database, place)
     seen = {} if witness is None else witness.places()
+    with database.transaction(write=False) as now:  # after the witness: others may commit in the meantime
+        here = places_of(now)
     if witness is not None:
         check(database.address, here, seen, witness.address)
     if moved and not seen:
@@ -132,9 +148,11 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
         )
     if moved and witness is not None:
         confirm_moved(database, f"the witness {witness.address} agrees")
+        with database.transaction(write=False) as now:
+            here = places_of(now)
     if witness is not None:
         for subject, at in here.items():
-            if subject not in seen:
+            if subject not in seen or seen[subject].generation < at.generation:
                 witness.record(subject, at)
     return witness
 
@@ -151,3 +169,47 @@ def confirm_moved(database: Database, why: str) -> None:
         now.execute("UPDATE place SET identity = ?", identity)
         for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
             append_event(now, population, "moved", "", {"from": before, "to": identity, "why": why})
+
+
+def accept_restored(database: Database, address: str | os.PathLike[str] | None) -> None:
+    """Go on with a database that was restored from a backup, as another one than the newest, which was lost.
+
+    Streams that the witness does not know at their present place, all of them without a witness, are closed: they may
+    have released more than this database knows, and continue only by `Store.adopt`. Reservations that were lost are
+    charged again, as a sum, which the witness has. The database gets a new name for its witness.
+    """
+    from taciturn.store.book import append_event, insert_line
+
+    with database.transaction(write=False) as now:
+        [(place,)] = now.rows("SELECT id FROM place")
+    seen = {} if address is None else Witness(address, database, place).places()
+    with database.transaction() as now:
+        now.rows("SELECT id FROM place /*lock*/")
+        new = new_name()
+        now.execute("UPDATE place SET id = ?, identity = ?", new, database.backend.identity(now))
+        here = places_of(now)
+        for population, neighbours in now.rows("SELECT population, neighbours FROM ledgers ORDER BY population"):
+            subject = ledger_subject(population)
+            content = {"from": place, "to": new}
+            lost = _lost(here[subject].reserved, seen[subject].reserved) if subject in seen else FREE
+            lineage = ""
+            if lost != FREE:
+                lineage = f"lost in a restore {new_name()}"
+                insert_line(now, population, lineage, Line(lost, lost, None, True))
+                content |= {"reserved": written(lost), "neighbours": neighbours, "settings": None}
+            append_event(now, population, "restored", lineage, content)
+        for lineage in [subject for subject in here if not _is_newest(here[subject], seen.get(subject))]:
+            now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", lineage)
+            for (population,) in now.rows("SELECT population FROM lines WHERE lineage = ? AND closed = 0", lineage):
+                now.execute("UPDATE lines SET closed = 1 WHERE lineage = ?", lineage)
+                append_event(now, population, "closed", lineage, {})
+
+
+def _lost(here: Cost, seen: Cost) -> Cost:
+    """What a ledger had reserved in addition, rounded up."""
+    pairs = zip(here.parts, seen.parts, strict=True)
+    return Cost(*(math.nextafter(b - a, math.inf) if b > a else 0.0 for a, b in pairs))
+
+
+def _is_newest(here: Place, seen: Place | None) -> bool:
+    return seen is not None and (here.generation > seen.generation or here[:2] == seen[:2])

@@ -54,7 +54,9 @@ CREATE TABLE streams (
     about TEXT NOT NULL,     -- public JSON of the one who made the stream
     ledger TEXT,             -- address of its ledger, "" if the ledger is in this database, null if there is none
     population TEXT,
+    neighbours TEXT NOT NULL,
     closed BIGINT NOT NULL,
+    key TEXT NOT NULL,       -- id of the key that encrypts the next two, "" if they are not encrypted
     state BYTEA NOT NULL,    -- secret
     input BYTEA NOT NULL     -- secret
 );

@@ -1,0 +1,185 @@
+"""Ledgers in memory, in SQLite and in PostgreSQL keep one contract, and a fault in any part of it is caught."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from checks.databases import ledger_case
+from taciturn import BudgetExhausted, Cost, Ledger, StateConflict
+from taciturn.accounting import history
+from taciturn.accounting import ledger as books
+from taciturn.accounting.cost import FREE
+from taciturn.checks import ContractBroken, LedgerCase, check_ledger, checks_for
+from taciturn.checks.suite import run_checks
+from taciturn.store import book, postgres
+from taciturn.store.sqlite import Sqlite
+
+pytestmark = pytest.mark.privacy
+
+CHECKS = [str(check) for check in checks_for(LedgerCase())]
+
+
+def outcome(case, name):
+    (found,) = run_checks("it", [check for check in checks_for(case) if str(check) == name]).outcomes
+    return found
+
+
+@pytest.fixture
+def case(request, tmp_path):
+    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    return ledger_case(request.param, tmp_path, server)
+
+
+@pytest.mark.parametrize("case", ["memory", "sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("name", CHECKS)
+def test_it_keeps_its_contract(case, name):
+    found = outcome(case, name)
+    assert found.verdict == "passed", found.remark
+
+
+# Faults, each planted by replacing one function.
+
+
+def nothing(*_, **__):
+    """A check that finds nothing wrong."""
+
+
+def mu_only(self, *_):
+    """The sum of reservations, without what is not Gaussian."""
+    value = self.reserved[0] if hasattr(self, "lines") else 0.0
+    return Cost(float(value))
+
+
+def records_first(enter=books._MemoryBook.enter):
+    def planted(self, lineage, line, neighbours, kind, content):
+        seen = self._records.newest()
+        self._records.replace(seen, seen.value.with_event(kind, lineage, content))
+        enter(self, lineage, line, neighbours, kind, content)
+
+    return planted
+
+
+def generous(largest=books.largest_mu):
+    return lambda privacy, reserved: 1.1 * largest(privacy, reserved)
+
+
+def reserves_charges(self, cost, neighbours="replace", settings=None):
+    self._enter("charged", f"one-off {time.monotonic_ns()}", books.Line(cost, FREE, None, True), neighbours, settings)
+
+
+def overwriting(self, seen, value):
+    """Store the value without a comparison, after other threads had time to look."""
+    time.sleep(0.02)
+    self._known = books._Version(value)
+    return True
+
+
+def same_generation(line, at):
+    """Compare the generation, and not the token."""
+    if line.live is None or at[0] != line.live[0]:
+        raise StateConflict("another generation.")
+
+
+def without(condition, check=books.check_step):
+    """The check of a step, without one of its conditions."""
+
+    def planted(used, following, before, spent, reserved):
+        if condition == "forward":
+            following = (used[0] + 1, *used[1:])
+        elif condition == "rising":
+            before = FREE
+        elif condition == "reserved":
+            reserved = Cost(*[9.0] * 6)
+        check(used, following, before, spent, reserved)
+
+    return planted
+
+
+def last_number(line, spent):
+    """What the store told last, also if it is smaller."""
+    if not books.at_most(spent, line.reserved):
+        raise BudgetExhausted("too much.")
+    return replace(line, spent=spent)
+
+
+def open_again(line, used, following, spent):
+    """A commit that does not ask whether the stream was closed."""
+    return replace(line, spent=spent, live=following)
+
+
+def known_only(change=books._MemoryBook.change):
+    def planted(self, lineage, changed, kind=None):
+        if lineage in self.lines():
+            change(self, lineage, changed, kind)
+
+    return planted
+
+
+def rounded(cost):
+    return [float(f"{part:.6g}").hex() for part in cost.parts]
+
+
+FAULTS = [
+    ("two_halves_fit_and_no_more", "memory", books, "check_room", nothing),
+    ("two_halves_fit_and_no_more", "sqlite", books, "check_room", nothing),
+    ("all_kinds_of_cost_add", "memory", books._Records, "total", property(mu_only)),
+    ("all_kinds_of_cost_add", "sqlite", book.DatabaseBook, "_reserved", mu_only),
+    ("rejections_leave_no_trace", "memory", books._MemoryBook, "enter", records_first()),
+    ("what_is_left_fits", "memory", books, "largest_mu", generous()),
+    ("charges_are_spent_at_once", "sqlite", Ledger, "charge", reserves_charges),
+    ("racing_reservations_admit_what_fits", "memory", books._Register, "replace", overwriting),
+    ("racing_reservations_admit_what_fits", "postgres", postgres, "_translated", lambda sql: sql.replace("?", "%s")),
+    ("racing_reservations_admit_what_fits", "sqlite", Sqlite, "begin", None),
+    ("one_relation_for_all_costs", "memory", books, "check_relation", nothing),
+    ("reservation_is_idempotent", "sqlite", books, "check_goes_on", nothing),
+    ("states_are_used_once", "memory", books, "_check_live", nothing),
+    ("states_are_used_once", "sqlite", books, "_check_live", same_generation),
+    ("generations_never_go_back", "memory", books, "check_step", without("forward")),
+    ("spent_never_falls", "memory", books, "check_step", without("rising")),
+    ("spent_never_falls", "sqlite", books, "mirrored", last_number),
+    ("spent_stays_within_reserved", "memory", books, "check_step", without("reserved")),
+    ("racing_commits_have_one_winner", "memory", books._Register, "replace", overwriting),
+    ("racing_commits_have_one_winner", "sqlite", books, "committed", open_again),
+    ("closed_streams_stay_closed", "memory", books, "committed", open_again),
+    ("closed_streams_stay_closed", "sqlite", books, "closed", lambda line: line),
+    ("unknown_streams_are_rejected", "memory", books._MemoryBook, "change", known_only()),
+    ("history_is_chained", "memory", history, "_hash", lambda before, event: f"{before[:9]}{event.number}"),
+    ("history_is_chained", "sqlite", book, "append_event", nothing),
+    ("another_process_sees_the_same", "sqlite", book, "written", rounded),
+    ("copies_share_the_records", "memory", Ledger, "__deepcopy__", lambda self, memo: Ledger(self.privacy)),
+    ("copies_share_the_records", "sqlite", Ledger, "__copy__", lambda self: Ledger(self.privacy)),
+]
+
+
+def deferred(self, connection, write, begin=Sqlite.begin):
+    """A transaction that takes the writers' lock only when it writes."""
+    return begin(self, connection, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "home", "attribute", "fault"),
+    FAULTS,
+    ids=[f"{name}, {kind}, {attribute}" for name, kind, _, attribute, _ in FAULTS],
+    indirect=["case"],
+)
+def test_the_fault_is_caught(name, case, home, attribute, fault, monkeypatch):
+    monkeypatch.setattr("taciturn.store.database.WAIT", 1.0)
+    monkeypatch.setattr(home, attribute, fault or deferred)
+    assert outcome(case, name).verdict == "failed"
+
+
+def test_every_check_has_a_fault():
+    assert set(CHECKS) == {name for name, *_ in FAULTS}
+
+
+def test_the_report_says_what_broke(monkeypatch):
+    monkeypatch.setattr(books, "check_room", nothing)
+    with pytest.raises(ContractBroken, match=r"open exceeded a full ledger's budget\. Add the new cost to all"):
+        check_ledger()
+
+
+def test_the_ledger_in_memory_is_the_default():
+    assert len(check_ledger().passed) == len(CHECKS)

@@ -1,0 +1,121 @@
+"""PostgreSQL: servers that can lose commits are rejected, standbys warned of, errors explained."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+from conftest import throwaway_postgres
+from taciturn import InvalidInput, Ledger, Privacy
+from taciturn.accounting.cost import gaussian
+from taciturn.errors import StoreUnavailable
+from taciturn.store import Store
+from taciturn.store.database import Database
+from taciturn.store.postgres import Postgres, StandbyWarning
+
+BUDGET = Privacy(1.0, 1e-6)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
+def test_a_server_that_can_lose_commits_is_rejected(name, throwaway):
+    import psycopg
+
+    with psycopg.connect(throwaway, autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET {name} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    try:
+        with pytest.raises(StoreUnavailable, match=f"{name}=off, so that a power cut"):
+            eventually_rejected(throwaway)
+    finally:
+        with psycopg.connect(throwaway, autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM RESET {name}")
+            connection.execute("SELECT pg_reload_conf()")
+
+
+def eventually_rejected(address):
+    """The server reads its configuration again a moment later."""
+    for _ in range(50):
+        Database(address, create=True)
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def throwaway():
+    with throwaway_postgres() as server:
+        yield server.get_uri()
+
+
+@pytest.mark.privacy
+def test_commits_are_synchronous_whatever_the_database_says(postgres):
+    """Its own setting wins over that of the database or the address."""
+    address = postgres()
+    backend = Postgres(address + "&options=-c%20synchronous_commit%3Doff", address)
+    connection = backend.connect()
+    assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+    connection.close()
+
+
+class Answers:
+    """A connection of a server with standbys."""
+
+    def __init__(self, standbys):
+        self.standbys = standbys
+
+    def execute(self, sql):
+        return SimpleNamespace(fetchone=lambda: (self.standbys,) if "pg_stat_replication" in sql else ("on",))
+
+
+def test_an_asynchronous_standby_is_warned_of_once(postgres):
+    backend = Postgres(postgres(), "an address")
+    with pytest.warns(StandbyWarning, match="an address has 2 asynchronous standby"):
+        backend._check_durable(Answers(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        backend._check_durable(Answers(2))
+        Postgres(postgres(), "an address")._check_durable(Answers(0))
+
+
+def test_a_server_that_is_away_is_told_so():
+    with pytest.raises(StoreUnavailable, match=r"postgresql://localhost:1/budget: .*try again later"):
+        Ledger("postgresql://localhost:1/budget")
+
+
+def test_a_user_without_rights_is_told_which(postgres):
+    import psycopg
+
+    address = postgres()
+    Ledger.create(address, BUDGET)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS taciturn_reader")
+        connection.execute("CREATE ROLE taciturn_reader LOGIN PASSWORD 'x'")
+        try:
+            other = address.replace("postgres:@", "taciturn_reader:x@", 1)
+            if other == address:
+                pytest.skip("the address names a user of its own")
+            with pytest.raises(InvalidInput, match="Grant this user USAGE"):
+                Ledger(other)
+        finally:
+            connection.execute("DROP ROLE taciturn_reader")
+
+
+def test_a_lost_connection_is_replaced(postgres):
+    """The call that notices it fails, and the next one has another."""
+    import psycopg
+
+    address = postgres()
+    ledger = Ledger.create(address, BUDGET)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    with pytest.raises(StoreUnavailable, match="terminat"):
+        ledger.charge(gaussian(0.01))
+    ledger.charge(gaussian(0.01))
+    assert ledger.reserved == gaussian(0.01)
+
+
+def test_a_backup_is_made_by_its_own_tools(postgres, tmp_path):
+    with pytest.raises(InvalidInput, match="pg_dump"):
+        Store(postgres()).backup(tmp_path / "backup")
