@@ -1,0 +1,56 @@
+"""A process that is killed at any moment: no round is shown twice, everything shown is paid for, each row counts once."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import forked_workers
+import pytest
+from postgres_server import server  # noqa: F401 - a fixture
+from stored_stream import check, go_on, new_place
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """SQLite with a ledger of its own, PostgreSQL with store and ledger in one database; both with a witness."""
+    if request.param == "sqlite":
+        return new_place(tmp_path, tmp_path / "streams.db", tmp_path / "budget.db")
+    return new_place(tmp_path, request.getfixturevalue("server").new_database())
+
+
+def kill_repeatedly(place, kills):
+    """Start workers and kill them: some when they begin, most within a few commits after the first."""
+    workers = forked_workers.context()
+    chance = random.Random(kills)
+    with_progress = 0
+    for number in range(kills):
+        worker = workers.Process(target=go_on, args=(place, number))
+        before = Path(place.log).stat().st_size
+        worker.start()
+        if chance.random() < 0.85:
+            until = time.monotonic() + 20.0
+            while Path(place.log).stat().st_size == before and time.monotonic() < until:
+                time.sleep(0.001)
+                assert worker.is_alive(), "a worker failed by itself"
+        time.sleep(chance.uniform(0.0, 0.08))
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+        assert worker.exitcode == -signal.SIGKILL
+        with_progress += Path(place.log).stat().st_size > before
+    last = workers.Process(target=go_on, args=(place, kills, 5))
+    last.start()
+    last.join(60.0)
+    assert last.exitcode == 0
+    assert check(place) > 5
+    return with_progress
+
+
+def test_ten_kills(place):
+    assert kill_repeatedly(place, 10) > 5
+
+
+@pytest.mark.slow
+def test_two_hundred_kills(place):
+    assert kill_repeatedly(place, 200) > 100
