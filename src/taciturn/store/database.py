@@ -10,7 +10,9 @@ transaction, which waits for the old one to end, instead of trying again.
 
 **Connections** are used by one call at a time. A call takes an idle one or opens another, so threads and a signal
 handler within a call have their own. A forked child has inherited connections that it must neither use nor close: it
-opens its own, and inherited ones are never freed (`_abandon`).
+opens its own, and inherited ones are never freed (`_abandon`). A process that was forked within a transaction, by a
+signal handler, cannot go on with it. Every connection must be to the database that the first was to: one that was
+replaced by a backup while it was open, or whose standby took over, is rejected, and has to be opened again.
 """
 
 from __future__ import annotations
@@ -32,8 +34,14 @@ WAIT = 30.0
 """Seconds for which a transaction waits for another to end."""
 
 
-class OutcomeUnknown(Exception):
+class OutcomeUnknown(StoreUnavailable):
     """COMMIT failed, and whether it took effect is unknown."""
+
+    def __init__(self, address: str, error: object) -> None:
+        super().__init__(
+            f"{address}: COMMIT failed, and whether it took effect is unknown ({_one_line(error)}). Load the stream or "
+            "the ledger again, and go on from there."
+        )
 
 
 class Transaction(Protocol):
@@ -97,6 +105,7 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
         self.backend = backend_of(address)
         self._idle: dict[int, list[Any]] = {}
+        self._identity: str | None = None
         if not self.backend.exists():
             if not create:
                 raise InvalidInput(
@@ -115,22 +124,26 @@ class Database:
     def transaction(self, write: bool = True) -> Iterator[Transaction]:
         """A transaction that is committed at the end of the block, and rolled back if the block raises an error."""
         with self._errors_explained():
+            process = os.getpid()
             connection = self._take()
             try:
                 opened = self.backend.begin(connection, write)
                 yield opened
+                must_be_in(process)
             except BaseException:
-                self._discard(connection)
+                self._discard(connection, process)
                 raise
             try:
                 self.backend.commit(connection)
             except Exception as error:
-                self._discard(connection)
-                raise OutcomeUnknown(str(error)) from error
+                self._discard(connection, process)
+                if not write:
+                    raise
+                raise OutcomeUnknown(self.address, error) from error
             except BaseException:  # an interruption: the caller finds out by reading
-                self._discard(connection)
+                self._discard(connection, process)
                 raise
-            self._idle.setdefault(os.getpid(), []).append(connection)
+            self._idle.setdefault(process, []).append(connection)
 
     @contextlib.contextmanager
     def _errors_explained(self) -> Iterator[None]:
@@ -148,10 +161,28 @@ class Database:
         except IndexError:
             connection = self.backend.connect()
             _OPEN[id(connection)] = connection
+            try:
+                self._must_be_the_same(connection)
+            except BaseException:
+                self._discard(connection, os.getpid())
+                raise
             return connection
 
-    def _discard(self, connection: Any) -> None:
-        """Roll back, and close: a connection after an error is not used again."""
+    def _must_be_the_same(self, connection: Any) -> None:
+        """Reject a connection to another database than the first was to."""
+        identity = self.backend.identity(self.backend.begin(connection, write=False))
+        self.backend.commit(connection)
+        self._identity = self._identity or identity
+        if identity != self._identity:
+            raise StateConflict(
+                f"{self.address} is not the database that was opened, but {identity}: it was moved, replaced or "
+                "restored while it was in use. Open it again, which checks whether it is the newest."
+            )
+
+    def _discard(self, connection: Any, process: int) -> None:
+        """Roll back, and close: a connection after an error is not used again. Its own process does so."""
+        if os.getpid() != process:
+            return
         with contextlib.suppress(Exception):
             self.backend.rollback(connection)
         self._close(connection)
@@ -268,6 +299,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon)
 
 
+def must_be_in(process: int) -> None:
+    """Reject a forked child that would go on with its parent's transaction."""
+    if os.getpid() != process:
+        raise StateConflict(
+            "this process was forked within a transaction, which belongs to its parent. Fork before or after a commit."
+        )
+
+
 def unavailable(address: str, what: object) -> StoreUnavailable:
     """The error of a database that cannot be used now."""
-    return StoreUnavailable(f"{address}: {' '.join(str(what).split())[:300]}. Nothing was committed; try again later.")
+    return StoreUnavailable(f"{address}: {_one_line(what)}. Nothing was committed; try again later.")
+
+
+def _one_line(what: object) -> str:
+    return " ".join(str(what).split())[:300]

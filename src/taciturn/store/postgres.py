@@ -15,12 +15,13 @@ which PostgreSQL evaluates on the newest row, under its lock. A lock is waited f
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from pathlib import Path
 from typing import Any
 
 from taciturn.errors import InvalidInput, StoreUnavailable
-from taciturn.store.database import WAIT, Row, Transaction, unavailable
+from taciturn.store.database import WAIT, Row, Transaction, must_be_in, unavailable
 
 
 class StandbyWarning(UserWarning):
@@ -32,11 +33,14 @@ class _PostgresTransaction:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._process = os.getpid()
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
+        must_be_in(self._process)
         return list(self._connection.execute(_translated(sql), values).fetchall())
 
     def execute(self, sql: str, *values: Any) -> int:
+        must_be_in(self._process)
         return int(self._connection.execute(_translated(sql), values).rowcount)
 
 
@@ -58,7 +62,10 @@ class Postgres:
         self._checked = False
 
     def connect(self) -> Any:
-        options = f"-c lock_timeout={WAIT * 1000:.0f} -c synchronous_commit=on -c search_path=taciturn,pg_catalog"
+        options = (
+            f"-c lock_timeout={WAIT * 1000:.0f} -c synchronous_commit=on -c search_path=taciturn,pg_catalog "
+            r"-c default_transaction_isolation=read\ committed"
+        )
         connection = self._psycopg.connect(
             self._secret_address, autocommit=True, connect_timeout=int(WAIT), options=options
         )

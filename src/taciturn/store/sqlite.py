@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import InvalidInput, StoreUnavailable
-from taciturn.store.database import WAIT, Row, Transaction, unavailable
+from taciturn.store.database import WAIT, Row, Transaction, must_be_in, unavailable
 
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "sshfs", "beegfs", "gpfs", "ncpfs", "davfs")
 
@@ -37,11 +37,14 @@ class _SqliteTransaction:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._process = os.getpid()
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
+        must_be_in(self._process)
         return list(self._connection.execute(sql, values).fetchall())
 
     def execute(self, sql: str, *values: Any) -> int:
+        must_be_in(self._process)
         return int(self._connection.execute(sql, values).rowcount)
 
 
