@@ -1,4 +1,4 @@
-"""A process that is killed at any moment: no round is shown twice, everything shown is paid for, each row counts once."""
+"""A process is killed at any moment: no round is shown twice, what is shown is paid for, each row counts once."""
 
 import os
 import random
@@ -6,8 +6,9 @@ import signal
 import time
 from pathlib import Path
 
-import forked_workers
 import pytest
+
+import forked_workers
 from postgres_server import server  # noqa: F401 - a fixture
 from stored_stream import check, go_on, new_place
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from taciturn.accounting.cost import Cost, total
@@ -23,7 +24,7 @@ from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
 from taciturn.errors import InvalidInput
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
-from taciturn.store.witness import Place, Witness, accepted, ledger_subject
+from taciturn.store.witness import Place, Witness, accepted, check, follows, ledger_subject, passed
 
 _LINE = "lineage, reserved, spent, generation, t, k, token, closed"
 
@@ -98,7 +99,7 @@ class DatabaseBook:
                 known = self._line(now, lineage)
                 if known is None or (known.live, known.reserved) != (line.live, line.reserved):
                     raise unavailable(self.address, error) from error
-        self.tell_witness(lineage)
+        self.tell_witness(lineage, None, line)
 
     def enter_within(
         self, now: Transaction, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]
@@ -126,15 +127,22 @@ class DatabaseBook:
         return _read(found[0]) if found else None
 
     def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
+        before: Line | None = None
+
+        def noted(line: Line) -> Line:
+            nonlocal before
+            before = line
+            return changed(line)
+
         wanted: Line | None = None
         try:
             with self.database.transaction() as now:
-                wanted = self.change_within(now, lineage, changed, kind)
+                wanted = self.change_within(now, lineage, noted, kind)
         except OutcomeUnknown as error:
             with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the line
                 if self._line(now, lineage) != wanted:
                     raise unavailable(self.address, error) from error
-        self.tell_witness(lineage)
+        self.tell_witness(lineage, before, wanted)
 
     def change_within(self, now: Transaction, lineage: str, changed: Change, kind: str | None = None) -> Line:
         """The same in a transaction that changes more than the ledger."""
@@ -156,17 +164,26 @@ class DatabaseBook:
                 append_event(now, self.population, kind, lineage, {})
         return new
 
-    def tell_witness(self, lineage: str) -> None:
-        """Record the ledger's place, and that of a stream it guards, in the witness."""
+    def tell_witness(self, lineage: str = "", before: Line | None = None, after: Line | None = None) -> None:
+        """Record the ledger's place, and that of a stream which it guards and has changed, in the witness."""
         if self.witness is None:
             return
+        witness = self.witness
+        subject = ledger_subject(self.population)
         with self.database.transaction(write=False) as now:
             [(events, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
-            reserved = self._reserved(now)
-            live = now.rows("SELECT generation, token FROM lines WHERE lineage = ?", lineage)
-        self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
-        if live and live[0][0] is not None:
-            self.witness.record(lineage, Place(int(live[0][0]), live[0][1]))
+            here = Place(int(events), chain, self._reserved(now))
+
+        def agree(seen: Place) -> None:
+            with self.database.transaction(write=False) as now:
+                then = passed(now, self.population, seen)
+            check(self.address, {subject: then}, {subject: seen}, witness.address)
+
+        witness.record(subject, here, agree)
+        if after is not None and after.live is not None:
+            used = None if before is None or before.live is None else Place(before.live[0], before.live[3])
+            at = Place(after.live[0], after.live[3])
+            witness.record(lineage, at, partial(follows, self.database, witness, lineage, used, at))
 
 
 def append_event(now: Transaction, population: str, kind: str, lineage: str, content: dict[str, Any]) -> None:
@@ -239,5 +256,5 @@ def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os
         content = {**budget, "unit": terms.unit, "neighbours": terms.neighbours}
         append_event(now, terms.population, "created", "", content)
     book = DatabaseBook(database, terms.population, told)
-    book.tell_witness("")
+    book.tell_witness()
     return book

@@ -39,6 +39,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost
@@ -57,7 +58,7 @@ from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, Tacit
 from taciturn.store.book import DatabaseBook
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
-from taciturn.store.witness import Place, accepted
+from taciturn.store.witness import Place, accepted, follows
 
 _FIELDS = (
     "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, closed, state, input"
@@ -157,6 +158,7 @@ class Store:
         self._key = read_key(key)
         self._witness = accepted(self.database, witness)
         self._ledgers: dict[tuple[str, str], Ledger] = {}
+        self._newest: dict[str, Place] = {}  # what this process has seen, in case the file is overwritten meanwhile
 
     @property
     def address(self) -> str:
@@ -216,12 +218,13 @@ class Store:
                 if book is not None:
                     content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
                     book.enter_within(now, lineage, Line(reserved, spent), neighbours, "opened", content)
+                now.rows("SELECT id FROM place /*lock*/")  # a new row has no lock that others could wait for
                 self._insert(now, saved)
         except OutcomeUnknown as error:
             self._read_back(saved, error)
         if book is not None:
-            book.tell_witness(lineage)
-        self._tell_witness(saved)
+            book.tell_witness()
+        self._tell_witness(saved, None)
         return saved
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
@@ -230,16 +233,39 @@ class Store:
 
     def _must_be_new(self, name: str) -> None:
         if name in self.names():
-            raise StateConflict(f"{self.address} has a stream {name!r} already. Continue it, or choose another name.")
+            raise self._known(name)
+
+    def _known(self, name: str) -> StateConflict:
+        return StateConflict(f"{self.address} has a stream {name!r} already. Continue it, or choose another name.")
 
     def load(self, name: str) -> Saved:
         """The stream as the last commit left it."""
+        newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
         if not found:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
-        return self._read(found[0])
+        saved = self._read(found[0])
+        self._must_not_be_older(saved, newest.get(saved.lineage))
+        self._note(saved)
+        return saved
+
+    def _note(self, saved: Saved) -> None:
+        at = Place(saved.position[0], saved.chain)
+        if at.generation >= self._newest.get(saved.lineage, at).generation:
+            self._newest[saved.lineage] = at
+
+    def _must_not_be_older(self, saved: Saved, newest: Place | None) -> None:
+        """Reject a stream that is older than this process has seen it."""
+        here = Place(saved.position[0], saved.chain)
+        if newest is None or here == newest or here.generation > newest.generation:
+            return
+        raise StateConflict(
+            f"{saved.name} is at generation {here.generation}, and this process has seen {newest.generation}: "
+            f"{self.address} was replaced by a backup or a copy while it was in use. Continue the newest database; "
+            "or open a second, separately charged stream with `taciturn store adopt`."
+        )
 
     def commit(
         self,
@@ -272,7 +298,8 @@ class Store:
                     self._record_spent_within(now, new)
         except OutcomeUnknown as error:
             self._read_back(new, error)
-        self._tell_witness(new)
+        self._note(new)
+        self._tell_witness(new, saved)
         if saved.ledger:
             self._mirror(new)
         return new
@@ -320,16 +347,25 @@ class Store:
             raise StateConflict(f"the ledger {new.ledger} does not accept this stream any more: {error}") from error
 
     def _read_back(self, new: Saved, error: OutcomeUnknown) -> None:
-        """After a COMMIT that failed: whether it took effect, under a lock that waits for it."""
-        with self.database.transaction() as now:
-            found = now.rows("SELECT generation, token FROM streams WHERE lineage = ? /*lock*/", new.lineage)
+        """After a COMMIT that failed: whether it took effect, under locks that wait for it."""
+        try:
+            with self.database.transaction() as now:
+                if new.position[0] == 0:
+                    now.rows("SELECT id FROM place /*lock*/")
+                found = now.rows("SELECT generation, token FROM streams WHERE lineage = ? /*lock*/", new.lineage)
+        except StoreUnavailable:
+            raise error from None
         if not found or (int(found[0][0]), found[0][1]) != (new.position[0], new.position[3]):
             raise unavailable(self.address, error) from error
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
-        """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
+        """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on.
+
+        The witness is told before the first: the process that committed them may have stopped before.
+        """
         saved = self.load(name)
-        while True:
+        self._tell_witness(saved, saved)
+        while after < saved.position[2]:
             with self.database.transaction(write=False) as now:
                 found = now.rows(
                     "SELECT first, last, t, content FROM releases WHERE lineage = ? AND last > ? "
@@ -397,8 +433,8 @@ class Store:
 
     def _insert(self, now: Transaction, saved: Saved) -> None:
         generation, t, k, token = saved.position
-        now.execute(
-            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 15)})",
+        new = now.execute(
+            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 15)}) ON CONFLICT (name) DO NOTHING",
             saved.name,
             saved.lineage,
             generation,
@@ -415,6 +451,8 @@ class Store:
             self._encrypted(saved.state, saved.lineage, generation),
             self._encrypted(saved.input, saved.lineage, generation),
         )
+        if new != 1:
+            raise self._known(saved.name)
 
     def _read(self, row: Row) -> Saved:
         name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, ended, *blobs = row
@@ -444,9 +482,20 @@ class Store:
             raise InvalidInput("this state is encrypted. Give the key by --key FILE or TACITURN_KEY.")
         return self._key.decrypt(blob, lineage, generation)
 
-    def _tell_witness(self, saved: Saved) -> None:
-        if self._witness is not None:
-            self._witness.record(saved.lineage, Place(saved.position[0], saved.chain))
+    def _tell_witness(self, saved: Saved, before: Saved | None) -> None:
+        """Record where a stream is, in the witness, which was told of `before` or of less."""
+        if self._witness is None:
+            return
+        used = None if before is None else Place(before.position[0], before.chain)
+        at = Place(saved.position[0], saved.chain)
+        agree = partial(follows, self.database, self._witness, saved.lineage, used, at)
+        try:
+            self._witness.record(saved.lineage, at, agree)
+        except StoreUnavailable as error:
+            raise StoreUnavailable(
+                f"{saved.name} is committed, and its witness cannot be told ({error}). Nothing may be shown before. "
+                "Load the stream again later, and show its releases from the store."
+            ) from error
 
 
 def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:

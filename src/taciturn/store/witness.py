@@ -3,7 +3,12 @@
 After each commit, and before anything is shown, the witness stores the generation and the chain hash of the stream, or
 the number of events and the last hash of the ledger, with the sum of its reservations. A database that is opened with
 its witness must be at the same place, or ahead of it (a process that stopped between the two commits). If it is behind,
-or has another hash at the same place, rounds that were shown would be released again: it is rejected.
+or has another hash at the same place, rounds that were shown would be released again: it is rejected. The same is
+checked at every commit, so that of two copies that are open at once, only one goes on: the witness accepts a commit
+only after the one that it has stored, or after later ones that it was not told of.
+
+The witness is read before the database, as it is told after it: what another process commits meanwhile looks like a
+database that is ahead, and never like one that is behind.
 
 The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
 """
@@ -12,13 +17,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import read_cost, written
 from taciturn.errors import StateConflict
-from taciturn.store.database import Database, Transaction
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction
 
 
 class Place(NamedTuple):
@@ -46,21 +52,36 @@ class Witness:
         """Where it is, without passwords."""
         return self._database.address
 
-    def record(self, subject: str, at: Place) -> None:
-        """Store a place, unless a later one is stored."""
+    def record(self, subject: str, at: Place, agree: Callable[[Place], None]) -> None:
+        """Store a place, unless a later one is stored.
+
+        `agree` is called with the place that is stored, and raises `StateConflict` if that is none of this database. No
+        other process changes it until the new place is stored.
+        """
+        try:
+            self._record(subject, at, agree)
+        except OutcomeUnknown:  # the same place may be stored twice
+            self._record(subject, at, agree)
+
+    def _record(self, subject: str, at: Place, agree: Callable[[Place], None]) -> None:
+        values = (at.generation, at.chain, json.dumps(written(at.reserved)))
+        query = "SELECT generation, chain, reserved FROM witnessed WHERE place = ? AND subject = ? /*lock*/"
         with self._database.transaction() as now:
-            found = now.rows(
-                "SELECT generation FROM witnessed WHERE place = ? AND subject = ? /*lock*/", self._place, subject
-            )
-            values = (at.generation, at.chain, json.dumps(written(at.reserved)))
+            found = now.rows(query, self._place, subject)
             if not found:
-                now.execute(
-                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?)",
+                new = now.execute(
+                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT (place, subject) DO NOTHING",
                     self._place,
                     subject,
                     *values,
                 )
-            elif found[0][0] < at.generation:
+                if new:
+                    return
+                found = now.rows(query, self._place, subject)
+            seen = _read(found[0])
+            agree(seen)
+            if seen.generation < at.generation:
                 now.execute(
                     "UPDATE witnessed SET generation = ?, chain = ?, reserved = ? WHERE place = ? AND subject = ?",
                     *values,
@@ -71,8 +92,28 @@ class Witness:
     def places(self) -> Mapping[str, Place]:
         """All that is stored of the database."""
         with self._database.transaction(write=False) as now:
-            rows = now.rows("SELECT subject, generation, chain, reserved FROM witnessed WHERE place = ?", self._place)
-        return {subject: Place(int(n), chain, read_cost(json.loads(cost))) for subject, n, chain, cost in rows}
+            rows = now.rows("SELECT generation, chain, reserved, subject FROM witnessed WHERE place = ?", self._place)
+        return {row[-1]: _read(row[:-1]) for row in rows}
+
+
+def _read(row: Row) -> Place:
+    generation, chain, reserved = row
+    return Place(int(generation), chain, read_cost(json.loads(reserved)))
+
+
+def follows(database: Database, witness: Witness, subject: str, before: Place | None, at: Place, seen: Place) -> None:
+    """Reject a commit from `before` to `at` if the witness has `seen` another after `before`.
+
+    It may have seen a later one of this database, by a process that was faster.
+    """
+    if seen.generation > at.generation:
+        with database.transaction(write=False) as now:
+            here = places_of(now)
+        check(database.address, here, {subject: seen}, witness.address)
+        return
+    known = before is None or seen.generation < before.generation or seen[:2] == before[:2]
+    if seen[:2] != at[:2] and (seen.generation == at.generation or not known):
+        raise diverged(database.address, witness.address, subject, seen.generation)
 
 
 def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], witness: str) -> None:
@@ -87,11 +128,16 @@ def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], wi
                 "newest database; or open a second, separately charged stream with `taciturn store adopt`."
             )
         if now.generation == at.generation and now.chain != at.chain:
-            raise StateConflict(
-                f"{address} and its witness {witness} differ: {subject} is at {at.generation} in both, and was "
-                "reached by different commits. One of two copies went on. Continue the newest database; or open a "
-                "second, separately charged stream with `taciturn store adopt`."
-            )
+            raise diverged(address, witness, subject, at.generation)
+
+
+def diverged(address: str, witness: str, subject: str, generation: int) -> StateConflict:
+    """The error about one of two copies, of which the other went on."""
+    return StateConflict(
+        f"{address} and its witness {witness} differ: {subject} was at {generation} in both, and was reached by "
+        "different commits. One of two copies went on. Continue the newest database; or open a second, separately "
+        "charged stream with `taciturn store adopt`."
+    )
 
 
 def places_of(transaction: Transaction) -> dict[str, Place]:
@@ -105,24 +151,42 @@ def places_of(transaction: Transaction) -> dict[str, Place]:
     ):
         places[lineage] = Place(int(generation), token)
     for population, events, chain in transaction.rows("SELECT population, events, chain FROM ledgers"):
-        places[ledger_subject(population)] = Place(int(events), chain)
+        lines = transaction.rows("SELECT reserved FROM lines WHERE population = ?", population)
+        reserved = total(read_cost(json.loads(cost)) for (cost,) in lines)
+        places[ledger_subject(population)] = Place(int(events), chain, reserved)
     return places
+
+
+def passed(transaction: Transaction, population: str, seen: Place) -> Place:
+    """Where a ledger was at the number of events that a witness has seen, or where it is if it never had so many."""
+    [(events, chain)] = transaction.rows("SELECT events, chain FROM ledgers WHERE population = ?", population)
+    if seen.generation == 0 or int(events) <= seen.generation:
+        return Place(int(events), chain)
+    query = "SELECT chain FROM events WHERE population = ? AND number = ?"
+    return Place(seen.generation, transaction.rows(query, population, seen.generation)[0][0])
 
 
 def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witness | None:
     """The witness of a database, after checks that the database is the one that was used last.
 
     Without a witness, a database that is not where it was (another file, server or timeline) is rejected: it may be a
-    restored backup. With one that agrees, it is accepted, and the move is recorded in the history of its ledgers.
+    restored backup. With one that agrees, it is accepted, and the move is recorded in the history of its ledgers. What
+    the witness was not told of, because a process stopped too early, it is told now.
     """
     with database.transaction(write=False) as now:
         [(place, identity)] = now.rows("SELECT id, identity FROM place")
+    witness = None if address is None else Witness(address, place)
+    seen = {} if witness is None else witness.places()  # before the database is read: see the module
+    with database.transaction(write=False) as now:
         moved = identity != database.backend.identity(now)
         here = places_of(now)
-    witness = None if address is None else Witness(address, place)
-    seen = {} if witness is None else witness.places()
+        then = dict(here)
+        for (population,) in now.rows("SELECT population FROM ledgers"):
+            subject = ledger_subject(population)
+            if subject in seen:
+                then[subject] = passed(now, population, seen[subject])
     if witness is not None:
-        check(database.address, here, seen, witness.address)
+        check(database.address, then, seen, witness.address)
     if moved and not seen:
         raise StateConflict(
             f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "
@@ -134,8 +198,8 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
         confirm_moved(database, f"the witness {witness.address} agrees")
     if witness is not None:
         for subject, at in here.items():
-            if subject not in seen:
-                witness.record(subject, at)
+            if subject not in seen or seen[subject].generation < at.generation:
+                witness.record(subject, at, partial(follows, database, witness, subject, seen.get(subject), at))
     return witness
 
 
