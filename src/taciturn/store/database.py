@@ -21,13 +21,14 @@ import contextlib
 import ctypes
 import os
 import uuid
+import weakref
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 
 Row = tuple[Any, ...]
 WAIT = 30.0
@@ -126,21 +127,21 @@ class Database:
         with self._errors_explained():
             process = os.getpid()
             connection = self._take()
+            committing = False
             try:
-                opened = self.backend.begin(connection, write)
-                yield opened
+                yield self.backend.begin(connection, write)
                 must_be_in(process)
-            except BaseException:
-                self._discard(connection, process)
-                raise
-            try:
+                committing = write
                 self.backend.commit(connection)
+            except TaciturnError:  # a check that failed: the connection is as good as before
+                self._roll_back(connection, process)
+                raise
             except Exception as error:
                 self._discard(connection, process)
-                if not write:
+                if not committing:
                     raise
                 raise OutcomeUnknown(self.address, error) from error
-            except BaseException:  # an interruption: the caller finds out by reading
+            except BaseException:  # an interruption: the caller finds out by reading what took effect
                 self._discard(connection, process)
                 raise
             self._idle.setdefault(process, []).append(connection)
@@ -160,7 +161,7 @@ class Database:
             return self._idle.setdefault(os.getpid(), []).pop()
         except IndexError:
             connection = self.backend.connect()
-            _OPEN[id(connection)] = connection
+            _OPEN.add(connection)
             try:
                 self._must_be_the_same(connection)
             except BaseException:
@@ -179,6 +180,17 @@ class Database:
                 "restored while it was in use. Open it again, which checks whether it is the newest."
             )
 
+    def _roll_back(self, connection: Any, process: int) -> None:
+        """Roll back, and keep the connection if that succeeds."""
+        if os.getpid() != process:
+            return
+        try:
+            self.backend.rollback(connection)
+        except BaseException:
+            self._discard(connection, process)
+            raise
+        self._idle.setdefault(process, []).append(connection)
+
     def _discard(self, connection: Any, process: int) -> None:
         """Roll back, and close: a connection after an error is not used again. Its own process does so."""
         if os.getpid() != process:
@@ -190,7 +202,7 @@ class Database:
     def _close(self, connection: Any) -> None:
         with contextlib.suppress(Exception):
             self.backend.close(connection)
-        _OPEN.pop(id(connection), None)
+        _OPEN.discard(connection)
 
     def close(self) -> None:
         """Close the connections that this process has opened and does not use at the moment."""
@@ -284,12 +296,14 @@ def without_password(address: str) -> str:
     return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
 
 
-_OPEN: dict[int, Any] = {}  # every connection of this process, so that none is freed by a fork
+# Every connection of this process. Weak: one that an interrupt has left without an owner is freed, which ends its
+# transaction; otherwise it would lock the database until the process ends.
+_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _abandon() -> None:
     """In a forked child: inherited connections are never freed, as closing one would end the parent's transaction."""
-    inherited = list(_OPEN.values())
+    inherited = list(_OPEN)
     _OPEN.clear()
     if inherited:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
