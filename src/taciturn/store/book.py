@@ -22,7 +22,7 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, StoreUnavailable
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
 from taciturn.store.witness import Place, Witness, accepted, check, follows, ledger_subject, passed
 
@@ -94,11 +94,9 @@ class DatabaseBook:
             with self.database.transaction() as now:
                 self.enter_within(now, lineage, line, neighbours, kind, content)
         except OutcomeUnknown as error:
-            with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the ledger
-                self._terms(now, lock=True)
-                known = self._line(now, lineage)
-                if known is None or (known.live, known.reserved) != (line.live, line.reserved):
-                    raise unavailable(self.address, error) from error
+            known = self._read_back(lineage, error)
+            if known is None or (known.live, known.reserved) != (line.live, line.reserved):
+                raise unavailable(self.address, error) from error
         self.tell_witness(lineage, None, line)
 
     def enter_within(
@@ -139,10 +137,18 @@ class DatabaseBook:
             with self.database.transaction() as now:
                 wanted = self.change_within(now, lineage, noted, kind)
         except OutcomeUnknown as error:
-            with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the line
-                if self._line(now, lineage) != wanted:
-                    raise unavailable(self.address, error) from error
+            if self._read_back(lineage, error) != wanted:
+                raise unavailable(self.address, error) from error
         self.tell_witness(lineage, before, wanted)
+
+    def _read_back(self, lineage: str, error: OutcomeUnknown) -> Line | None:
+        """A line after a COMMIT that failed, under locks that wait for it: of the ledger if it is new, or its own."""
+        try:
+            with self.database.transaction() as now:
+                self._terms(now, lock=True)
+                return self._line(now, lineage)
+        except StoreUnavailable:
+            raise error from None
 
     def change_within(self, now: Transaction, lineage: str, changed: Change, kind: str | None = None) -> Line:
         """The same in a transaction that changes more than the ledger."""

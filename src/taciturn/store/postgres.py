@@ -151,7 +151,8 @@ class Postgres:
     def identity(self, transaction: Transaction) -> str:
         [(system, timeline, oid)] = transaction.rows(
             "SELECT (SELECT system_identifier FROM pg_control_system()), "
-            "(SELECT timeline_id FROM pg_control_checkpoint()), "
+            "CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) "
+            "ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END, "  # known at once
             "(SELECT oid FROM pg_database WHERE datname = current_database())"
         )
         return f"server {system}, timeline {timeline}, database {oid}"

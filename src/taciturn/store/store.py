@@ -239,7 +239,10 @@ class Store:
         return StateConflict(f"{self.address} has a stream {name!r} already. Continue it, or choose another name.")
 
     def load(self, name: str) -> Saved:
-        """The stream as the last commit left it."""
+        """The stream as the last commit left it.
+
+        The witness is told of it: the process that committed it may have stopped before.
+        """
         newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
@@ -249,6 +252,7 @@ class Store:
         saved = self._read(found[0])
         self._must_not_be_older(saved, newest.get(saved.lineage))
         self._note(saved)
+        self._tell_witness(saved, saved)
         return saved
 
     def _note(self, saved: Saved) -> None:
@@ -359,12 +363,8 @@ class Store:
             raise unavailable(self.address, error) from error
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
-        """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on.
-
-        The witness is told before the first: the process that committed them may have stopped before.
-        """
-        saved = self.load(name)
-        self._tell_witness(saved, saved)
+        """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
+        saved = self.load(name)  # which tells the witness of them
         while after < saved.position[2]:
             with self.database.transaction(write=False) as now:
                 found = now.rows(

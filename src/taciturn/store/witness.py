@@ -4,8 +4,9 @@ After each commit, and before anything is shown, the witness stores the generati
 the number of events and the last hash of the ledger, with the sum of its reservations. A database that is opened with
 its witness must be at the same place, or ahead of it (a process that stopped between the two commits). If it is behind,
 or has another hash at the same place, rounds that were shown would be released again: it is rejected. The same is
-checked at every commit, so that of two copies that are open at once, only one goes on: the witness accepts a commit
-only after the one that it has stored, or after later ones that it was not told of.
+checked whenever a stream is loaded or committed, so that of two copies that are open at once, only one goes on. Both
+may commit a state after the last that they have in common, but the witness accepts one of them only; the other is not
+shown, and no process can load it to go on.
 
 The witness is read before the database, as it is told after it: what another process commits meanwhile looks like a
 database that is ahead, and never like one that is behind.
