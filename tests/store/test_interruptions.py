@@ -5,6 +5,7 @@ import os
 import pytest
 
 from interrupting import At, every_step
+from memory_folder import memory_folder  # noqa: F401 - a fixture
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.store import Chunk, Store, database, sqlite, store
@@ -33,10 +34,10 @@ def interrupt():
 
 
 @pytest.mark.parametrize("module", [store, database], ids=lambda module: module.__name__.rpartition(".")[2])
-def test_an_interrupt_at_any_moment(tmp_path, monkeypatch, module):
+def test_an_interrupt_at_any_moment(memory, monkeypatch, module):
     """The stream is where it was, or one further; and others can go on at once."""
     monkeypatch.setattr(sqlite, "WAIT", 0.2)
-    path = tmp_path / "streams.db"
+    path = memory / "streams.db"
     one, other = created(path), Store(path)
 
     def attempt(step):
@@ -56,10 +57,10 @@ def test_an_interrupt_at_any_moment(tmp_path, monkeypatch, module):
     every_step(attempt, least=10)
 
 
-def test_a_handler_may_use_the_store_within_a_commit(tmp_path, monkeypatch):
+def test_a_handler_may_use_the_store_within_a_commit(memory, monkeypatch):
     """It cannot write meanwhile, and is told so after a while; it can write after the commit."""
     monkeypatch.setattr(sqlite, "WAIT", 0.2)
-    one = created(tmp_path / "streams.db")
+    one = created(memory / "streams.db")
     told = []
 
     def handler():
@@ -87,8 +88,8 @@ def test_a_handler_may_use_the_store_within_a_commit(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_that_was_forked_within_a_commit_leaves_it_to_its_parent(tmp_path):
-    one = created(tmp_path / "streams.db")
+def test_a_child_that_was_forked_within_a_commit_leaves_it_to_its_parent(memory):
+    one = created(memory / "streams.db")
     parent = os.getpid()
     children = []
     for step in range(1, 200, 7):
