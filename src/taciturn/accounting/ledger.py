@@ -83,6 +83,10 @@ class Book(Protocol):
         """Where another process finds it, without passwords; None in memory."""
 
     @property
+    def witness_address(self) -> str | None:
+        """Where its witness is, without passwords; None if there is none."""
+
+    @property
     def terms(self) -> Terms:
         """What the ledger is about."""
 
@@ -360,11 +364,11 @@ class Ledger:
                 "a ledger in memory cannot be pickled: the copy would spend the same budget again. Create it in a "
                 "file, which all processes share: Ledger.create('budget.db', budget)."
             )
-        return _reopened, (self.address, self.population)
+        return _reopened, (self.address, self.population, self._book.witness_address)
 
 
-def _reopened(address: str, population: str) -> Ledger:
-    return Ledger(address, population=population)
+def _reopened(address: str, population: str, witness: str | None = None) -> Ledger:
+    return Ledger(address, population=population, witness=witness)
 
 
 # Checks: functions of records alone.
@@ -563,6 +567,7 @@ class _MemoryBook:
     """The records of a ledger in the memory of one process."""
 
     address = None
+    witness_address = None
 
     def __init__(self, terms: Terms) -> None:
         self._process = os.getpid()

@@ -23,7 +23,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
 from taciturn.errors import InvalidInput, StoreUnavailable
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.witness import Place, Witness, accepted, check, follows, ledger_subject, passed
 
 _LINE = "lineage, reserved, spent, generation, t, k, token, closed"
@@ -50,6 +50,10 @@ class DatabaseBook:
     @property
     def address(self) -> str:
         return self.database.address
+
+    @property
+    def witness_address(self) -> str | None:
+        return None if self.witness is None else self.witness.address
 
     @property
     def terms(self) -> Terms:
@@ -239,6 +243,7 @@ def open_book(
 def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os.PathLike[str] | None) -> DatabaseBook:
     """A new ledger at an address."""
     assert terms.privacy is not None
+    check_name("population", terms.population)
     database = Database(address, create=True)
     told = accepted(database, witness)
     privacy = terms.privacy

@@ -313,6 +313,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon)
 
 
+def check_name(what: str, name: str) -> None:
+    """Reject a name that a database cannot hold.
+
+    >>> check_name("population", "")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: the population's name must have characters, and no null character, got ''. ...
+    """
+    try:
+        held = isinstance(name, str) and bool(name.encode()) and "\0" not in name
+    except UnicodeEncodeError:  # half of a surrogate pair
+        held = False
+    if not held:
+        raise InvalidInput(
+            f"the {what}'s name must have characters, and no null character, got {name!r}. Choose another name."
+        )
+
+
 def must_be_in(process: int) -> None:
     """Reject a forked child that would go on with its parent's transaction."""
     if os.getpid() != process:

@@ -56,7 +56,7 @@ from taciturn.accounting.ledger import (
 from taciturn.core.state import new_name, state_from_bytes
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.witness import Place, accepted, follows
 
@@ -190,6 +190,7 @@ class Store:
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows.
         """
+        check_name("stream", name)
         book = None if ledger is None else self._own_book(ledger)
         if ledger is not None and ledger.address is None:
             raise InvalidInput(
@@ -393,9 +394,12 @@ class Store:
     def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None) -> Saved:
         """Continue a stream whose database was restored, as a second stream, which is charged in full.
 
-        Rounds that the lost commits released are released again, under the second charge. The first stream is closed.
+        Rounds that the lost commits released are released again, under the second charge, in `ledger` or in that of the
+        first stream. The first stream is closed.
         """
         saved = self.load(name)
+        if ledger is None and saved.ledger is not None:
+            ledger = Ledger(saved.ledger or self.address, population=saved.population)
         state, extra = state_from_bytes(saved.state)
         second = replace(state, lineage=new_name(), generation=0, token=new_name(), spent=FREE)
         made = self.create(
@@ -406,6 +410,7 @@ class Store:
             state=second.to_bytes(extra),
             input=saved.input,
             about=saved.about,
+            neighbours=(None if ledger is None else ledger.neighbours) or "replace",
             ledger=ledger,
             settings=saved.about.get("settings"),
         )

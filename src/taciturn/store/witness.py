@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import read_cost, written
-from taciturn.errors import StateConflict
+from taciturn.errors import InvalidInput, StateConflict
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction
 
 
@@ -177,6 +177,8 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
     with database.transaction(write=False) as now:
         [(place, identity)] = now.rows("SELECT id, identity FROM place")
     witness = None if address is None else Witness(address, place)
+    if witness is not None and witness.address == database.address:
+        raise InvalidInput(f"{database.address} cannot be its own witness. Put that elsewhere, on another disk.")
     seen = {} if witness is None else witness.places()  # before the database is read: see the module
     with database.transaction(write=False) as now:
         moved = identity != database.backend.identity(now)
