@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import uuid
 import warnings
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -80,3 +81,45 @@ def shared_server():
     """A server that all tests share: each makes databases of its own."""
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")
     return _shared()
+
+
+class Cluster:
+    """A server of its own, whose data directory can be copied while it is stopped."""
+
+    def __init__(self, server, folder):
+        self._server = server
+        self.folder = folder
+
+    def run(self, name, *arguments):
+        user = self._server.own.system_user
+        command = [self._server.own.bin_path / name, "-D", self.folder, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user)
+
+    def start(self):
+        self.run("pg_ctl", "-w", "-o", f'-h "" -k {self.folder}', "-l", f"{self.folder}/log", "start")
+        return f"postgresql://postgres@/postgres?host={self.folder}"
+
+    def stop(self, how="fast"):
+        """Stop it; with `immediate`, as if it had crashed."""
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.run("pg_ctl", "-w", "-m", how, "stop")
+
+    def copied(self, to):
+        """A copy of the stopped server."""
+        subprocess.run(["cp", "-a", self.folder, to], check=True)
+        return Cluster(self._server, to)
+
+
+@pytest.fixture(name="cluster")
+def own_cluster(server):
+    """A new server, not started."""
+    if server.own is None:
+        pytest.skip("initdb comes with the server of the wheel")
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        if server.own.system_user is not None:
+            shutil.chown(folder, server.own.system_user)
+        made = Cluster(server, f"{folder}/data")
+        made.run("initdb", "-A", "trust", "-U", "postgres")
+        yield made
+        for each in Path(folder).iterdir():
+            Cluster(server, str(each)).stop()

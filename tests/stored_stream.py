@@ -49,8 +49,11 @@ def new_place(folder, store, ledger=None, witness=True):
 # ---- the worker ------------------------------------------------------------------------------------------------
 
 
-def go_on(place, seed, commits=None):
-    """Run the stream, from where the store stands: for so many commits, or for ever."""
+def go_on(place, seed, commits=None, careless=False):
+    """Run the stream, from where the store stands: for so many commits, or for ever.
+
+    A `careless` worker is a planted fault: it shows releases before it commits them.
+    """
     chance = random.Random(seed)
     with_patience(lambda: begin(Store(place.store, witness=place.witness), place))
     store = with_patience(lambda: Store(place.store, witness=place.witness))
@@ -60,7 +63,7 @@ def go_on(place, seed, commits=None):
             saved = store.load(NAME)
             show_outbox(store, place)
             while commits is None or done < commits:
-                saved, shown = learn(store, saved, place, chance)
+                saved, shown = learn(store, saved, place, chance, careless)
                 show(shown, place)
                 done += 1
         except (StoreUnavailable, StateConflict) as error:  # load again, and go on from there
@@ -94,13 +97,15 @@ def begin(store, place):
         )
 
 
-def learn(store, saved, place, chance):
+def learn(store, saved, place, chance, careless=False):
     """Learn from the next rows, and commit: the stream, and the releases that may be shown."""
     state, _ = state_from_bytes(saved.state)
     offset = int(saved.input)
     rows = np.fromfile(place.rows, count=3 * chance.randint(1, 4), offset=offset).reshape(-1, 3)
     prepared = PRIVATE.prepare(state, rows)
     shown = [[release.k, release.t, release.point.tolist()] for release in prepared.releases]
+    if careless:
+        show(shown, place)
     chunk = Chunk(state.k + 1, prepared.state.k, prepared.state.t, json.dumps(shown).encode())
     saved = store.commit(
         saved,

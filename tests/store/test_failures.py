@@ -73,7 +73,7 @@ def test_a_full_disk(memory):
 
 def test_a_large_release(address):
     store = created(address)
-    content = os.urandom(1 << 20) * 40
+    content = os.urandom(1 << 20) * 16
     advance(store, content=content)
     [chunk] = store.releases(NAME)
     assert chunk.content == content
@@ -120,7 +120,7 @@ def test_a_lock_is_waited_for_and_then_given_up(memory, monkeypatch):
 
 def test_a_lock_in_postgres(server, monkeypatch):
     psycopg = pytest.importorskip("psycopg")
-    monkeypatch.setattr(postgres, "WAIT", 2)
+    monkeypatch.setattr(postgres, "WAIT", 0.3)
     address = server.new_database()
     store = created(address)
     saved = store.load(NAME)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from postgres_server import shared_server  # noqa: F401 - a fixture
+from postgres_server import own_cluster, shared_server  # noqa: F401 - fixtures
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict
@@ -168,46 +168,6 @@ def test_restored_databases(tmp_path, server, way, witnessed):
     assert restore(way, server.new_database(), witness, server) == (expected, expected)
 
 
-class Cluster:
-    """A server of its own, whose data directory can be copied while it is stopped."""
-
-    def __init__(self, server, folder):
-        self._server = server
-        self.folder = folder
-
-    def run(self, name, *arguments):
-        user = self._server.own.system_user
-        command = [self._server.own.bin_path / name, "-D", self.folder, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user)
-
-    def start(self):
-        self.run("pg_ctl", "-w", "-o", f'-h "" -k {self.folder}', "-l", f"{self.folder}/log", "start")
-        return f"postgresql://postgres@/postgres?host={self.folder}"
-
-    def stop(self):
-        with contextlib.suppress(subprocess.CalledProcessError):
-            self.run("pg_ctl", "-w", "-m", "fast", "stop")
-
-    def copied(self, to):
-        """A copy of the stopped server."""
-        subprocess.run(["cp", "-a", self.folder, to], check=True)
-        return Cluster(self._server, to)
-
-
-@pytest.fixture
-def cluster(server):
-    if server.own is None:
-        pytest.skip("initdb comes with the server of the wheel")
-    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        if server.own.system_user is not None:
-            shutil.chown(folder, server.own.system_user)
-        made = Cluster(server, f"{folder}/data")
-        made.run("initdb", "-A", "trust", "-U", "postgres")
-        yield made
-        for each in Path(folder).iterdir():
-            Cluster(server, str(each)).stop()
-
-
 def copied_to_another_server(cluster, use_again):
     copy = cluster.copied(f"{cluster.folder}2")
     cluster.start()
@@ -260,11 +220,9 @@ def test_restored_servers(tmp_path, cluster, way):
 # ---- while it is open, and two copies at once ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", SQLITE, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", [way for way in SQLITE if way is not cloned_folder], ids=lambda way: way.__name__)
 def test_a_file_that_is_replaced_while_it_is_open(tmp_path, way):
-    """Also without a witness: the process remembers where the stream was. A clone elsewhere is another matter."""
-    if way is cloned_folder:
-        pytest.skip("the open file is not touched")
+    """Also without a witness: the process remembers where the stream was."""
     path = str(tmp_path / "streams.db")
     create(path, None)
     store = Store(path)
