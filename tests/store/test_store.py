@@ -9,7 +9,7 @@ import pytest
 from store.faults import lost_commit, writing
 from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, StateConflict, pigd
 from taciturn.accounting.cost import FREE, gaussian
-from taciturn.core.state import state_from_bytes
+from taciturn.core.state import read_state
 from taciturn.errors import InvalidInput, StoreUnavailable
 from taciturn.store import Chunk, Saved, Store
 from taciturn.store.database import Database, OutcomeUnknown
@@ -245,7 +245,7 @@ def test_an_adopted_stream_is_charged_where_the_first_one_was(tmp_path):
     assert [line.reserved for line in ledger.lines.values()] == [cost, cost]
     assert [line.closed for name, line in ledger.lines.items() if name != second.lineage] == [True]
     assert ledger.neighbours == second.neighbours == "zero-out"
-    assert state_from_bytes(second.state)[0].lineage == second.lineage
+    assert read_state(second.state).lineage == second.lineage
     assert ledger.verify() == ([], 2, [])
     with pytest.raises(StateConflict, match="has a stream 'second' already"):
         store.adopt("first", "second")

@@ -479,7 +479,8 @@ def committed(line: Line, used: Position, following: Position, spent: Cost) -> L
 
 def check_step(used: Position, following: Position, before: Cost, spent: Cost, reserved: Cost) -> None:
     """Reject a commit that does not go forward, or spends more than was reserved."""
-    if following[0] <= used[0] or following[1:3] < used[1:3] or not at_most(before, spent):
+    forward = following[0] > used[0] and following[1] >= used[1] and following[2] >= used[2]
+    if not forward or not at_most(before, spent):
         raise StateConflict("a stream's generations and its cost only rise. Go on from its newest state.")
     if not at_most(spent, reserved):
         raise BudgetExhausted(f"this stream reserved {reserved} and would have spent {spent}.")

@@ -17,7 +17,7 @@ from taciturn.accounting.ledger import Ledger
 from taciturn.algorithms.recipes import pigd
 from taciturn.checks.ledgers import BUDGET, HALF, THREADS, position, race, rejects
 from taciturn.checks.suite import demand
-from taciturn.core.state import state_from_bytes
+from taciturn.core.state import read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError
 from taciturn.problem.losses import Logistic
 from taciturn.problem.problem import Problem
@@ -416,7 +416,7 @@ def adopted_streams_are_charged_in_full(case: StoreCase) -> None:
     fault = f"two streams of mu² = 0.02 reserved {ledger.reserved}"
     demand(ledger.reserved == gaussian(0.04), fault, "Charge an adopted stream in full, in the ledger of the first.")
     demand(store.load("first").closed, "the first stream is open", "Close it.")
-    inner, _ = state_from_bytes(second.state)
+    inner = read_state(second.state)
     demand(
         (inner.lineage, inner.position) == (second.lineage, second.position),
         "the adopted state is not that of the stream",

@@ -10,7 +10,9 @@ transaction, which waits for the old one to end, instead of trying again.
 
 **Connections** are used by one call at a time. A call takes an idle one or opens another, so threads and a signal
 handler within a call have their own. A forked child has inherited connections that it must neither use nor close: it
-opens its own, and inherited ones are never freed (`_abandon`).
+opens its own, and inherited ones are never freed (`_abandon`). Every connection must be to the database that the first
+was to: one that was replaced by a backup while it was open, or whose standby took over, is rejected, and has to be
+opened again.
 
 **Forks.** SQLite notes in the memory of the process which locks it holds. A child that is forked during a transaction
 would inherit the note without the lock, and read while others write. So a fork waits for the transactions of other
@@ -25,6 +27,7 @@ import ctypes
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -32,7 +35,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, urlencode
 
 from taciturn.core.state import new_name
-from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 
 Row = tuple[Any, ...]
 WAIT = 30.0
@@ -110,6 +113,7 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
         self.backend = backend_of(address)
         self._idle: dict[int, list[Any]] = {}
+        self._identity: str | None = None
         with self._errors_explained(), _no_fork(self.backend):
             exists = self.backend.exists()
             if create and not exists:
@@ -135,6 +139,10 @@ class Database:
             try:
                 yield self.backend.begin(connection, write)
                 same_process(process)
+            except TaciturnError:  # a check that failed: the connection is as good as before
+                if os.getpid() == process:
+                    self._roll_back(connection)
+                raise
             except BaseException:
                 if os.getpid() == process:
                     self._discard(connection)
@@ -178,8 +186,33 @@ class Database:
             return self._idle.setdefault(os.getpid(), []).pop()
         except IndexError:
             connection = self.backend.connect()
-            _OPEN[id(connection)] = connection
+            _OPEN.add(connection)
+            try:
+                self._must_be_the_same(connection)
+            except BaseException:
+                self._discard(connection)
+                raise
             return connection
+
+    def _must_be_the_same(self, connection: Any) -> None:
+        """Reject a connection to another database than the first was to."""
+        identity = self.backend.identity(self.backend.begin(connection, write=False))
+        self.backend.commit(connection)
+        self._identity = self._identity or identity
+        if identity != self._identity:
+            raise StateConflict(
+                f"{self.address} is not the database that was opened, but {identity}: it was moved, replaced or "
+                "restored while it was in use. Open it again, which checks whether it is the newest."
+            )
+
+    def _roll_back(self, connection: Any) -> None:
+        """Roll back, and keep the connection if that succeeds."""
+        try:
+            self.backend.rollback(connection)
+        except BaseException:
+            self._discard(connection)
+            raise
+        self._idle.setdefault(os.getpid(), []).append(connection)
 
     def _discard(self, connection: Any) -> None:
         """Roll back, and close: a connection after an error is not used again."""
@@ -190,7 +223,7 @@ class Database:
     def _close(self, connection: Any) -> None:
         with contextlib.suppress(Exception):
             self.backend.close(connection)
-        _OPEN.pop(id(connection), None)
+        _OPEN.discard(connection)
 
     def close(self) -> None:
         """Close the connections that this process has opened and does not use at the moment."""
@@ -288,12 +321,14 @@ def without_password(address: str) -> str:
     return f"{rest}?{urlencode(public, quote_via=quote)}" if public else rest
 
 
-_OPEN: dict[int, Any] = {}  # every connection of this process, so that none is freed by a fork
+# Every connection of this process. Weak: one that an interrupt has left without an owner is freed, which ends its
+# transaction; otherwise it would lock the database until the process ends.
+_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _abandon() -> None:
     """In a forked child: inherited connections are never freed, as closing one would end the parent's transaction."""
-    inherited = list(_OPEN.values())
+    inherited = list(_OPEN)
     _OPEN.clear()
     if inherited:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
