@@ -10,7 +10,6 @@ import pytest
 from small_run import batches, check, contract, go, shown
 from taciturn.core.state import read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict
-from taciturn.readers.rows import Batch
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.resume import Unseen
@@ -235,7 +234,7 @@ def test_a_bad_row_takes_its_round(tmp_path):
     X, y = rows.X.copy(), rows.y.copy()
     X[11], y[11] = np.nan, np.nan
     X[30, 1] = np.nan
-    parts = [Batch(X[:20], y[:20], 0, rows.lines[:20], 0), Batch(X[20:], y[20:], 20, rows.lines[20:], 0)]
+    parts = [rows._replace(X=X[:20], y=y[:20]), rows._replace(X=X[20:], y=y[20:], first=20)]
     go(tmp_path, DECLARED, iter(parts[:1]))
     run, ending = go(tmp_path, DECLARED, iter(parts), again=True)
     assert (ending.why, run.stream.t, run.stream.k) == ("end", 40, 20)
