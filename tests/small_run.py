@@ -17,6 +17,7 @@ from taciturn.plan import Plan
 from taciturn.readers.rows import Batch, open_rows
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.ingest import Ending, learn_from
+from taciturn.runs.resume import Check
 from taciturn.runs.run import Run, begin, resume
 
 DECLARED = """\
@@ -81,7 +82,14 @@ def batches(declared: Contract, count: int, size: int, seed: int = 1) -> Iterato
 
 
 def go(
-    place: Path, declared: Contract, rows: Iterator[Batch], *, again: bool = False, seed: int | None = None
+    place: Path,
+    declared: Contract,
+    rows: Iterator[Batch],
+    *,
+    again: bool = False,
+    seed: int | None = None,
+    check: Check = "all",
+    format: str = "csv",
 ) -> tuple[Run, Ending]:
     """What `taciturn learn --commit-every 0` does, in this process as in a new one."""
     books._BOOKS.clear()
@@ -92,8 +100,9 @@ def go(
         write_model(run.folder.model, declared, run.stream)
 
     with locked(place) as handle:
-        opened = (resume if again else begin)(Folder(place, handle), plan, declared.digest, show=publish, seconds=0.0)
-        return opened, learn_from(opened, rows)
+        settings = {"show": publish, "seconds": 0.0, "format": format}
+        opened = (resume if again else begin)(Folder(place, handle), plan, declared.digest, **settings)
+        return opened, learn_from(opened, rows, check=check)
 
 
 def shown(place: Path) -> bytes:

@@ -1,6 +1,7 @@
 """`taciturn learn`: files and sentences, what is secret and what is not, and its refusals."""
 
 import errno
+import io
 import json
 import os
 import sys
@@ -394,3 +395,58 @@ def test_a_first_release_may_be_far_away(taciturn, tmp_path):
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert (done.status, done.err) == (0, "")
     assert "0 models released" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["data.csv", "--check-input"], "--check-input needs --resume"),
+        (["-", "--continue"], "--continue needs --resume"),
+        (["-", "--resume", "--continue", "--check-input"], "Pass one of them"),
+        (["data.csv", "--resume", "--continue"], "--continue is for the standard input"),
+    ],
+)
+def test_options_of_resuming_that_make_no_sense_are_rejected(taciturn, tmp_path, monkeypatch, arguments, words):
+    toml, _ = write_case(tmp_path, 5)
+    monkeypatch.chdir(tmp_path)
+    done = taciturn("learn", toml, *arguments, "--out", "run")
+    assert done.status == 2
+    assert words in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_goes_on_without_its_beginning_unless_that_is_asked_for(taciturn, tmp_path):
+    """An early row is edited: the rows at the end are compared, and all of them with --check-input."""
+    toml, data = write_case(tmp_path, 20_000, horizon=40_000, release='"geometric"')
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run", "--seed", 1).status == 0
+    lines = [*data.read_text().splitlines(), *rows_of(10)]
+    early = lines[5]
+    lines[5] = ("1" if early[0] != "1" else "2") + early[1:]
+    data.write_text("\n".join([*lines, ""]))
+    again = ["learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--resume"]
+    done = taciturn(*again, "--check-input")
+    assert done.status == 2
+    assert "the first 20,000 rows are not those that this run learnt from" in done.err
+    assert taciturn(*again, "--json").status == 0
+    lines[5] = early
+    data.write_text("\n".join([*lines, ""]))
+    assert json.loads(taciturn(*again, "--check-input", "--json").out)["rows"] == 20_010
+
+
+def test_the_standard_input_goes_on_from_its_beginning_or_on_the_users_word(taciturn, tmp_path, monkeypatch):
+    toml, data = write_case(tmp_path, 50)
+    lines = data.read_text().splitlines(keepends=True)
+
+    def piped(text, *options):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+        return taciturn("learn", toml, "-", "--out", tmp_path / "run", "--seed", 1, *options)
+
+    assert piped("".join(lines[:21])).status == 0
+    done = piped("".join([lines[0], *lines[21:31]]), "--resume")
+    assert "learnt from 20 rows, but the input ends after 10" in done.err
+    assert piped("".join([lines[0], *lines[21:31]]), "--resume", "--continue").status == 0
+    assert piped("".join(lines), "--resume").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "whole", "--seed", 1).status == 0
+    for name in PUBLIC:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

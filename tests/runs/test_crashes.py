@@ -89,7 +89,7 @@ def shows_first(self):
     lines = b"".join(self._unwritten)
     if lines:
         write_at(self.folder.models, self.written, lines)
-    self.stream.dump(self.folder.state, self._extra(lines))
+    self.stream.dump(self.folder.state, self._extra(lines, self.seen.checkpoint))
     sync_folder(self.folder.path)
     self.show(self)
     self.written, self._unwritten, self._committed = self.written + len(lines), [], self.stream.t

@@ -101,7 +101,7 @@ def test_labels_are_part_of_the_digest(tmp_path):
 @pytest.mark.privacy
 def test_planted_no_check_of_the_digest_is_caught(tmp_path, monkeypatch):
     """The test above fails without it."""
-    monkeypatch.setattr(Unseen, "_check", lambda self: None)
+    monkeypatch.setattr(Unseen, "_compare", lambda self: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         test_other_rows_than_those_learnt_from_are_refused(tmp_path, 13)
 

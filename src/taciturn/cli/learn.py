@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.readers.source import BadRows, Format, size_of
+from taciturn.readers.source import BadRows, Format, format_of, size_of
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from collections.abc import Iterator
 
     from taciturn.contract.contract import Contract
+    from taciturn.readers.rows import Position
     from taciturn.runs.ingest import Ending
+    from taciturn.runs.resume import Check
     from taciturn.runs.run import Run
 
 
@@ -27,6 +29,12 @@ def learn(
     ],
     out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="DIR")] = Path("taciturn-run"),
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
+    check_input: Annotated[
+        bool, typer.Option("--check-input", help="With --resume: compare all rows learnt from, not only the last ones.")
+    ] = False,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="With --resume: the next line of the standard input is the next row.")
+    ] = False,
     bad_rows: Annotated[
         BadRows, typer.Option(help="At a bad row, stop, or use an example without influence.")
     ] = "stop",
@@ -56,25 +64,29 @@ def learn(
     from taciturn.runs.progress import Progress
     from taciturn.runs.summary import write_report
 
+    _check_options(data, resume, check_input, go_on)
     declared = read_contract(contract)
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
     runs.check_folder(Folder(out), declared.digest, resume)  # before a row is read, or anything is written
-    rows = _rows(declared, data, bad_rows, format)
+    kind = format_of(data, format)
+    place = runs.input_of(Folder(out)).place_in(kind) if resume and data != "-" and not check_input else None
+    rows = _rows(declared, data, bad_rows, kind, place)
     with ExitStack() as stack:
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
             open_run = runs.resume if resume else runs.begin
             show = partial(_publish, contract=declared)
-            run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every)
+            run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every, format=kind)
+            check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)
             watch = (
                 Diagnostics(plan.private.problem, classifies, run.stream.t, run.watch_state) if diagnostics else None
             )
             with Progress(size_of(data), quiet or as_json) as progress:
-                ending = learn_from(run, rows, watch, progress)
+                ending = learn_from(run, rows, watch, progress, check)
         warnings = [_MOVED.format(out)] if folder.moved else []
         report = False
         try:
@@ -94,7 +106,20 @@ _MOVED = "{} was moved while this run was learning in it; its files are in the m
 _NO_REPORT = "report.html could not be written ({}). The run is not affected: its models are committed and published."
 
 
-def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | None) -> Iterator[Any]:
+def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> None:
+    from taciturn.errors import InvalidInput
+
+    if (check_input or go_on) and not resume:
+        raise InvalidInput(f"{'--check-input' if check_input else '--continue'} needs --resume. Add it.")
+    if check_input and go_on:
+        raise InvalidInput("--check-input compares the rows learnt from, and --continue skips them. Pass one of them.")
+    if go_on and data != "-":
+        raise InvalidInput(
+            "--continue is for the standard input. Omit it: in a file, a run finds the next row by itself."
+        )
+
+
+def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None) -> Iterator[Any]:
     """The rows; the header of a file is read now, that of a pipe when it arrives."""
     from taciturn.readers.rows import open_rows
 
@@ -104,7 +129,7 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | Non
         )  # unbuffered: the waiting thread must not hold the buffer's lock
         yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
 
-    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
+    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format, start=start)
 
 
 def _publish(run: Run, contract: Contract) -> None:

@@ -4,8 +4,8 @@
 
 1. learn a block of rows; its releases stay in memory;
 2. write one file, `state.npz`: the state after the block with what it has spent, the lines of `models.jsonl` that are
-   not written yet and their position in the file, the model, and the key and digest of all rows so far. It is an
-   atomic write: a temporary file in the same folder is synced and renamed over the old one, and the folder is synced;
+   not written yet and their position in the file, the model, and the keyed chain of all rows so far. It is an atomic
+   write: a temporary file in the same folder is synced and renamed over the old one, and the folder is synced;
 3. write those lines at that position of `models.jsonl`, and sync;
 4. replace `model.json`.
 
@@ -18,8 +18,10 @@ and 4 only, after step 2 of the same commit; so every published line has a numbe
 cost, because spending never falls. (ii) *Published once.* A line of S is text in S. A resumed run writes that text, at
 its position, and no other: `replay` rejects a file with anything else at that position. Releases after the k-th that
 were made and lost were never written (i); their rounds are released again, with fresh noise, and no round is published
-twice. (iii) *Counted once.* S holds t, and the digest of the t rows it has seen. A resumed run hashes the first t rows
-of its input with the same key, rejects the input if the digests differ, and learns from the next row on. ∎
+twice. (iii) *Counted once.* S holds t, and the chain of the t rows it has seen. A resumed run learns from row t + 1 of
+its input on. It hashes rows before that with the same key, and rejects the input if the chains differ: all of them, or
+those of the last block and a part, which is enough to notice that rows were moved but not that an early one was edited;
+with `--continue` the user says which row is the next. ∎
 
 The proof assumes that S is the newest state. A state restored from a backup is older: if it has made fewer releases
 than `models.jsonl` contains, it is rejected; if `models.jsonl` is restored or lost as well, nothing in the folder can
@@ -38,13 +40,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.core.state import new_name, read_extra, read_state
+from taciturn.core.state import read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder, write_at
 from taciturn.runs.journal import lines_of, replay
-from taciturn.runs.resume import RowDigest
+from taciturn.runs.resume import Checkpoint, SeenRows
 
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
@@ -75,13 +77,15 @@ class Run:
         The private learner.
     contract : str
         Digest of the contract; a run is resumed under the same contract only.
-    seen : RowDigest
-        Digest of the rows learnt from.
+    input : Checkpoint
+        Where the input stood, and the chain of its rows, at the last commit.
     show : callable
         Publishes the model after each commit.
     seconds : float
         Minimal time between two commits while rows arrive fast, or ten times the duration of a commit if that is
         longer, so that a slow disk does not take most of the time. 0 commits after every block.
+    format : str
+        Format of the input, in which its places are valid.
 
     Examples
     --------
@@ -101,15 +105,19 @@ class Run:
     folder: Folder
     stream: Stream
     contract: str
-    seen: RowDigest
+    input: Checkpoint
     show: Callable[[Run], None] = lambda run: None
     seconds: float = 1.0
+    format: str = ""
     written: int = 0
     watch_state: Arrays = field(default_factory=dict)
     _unwritten: list[bytes] = field(default_factory=list)
     _committed: int = -1
     _last: float = field(default_factory=time.monotonic)
     _patience: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.seen = SeenRows(self.input, "none")
 
     @property
     def left(self) -> int | None:
@@ -156,7 +164,8 @@ class Run:
         began = time.monotonic()
         lines = b"".join(self._unwritten)
         try:
-            self.stream.dump(self.folder.state, self._extra(lines))
+            reached = self.seen.checkpoint
+            self.stream.dump(self.folder.state, self._extra(lines, reached))
             self.folder.sync()
             if lines:
                 write_at(self.folder.models, self.written, lines)
@@ -166,20 +175,22 @@ class Run:
                 f"{self.folder.path} was deleted while this run was learning in it, and nothing was published after "
                 "that. Restore it and continue with --resume; a new run spends the budget again."
             ) from None
+        self.input = reached
         self.written += len(lines)
         self._unwritten = []
         self._committed = self.stream.t
         self._last = time.monotonic()
         self._patience = 10.0 * (self._last - began)
 
-    def _extra(self, lines: bytes) -> Arrays:
+    def _extra(self, lines: bytes, reached: Checkpoint) -> Arrays:
         """What `state.npz` holds besides the state of the stream."""
-        texts: dict[str, Any] = {"contract": self.contract, "key": self.seen.key, "digest": self.seen.value}
         releases = lines.count(b"\n")
-        numbers: Any = {"written": self.written, "already": self.stream.k - releases}
         return {
             **{f"{_WATCH}{name}": array for name, array in self.watch_state.items()},
-            **{name: np.array(value) for name, value in {**texts, **numbers}.items()},
+            "contract": np.array(self.contract),
+            "input": np.frombuffer(reached.to_bytes(), dtype=np.uint8),
+            "written": np.array(self.written),
+            "already": np.array(self.stream.k - releases),
             "unwritten": np.frombuffer(lines, dtype=np.uint8),
         }
 
@@ -200,7 +211,7 @@ def check_folder(folder: Folder, contract: str, resuming: bool) -> None:
         extra = read_extra(folder.state)
     except StateConflict as error:
         raise StateConflict(f"{error} For a new run, pass another folder by --out.") from None
-    if not {"contract", "key", "unwritten"} <= extra.keys():
+    if not {"contract", "input", "unwritten"} <= extra.keys():
         raise StateConflict(f"{folder.state} was not written by taciturn learn. Pass the folder of a run by --out.")
     if str(extra["contract"]) != contract:
         raise StateConflict(
@@ -220,9 +231,14 @@ def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
     if folder.models.size > 0:
         raise StateConflict(f"{folder.models} holds releases of another run. Pass another folder by --out.")
     folder.clear()
-    run = Run(folder, Stream(plan), contract, RowDigest(new_name()), **settings)
+    run = Run(folder, Stream(plan), contract, SeenRows().checkpoint, **settings)
     run.commit()
     return run
+
+
+def input_of(folder: Folder) -> Checkpoint:
+    """Where the input of a run stood at its last commit."""
+    return Checkpoint.from_bytes(read_extra(folder.state)["input"].tobytes())
 
 
 def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
@@ -239,7 +255,7 @@ def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
     replay(folder.models, written, unwritten, int(extra["already"]))
     folder.clear()
     watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
-    run = Run(folder, stream, contract, RowDigest(str(extra["key"])), **settings, watch_state=watched)
+    run = Run(folder, stream, contract, input_of(folder), **settings, watch_state=watched)
     run.written = written + len(unwritten)
     run._committed = stream.t
     run.show(run)
