@@ -13,15 +13,20 @@ import taciturn
 SOURCE = Path(__file__).parents[1] / "src"
 
 ORDER = (
-    "errors | _util < accounting < problem | noise < core < learners | mechanisms < compiled | algorithms"
+    "errors | _util < accounting < problem | noise < core < learners | mechanisms < compiled | algorithms < store"
     " < averages | plan | regret | checks < audit | datasets | estimators < contract < readers"
     " < runs | reproduce < cli"
 )
 RANK = {name.strip(): rank for rank, group in enumerate(ORDER.split("<")) for name in group.split("|")}
 LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import anything
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
-LATE = {("taciturn.core.loop", "taciturn.compiled.passes")}
-"""The one import that points to the right, inside functions: the loop looks for a compiled pass when it needs one."""
+LATE = {
+    ("taciturn.core.loop", "taciturn.compiled.passes"),
+    ("taciturn.accounting.ledger", "taciturn.store.book"),
+    ("taciturn.accounting.ledger", "taciturn.store.verify"),
+}
+"""The imports that point to the right, inside functions: the loop looks for a compiled pass when it needs one, and a
+ledger that is opened by an address, or verified, for the database."""
 
 
 def module_name(path: Path) -> str:

@@ -61,6 +61,7 @@ _HOME = {
     "Squared": "problem.losses",
     "State": "core.state",
     "StateConflict": "errors",
+    "StoreUnavailable": "errors",
     "TaciturnError": "errors",
     "Unprovable": "errors",
     "VectorLoss": "problem.vector_loss",

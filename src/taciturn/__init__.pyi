@@ -32,6 +32,7 @@ from taciturn.core.state import State as State
 from taciturn.errors import BudgetExhausted as BudgetExhausted
 from taciturn.errors import InvalidInput as InvalidInput
 from taciturn.errors import StateConflict as StateConflict
+from taciturn.errors import StoreUnavailable as StoreUnavailable
 from taciturn.errors import TaciturnError as TaciturnError
 from taciturn.errors import Unprovable as Unprovable
 from taciturn.learners.averaged import averaged as averaged
@@ -120,6 +121,7 @@ __all__ = [
     "Squared",
     "State",
     "StateConflict",
+    "StoreUnavailable",
     "TaciturnError",
     "Unprovable",
     "VectorLoss",

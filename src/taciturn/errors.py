@@ -5,6 +5,7 @@ TaciturnError
 ├── Unprovable         no proof covers the guarantee that was asked for
 ├── BudgetExhausted    the privacy budget, or the horizon it was planned for, is used up
 ├── StateConflict      a state of other settings, already used, or copied
+├── StoreUnavailable   a database cannot be reached, or cannot be trusted to keep what it commits
 └── ContractBroken     a check of taciturn.checks failed (also an AssertionError)
 """
 
@@ -60,6 +61,16 @@ class StateConflict(TaciturnError):
     Traceback (most recent call last):
     ...
     taciturn.errors.StateConflict: generation 3 of this stream was used already.
+    """
+
+
+class StoreUnavailable(TaciturnError):
+    """A database cannot be reached, or cannot be trusted to keep what it commits.
+
+    >>> raise StoreUnavailable("budget.db: the disk is full. Nothing was committed; try again later.")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.StoreUnavailable: budget.db: the disk is full. Nothing was committed; try again later.
     """
 
 

@@ -1,27 +1,37 @@
-"""The ledger of a data stream: what was reserved, what was spent, and which state is the live one.
+"""The ledger of a population: what was reserved and spent on these people, over all models that learn from them.
 
-Every model that learns from one stream writes to one ledger. It is monotone, and it closes the two ways in which a
-guarantee is usually lost without anyone noticing: several models on the same people (their costs add, and the sum
-must fit the ledger's budget), and a state used twice (each generation of a lineage is accepted once).
+Every stream, one-off fit and search on the same people writes to one ledger. It is monotone, and it closes the two ways
+in which a guarantee is usually lost without anyone noticing: several models on the same people (their costs add, and
+the sum must fit the ledger's budget), and a state used twice (each generation of a lineage is accepted once).
 
-**A check and the change it allows are one step**, which no other thread, no signal handler or finalizer on the same
+A ledger is in memory, for experiments, or in a database that all processes and teams share: a SQLite file, or
+PostgreSQL (`taciturn.store`). The checks are functions of records alone, the same for all three; what differs is how a
+check and the change it allows are made one step. In a database that is a transaction (`taciturn.store.book`).
+
+**In memory a check and its change are one step**, which no other thread, no signal handler or finalizer on the same
 thread, and no exception such as KeyboardInterrupt can split. A lock cannot promise that: if its own thread may take it
-again, a signal handler passes the check a second time before the change; if not, the handler waits for ever. So the
-ledger has no lock. All it knows is in immutable records; a check is a function of a record, and a change puts the next
+again, a signal handler passes the check a second time before the change; if not, the handler waits for ever. So there
+is no lock. All that is known is in immutable records; a check is a function of a record, and a change puts the next
 record behind the one that was checked, if nothing is there yet: one call of `dict.setdefault`, which CPython carries
 out atomically. The caller that comes second checks again, against the newer record.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, NoReturn, TypeVar
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from html import escape
+from typing import Any, Generic, Protocol, TypeVar
 
-from taciturn.accounting.cost import FREE, Cost, total
+from taciturn._util.html import bar
+from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.errors import BudgetExhausted, StateConflict, Unprovable, expect
+from taciturn.accounting.history import FIRST, Event, Verified, next_event
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect
 
 Position = tuple[int, int, int, str]
 """Generation, examples seen, releases made and a random token: a state is live only if all are the newest."""
@@ -31,23 +41,87 @@ SECOND_STREAM = "open a second, separately charged stream with Private.fork"
 
 @dataclass(frozen=True)
 class Line:
-    """One lineage: the most it can cost, what it has cost, and its live generation."""
+    """One lineage in a ledger: the most it can cost, what it has cost, and its live generation.
+
+    `live` is None for a stream whose states a store guards, and for a one-off release. `closed` says that nothing
+    more is released; what was reserved stays reserved.
+    """
 
     reserved: Cost
     spent: Cost
-    live: Position
+    live: Position | None = None
+    closed: bool = False
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a ledger is about, fixed when it is created.
+
+    Attributes
+    ----------
+    privacy : Privacy, optional
+        The budget of all models together; without one the ledger only counts.
+    population : str
+        The people it is about, by a name.
+    unit : str
+        Whose data is protected: an example.
+    neighbours : {"replace", "zero-out"}, optional
+        The relation of all costs; None until the first cost decides it.
+    """
+
+    privacy: Privacy | None = None
+    population: str = "people"
+    unit: str = "example"
+    neighbours: str | None = None
+
+
+class Book(Protocol):
+    """Where a ledger's records are: in memory, or in a database."""
+
+    @property
+    def address(self) -> str | None:
+        """Where another process finds it, without passwords; None in memory."""
+
+    @property
+    def terms(self) -> Terms:
+        """What the ledger is about."""
+
+    def lines(self) -> Mapping[str, Line]:
+        """The lineages, by name."""
+
+    def events(self) -> Sequence[Event]:
+        """The history."""
+
+    def reserved(self) -> Cost:
+        """The sum of all reservations."""
+
+    def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+        """Add a lineage if it fits, or check that a known one goes on; see `admitted`."""
+
+    def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
+        """Replace a line by what `changed` makes of it, atomically, and add an event if `kind` is given."""
+
+
+class Change(Protocol):
+    """A line after a change; an error if the change is not allowed. Pure: it may be called repeatedly."""
+
+    def __call__(self, line: Line) -> Line: ...
 
 
 class Ledger:
-    """The privacy cost of one data stream, over all the models that learn from it.
+    """The privacy cost of all models that learn from one population, under one budget.
 
     All of a stream's cost is reserved when it opens, or rejected then: no stream is stopped half-way.
 
     Parameters
     ----------
-    privacy : Privacy, optional
-        A budget for all models that learn from the stream. Without it the ledger only counts: each model still has its
-        own budget.
+    where : Privacy or str or path, optional
+        A budget, for a ledger in memory; or the address of a ledger that `create` made: a SQLite file, or
+        `postgresql://…`. Without it the ledger is in memory and only counts: each model still has its own budget.
+    population : str, optional
+        Which ledger of the database; needed only if there are several.
+    witness : str or path, optional
+        A second database, elsewhere, that notices when this one was restored from a backup.
 
     Examples
     --------
@@ -62,54 +136,158 @@ class Ledger:
     ...
     taciturn.errors.BudgetExhausted: opening this stream would reserve mu = 0.2828 in all, more than the ledger's ...
 
-    Generations are checked in this process's memory only: a file loaded in another process is trusted.
+    The same, for all processes and teams, in a file:
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(f"{folder.name}/budget.db", Privacy(1.0, 1e-6), population="customers")
+    >>> Ledger(f"{folder.name}/budget.db").population
+    'customers'
+    >>> folder.cleanup()
+
+    A ledger in memory checks generations in its own process only: a file loaded in another process is trusted.
     """
 
-    def __init__(self, privacy: Privacy | None = None) -> None:
-        expect("privacy", privacy, privacy is None or isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-        self.privacy = privacy
-        self._process = os.getpid()
-        self._book = _Register(_Book())
+    def __init__(
+        self,
+        where: Privacy | str | os.PathLike[str] | None = None,
+        *,
+        population: str | None = None,
+        witness: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if isinstance(where, str | os.PathLike):
+            from taciturn.store import book
 
-    def __repr__(self) -> str:
-        return f"Ledger({self.privacy}, spent {self.spent}, reserved {self.reserved})"
+            self._book: Book = book.open_book(where, population, witness)
+            return
+        known = where is None or isinstance(where, Privacy)
+        expect("the argument", where, known, 'Privacy(epsilon=1.0, delta=1e-6) or an address such as "budget.db"')
+        if witness is not None:
+            raise InvalidInput("a ledger in memory has no witness. Create it in a file: Ledger.create('budget.db', …).")
+        self._book = _MemoryBook(Terms(where, population or "people"))
+
+    @classmethod
+    def create(
+        cls,
+        address: str | os.PathLike[str],
+        privacy: Privacy,
+        *,
+        population: str = "people",
+        neighbours: str | None = None,
+        witness: str | os.PathLike[str] | None = None,
+    ) -> Ledger:
+        """Create a ledger in a database, and open it.
+
+        Parameters
+        ----------
+        address : str or path
+            A SQLite file, which is made if it does not exist, or `postgresql://…`.
+        privacy : Privacy
+            The budget of all models that learn from these people, together.
+        population : str
+            A name of the people whose data is protected.
+        neighbours : {"replace", "zero-out"}, optional
+            The neighbour relation of all costs; by default that of the first stream.
+        witness : str or path, optional
+            A second database, elsewhere, that notices when this one was restored from a backup.
+        """
+        from taciturn.store import book
+
+        expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+        ledger = cls.__new__(cls)
+        ledger._book = book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness)
+        return ledger
+
+    # What it is about, and what it holds.
+
+    @property
+    def privacy(self) -> Privacy | None:
+        """The budget; None if the ledger only counts."""
+        return self._book.terms.privacy
+
+    @property
+    def population(self) -> str:
+        """The name of the people it is about."""
+        return self._book.terms.population
+
+    @property
+    def unit(self) -> str:
+        """Whose data is protected."""
+        return self._book.terms.unit
 
     @property
     def neighbours(self) -> str | None:
         """The neighbour relation of all its costs; None before the first."""
-        return self._book.newest().value.neighbours
+        return self._book.terms.neighbours
+
+    @property
+    def address(self) -> str | None:
+        """Where it is, without passwords; None in memory."""
+        return self._book.address
 
     @property
     def spent(self) -> Cost:
         """The cost of every release made so far."""
-        book = self._book.newest().value
-        return total([*(line.spent for line in book.newest_lines()), *book.charges])
+        return total(line.spent for line in self._book.lines().values())
 
     @property
     def reserved(self) -> Cost:
         """The cost of every release made or still to come in the streams opened so far."""
-        return self._book.newest().value.reserved
+        return self._book.reserved()
+
+    @property
+    def left(self) -> float | None:
+        """The epsilon, at the ledger's delta, of the largest Gaussian cost that still fits; None without a budget.
+
+        >>> round(Ledger(Privacy(1.0, 1e-6)).left, 3)
+        1.0
+        """
+        privacy = self.privacy
+        return None if privacy is None else gaussian(largest_mu(privacy, self.reserved) ** 2).epsilon(privacy.delta)
+
+    @property
+    def lines(self) -> Mapping[str, Line]:
+        """What each lineage has reserved and spent."""
+        return self._book.lines()
+
+    @property
+    def history(self) -> Sequence[Event]:
+        """What was opened, charged and closed, by whom and when."""
+        return self._book.events()
+
+    def verify(self) -> Verified:
+        """Check the history, and compute every cost again from the settings in it.
+
+        >>> Ledger(Privacy(1.0, 1e-6)).verify().faults
+        []
+        """
+        from taciturn.store import verify
+
+        return verify.verify(self)
+
+    # What changes it.
 
     def open(
-        self, lineage: str, cost: Cost, neighbours: str = "replace", spent: Cost = FREE, at: Position = (0, 0, 0, "")
+        self,
+        lineage: str,
+        cost: Cost,
+        neighbours: str = "replace",
+        spent: Cost = FREE,
+        at: Position = (0, 0, 0, ""),
+        settings: Any = None,
     ) -> None:
-        """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands."""
-        self._check_process()
-        done = False
-        while not done:
-            seen = self._book.newest()
-            book = seen.value
-            check_relation(book.neighbours, neighbours)
-            if lineage in book.lines:
-                check_goes_on(book.lines[lineage].newest().value, cost, at)
-                return
-            check_room(self.privacy, book.reserved, cost)
-            line = opened(cost, spent, at)
-            new = _Book(neighbours, {**book.lines, lineage: _Register(line)}, book.charges)
-            done = self._book.replace(seen, new)
-        self._check_process()
+        """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands.
 
-    def charge(self, cost: Cost, neighbours: str = "replace") -> None:
+        The ledger then guards the states of the lineage: `commit` accepts each once. `settings`, plain data, are
+        recorded in the history.
+        """
+        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings)
+
+    def reserve(self, lineage: str, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
+        """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing."""
+        self._enter("opened", lineage, Line(cost, FREE), neighbours, settings)
+
+    def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
         """Spend `cost` at once, for a release that belongs to no stream, or reject it.
 
         >>> from taciturn import Cost, Ledger, Privacy
@@ -118,48 +296,91 @@ class Ledger:
         >>> ledger.spent.plain_epsilon
         0.4
         """
-        self._check_process()
-        done = False
-        while not done:
-            seen = self._book.newest()
-            book = seen.value
-            check_relation(book.neighbours, neighbours)
-            check_room(self.privacy, book.reserved, cost)
-            done = self._book.replace(seen, _Book(neighbours, book.lines, (*book.charges, cost)))
-        self._check_process()
+        self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings)
+
+    def _enter(self, kind: str, lineage: str, line: Line, neighbours: str, settings: Any) -> None:
+        if not at_most(line.spent, line.reserved):
+            raise BudgetExhausted(
+                f"this stream would reserve {line.reserved} and has spent {line.spent}. Go on with its settings."
+            )
+        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings}
+        self._book.enter(lineage, line, neighbours, kind, content)
 
     def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
         """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.
 
         Raises `StateConflict`, and records nothing, if `used` is not the live state.
         """
-        self._check_process()
-        lines = self._book.newest().value.lines
-        if lineage not in lines:
-            raise StateConflict("this ledger does not know the stream. Open it first.")
-        line = lines[lineage]
-        done = False
-        while not done:
-            seen = line.newest()
-            done = line.replace(seen, committed(seen.value, used, following, spent))
-        self._check_process()
+        self._book.change(lineage, lambda line: committed(line, used, following, spent))
 
-    def _check_process(self) -> None:
-        """Reject a forked child; called again after a change, as the process may have been forked before it."""
-        if os.getpid() != self._process:
-            raise StateConflict(
-                "this ledger belongs to the process that made it: a forked child has only a copy, which would spend "
-                "the same budget again. Run the stream where its ledger is."
-            )
+    def record_spent(self, lineage: str, spent: Cost) -> None:
+        """Record what a stream in a store has spent; an older, smaller number changes nothing."""
+        self._book.change(lineage, lambda line: mirrored(line, spent))
 
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise StateConflict(
-            "a ledger cannot be copied or pickled: the copy would spend the same budget again. Share the ledger itself "
-            "within its process."
+    def close(self, lineage: str) -> None:
+        """End a stream: nothing more can be released. What it reserved stays reserved."""
+        self._book.change(lineage, closed, "closed")
+
+    # How it is shown and passed on.
+
+    def __repr__(self) -> str:
+        place = "" if self.address is None else f"{self.address!r}, "
+        return f"Ledger({place}{self})"
+
+    def __str__(self) -> str:
+        privacy = self.privacy
+        if privacy is None:
+            return f"{self.population}: reserved {self.reserved}, spent {self.spent}, no budget"
+        delta = privacy.delta
+        reserved, spent = self.reserved, self.spent
+        return (
+            f"{self.population}: reserved epsilon = {reserved.epsilon(delta):.4g} of {privacy.epsilon:g} at delta = "
+            f"{delta:g} ({reserved}), spent epsilon = {spent.epsilon(delta):.4g} ({spent})"
         )
+
+    def _repr_html_(self) -> str:
+        privacy = self.privacy
+        share = 0.0 if privacy is None else min(1.0, self.reserved.epsilon(privacy.delta) / privacy.epsilon)
+        return f"<div><p>{escape(str(self))}</p>{bar(0.0, share)}</div>"
+
+    def same_as(self, other: Ledger) -> bool:
+        """Whether both have the same records."""
+        here, there = (self.address, self.population), (other.address, other.population)
+        return self._book is other._book or (self.address is not None and here == there)
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Ledger:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        if self.address is None:
+            raise StateConflict(
+                "a ledger in memory cannot be pickled: the copy would spend the same budget again. Create it in a "
+                "file, which all processes share: Ledger.create('budget.db', budget)."
+            )
+        return _reopened, (self.address, self.population)
+
+
+def _reopened(address: str, population: str) -> Ledger:
+    return Ledger(address, population=population)
 
 
 # Checks: functions of records alone.
+
+
+def admitted(terms: Terms, known: Line | None, reserved: Cost, line: Line, neighbours: str) -> bool:
+    """Whether a new lineage enters (True), or goes on as it is (False); otherwise an error.
+
+    `known` is the lineage's present line, if there is one, and `reserved` the sum of all reservations.
+    """
+    check_relation(terms.neighbours, neighbours)
+    if known is not None:
+        check_goes_on(known, line)
+        return False
+    check_room(terms.privacy, reserved, line.reserved)
+    return True
 
 
 def check_relation(settled: str | None, neighbours: str) -> None:
@@ -173,52 +394,109 @@ def check_relation(settled: str | None, neighbours: str) -> None:
 
 def check_room(privacy: Privacy | None, reserved: Cost, cost: Cost) -> None:
     """Reject a cost that does not fit a budget in addition to what is `reserved`."""
-    reserved = total([reserved, cost])
-    if privacy is not None and not reserved.within(privacy):
+    needed = total([reserved, cost])
+    if privacy is not None and not needed.within(privacy):
+        mu = largest_mu(privacy, reserved)
+        left = gaussian(mu**2).epsilon(privacy.delta)
         raise BudgetExhausted(
-            f"opening this stream would reserve {reserved} in all, more than the ledger's {privacy} "
-            "allows. Give the models smaller budgets, or the ledger a larger one."
+            f"opening this stream would reserve {needed} in all, more than the ledger's {privacy} allows, of which "
+            f"epsilon = {left:.4g} at that delta (mu = {mu:.4g}) is left. Give the models smaller budgets, or the "
+            "ledger a larger one."
         )
 
 
-def check_goes_on(line: Line, cost: Cost, at: Position) -> None:
-    """Reject a known lineage that does not stand at `at`, or reserved another cost."""
-    _check_live(line, at)
-    if cost != line.reserved:
+def largest_mu(privacy: Privacy, reserved: Cost) -> float:
+    """The mu of the largest Gaussian cost that fits a budget in addition to what is `reserved`.
+
+    >>> round(largest_mu(Privacy(1.0, 1e-6), FREE) / Privacy(1.0, 1e-6).mu, 6)
+    1.0
+    """
+    low, high = 0.0, privacy.mu
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        fits = total([reserved, gaussian(middle**2)]).within(privacy)
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def check_goes_on(known: Line, line: Line) -> None:
+    """Reject a known lineage that does not stand where `line` does, reserved another cost, or has ended."""
+    if known.closed:
+        raise StateConflict(f"this stream was closed. Start a new one, or {SECOND_STREAM}.")
+    if (known.live is None) != (line.live is None):
+        raise StateConflict(
+            "this stream's states are guarded by a store, and not by this ledger. Go on with it in its store, or "
+            f"{SECOND_STREAM}."
+            if known.live is None
+            else "this stream's states are guarded by this ledger, and not by a store. Go on with Private.load."
+        )
+    if line.live is not None:
+        _check_live(known, line.live)
+    if line.reserved != known.reserved:
         raise StateConflict("this stream reserved another cost when it opened. Go on with its settings.")
 
 
-def opened(cost: Cost, spent: Cost, at: Position) -> Line:
-    """A new lineage."""
-    if not _at_most(spent, cost):
-        raise BudgetExhausted(f"this stream would reserve {cost} and has spent {spent}. Go on with its settings.")
-    return Line(cost, spent, at)
-
-
 def committed(line: Line, used: Position, following: Position, spent: Cost) -> Line:
-    """The lineage after a commit."""
+    """The line after a commit."""
+    if line.closed:
+        raise StateConflict(f"this stream was closed. Start a new one, or {SECOND_STREAM}.")
     _check_live(line, used)
-    if following[0] <= used[0] or following[1:3] < used[1:3] or not _at_most(line.spent, spent):
+    check_step(used, following, line.spent, spent, line.reserved)
+    return replace(line, spent=spent, live=following)
+
+
+def check_step(used: Position, following: Position, before: Cost, spent: Cost, reserved: Cost) -> None:
+    """Reject a commit that does not go forward, or spends more than was reserved."""
+    if following[0] <= used[0] or following[1:3] < used[1:3] or not at_most(before, spent):
         raise StateConflict("a stream's generations and its cost only rise. Go on from its newest state.")
-    if not _at_most(spent, line.reserved):
-        raise BudgetExhausted(f"this stream reserved {line.reserved} and would have spent {spent}.")
-    return Line(line.reserved, spent, following)
+    if not at_most(spent, reserved):
+        raise BudgetExhausted(f"this stream reserved {reserved} and would have spent {spent}.")
+
+
+def mirrored(line: Line, spent: Cost) -> Line:
+    """The line after its store told what was spent."""
+    if line.live is not None:
+        raise StateConflict("this stream's states are guarded by this ledger, and not by a store. Go on with commit.")
+    if not at_most(spent, line.reserved):
+        raise BudgetExhausted(f"this stream reserved {line.reserved} and has spent {spent}.")
+    return replace(line, spent=spent) if at_most(line.spent, spent) else line
+
+
+def closed(line: Line) -> Line:
+    """The line after its stream ended."""
+    return replace(line, closed=True)
 
 
 def _check_live(line: Line, at: Position) -> None:
-    if at != line.live:
+    if line.live is None or at != line.live:
+        live = "" if line.live is None else f", which is generation {line.live[0]}"
         raise StateConflict(
-            f"generation {at[0]} of this stream is not its live state, which is generation {line.live[0]}: it was "
+            f"generation {at[0]} of this stream is not its live state{live}: it was "
             "used already, or is a copy or an old snapshot. Releasing its next round again would spend twice. "
             f"Go on from the newest state, or {SECOND_STREAM}."
         )
 
 
-def _at_most(less: Cost, more: Cost) -> bool:
+def at_most(less: Cost, more: Cost) -> bool:
+    """Whether no part of one cost exceeds that of the other."""
     return all(a <= b for a, b in zip(less.parts, more.parts, strict=True))
 
 
-# How a record is replaced.
+def written(cost: Cost) -> list[str]:
+    """A cost as text, without rounding; `read_cost` reads it.
+
+    >>> read_cost(written(gaussian(0.1))) == gaussian(0.1)
+    True
+    """
+    return [part.hex() for part in cost.parts]
+
+
+def read_cost(parts: Sequence[str]) -> Cost:
+    """What `written` wrote."""
+    return Cost(*(float.fromhex(part) for part in parts))
+
+
+# How a record in memory is replaced.
 
 _Value = TypeVar("_Value")
 
@@ -259,21 +537,96 @@ class _Register(Generic[_Value]):
 
 
 @dataclass(frozen=True)
-class _Book:
-    """The content of a ledger at one time: which streams are open, and what was charged besides."""
+class _Records:
+    """The content of a ledger in memory at one time; lines are registers of their own, as commits are frequent."""
 
-    neighbours: str | None = None
+    terms: Terms
     lines: Mapping[str, _Register[Line]] = field(default_factory=dict)
-    charges: tuple[Cost, ...] = ()
+    reserved: tuple[Fraction | float, ...] = (Fraction(0),) * len(FREE.parts)  # exact: no sum has to be made again
+    events: tuple[Event, ...] = ()
 
-    def newest_lines(self) -> Iterator[Line]:
+    def newest_lines(self) -> Iterator[tuple[str, Line]]:
         """The present lines of all streams."""
-        return (line.newest().value for line in self.lines.values())
+        return ((name, line.newest().value) for name, line in self.lines.items())
 
     @property
+    def total(self) -> Cost:
+        return Cost(*(float(part) for part in self.reserved))
+
+    def with_event(self, kind: str, lineage: str, content: dict[str, Any]) -> _Records:
+        chain = self.events[-1].chain if self.events else FIRST
+        return replace(self, events=(*self.events, next_event(len(self.events), chain, kind, lineage, content)))
+
+
+class _MemoryBook:
+    """The records of a ledger in the memory of one process."""
+
+    address = None
+
+    def __init__(self, terms: Terms) -> None:
+        self._process = os.getpid()
+        self._records = _Register(_Records(terms))
+
+    @property
+    def terms(self) -> Terms:
+        return self._records.newest().value.terms
+
+    def lines(self) -> Mapping[str, Line]:
+        return dict(self._records.newest().value.newest_lines())
+
+    def events(self) -> Sequence[Event]:
+        return self._records.newest().value.events
+
     def reserved(self) -> Cost:
-        """The sum of all reservations; it never changes in a book, as commits reserve nothing."""
-        return total([*(line.reserved for line in self.newest_lines()), *self.charges])
+        return self._records.newest().value.total
+
+    def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+        self._check_process()
+        done = False
+        while not done:
+            seen = self._records.newest()
+            records = seen.value
+            known = records.lines[lineage].newest().value if lineage in records.lines else None
+            if not admitted(records.terms, known, records.total, line, neighbours):
+                return
+            parts = zip(records.reserved, line.reserved.parts, strict=True)
+            new = replace(
+                records.with_event(kind, lineage, content),
+                terms=replace(records.terms, neighbours=neighbours),
+                lines={**records.lines, lineage: _Register(line)},
+                reserved=tuple(before + (Fraction(part) if math.isfinite(part) else part) for before, part in parts),
+            )
+            done = self._records.replace(seen, new)
+        self._check_process()
+
+    def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
+        self._check_process()
+        lines = self._records.newest().value.lines
+        if lineage not in lines:
+            raise unknown_stream()
+        line = lines[lineage]
+        done = False
+        while not done:
+            seen = line.newest()
+            done = line.replace(seen, changed(seen.value))
+        while kind is not None:
+            records = self._records.newest()
+            if self._records.replace(records, records.value.with_event(kind, lineage, {})):
+                break
+        self._check_process()
+
+    def _check_process(self) -> None:
+        """Reject a forked child; called again after a change, as the process may have been forked before it."""
+        if os.getpid() != self._process:
+            raise StateConflict(
+                "this ledger belongs to the process that made it: a forked child has only a copy, which would spend "
+                "the same budget again. Run the stream where its ledger is, or create the ledger in a file."
+            )
+
+
+def unknown_stream() -> StateConflict:
+    """The error about a lineage that is not in the ledger."""
+    return StateConflict("this ledger does not know the stream. Open it first.")
 
 
 _BOOKS: dict[str, Ledger] = {}  # for as long as the process lives: forgetting a stream would let a copy go on

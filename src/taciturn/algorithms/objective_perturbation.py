@@ -18,6 +18,7 @@ from taciturn.accounting.objective import delta_perturbed, shift_of
 from taciturn.core.protocols import Calibrated, Certificate
 from taciturn.core.release import Release
 from taciturn.core.schedule import Timetable, at
+from taciturn.core.state import described
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, positive
 from taciturn.mechanisms.gaussian import Gaussian
 from taciturn.noise.sampling import REACH, lattice_normal, sampling_cost, secret_bits, seeded_bits
@@ -95,7 +96,7 @@ class ObjectivePerturbation:
         if len(y) != self.horizon:
             raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
         if ledger is not None and self.seed is None:
-            ledger.charge(self.cost, self.problem.neighbours)
+            ledger.charge(self.cost, self.problem.neighbours, described(self))
         tilt = self._draw()
         (drawn,) = self._output.noise(self.seed, 1, 1)
         _, encoded = self._output.encode({}, self._minimiser(X, y, tilt), 1)

@@ -49,6 +49,7 @@ from taciturn.core.state import (
     Standing,
     State,
     derived_from,
+    described,
     fingerprint,
     first_state,
     following,
@@ -257,6 +258,11 @@ class Private:
         """A hash of the settings; a state belongs to one."""
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
 
+    @cached_property
+    def recorded(self) -> Any:
+        """The settings as JSON data, which the history of a ledger records."""
+        return described({f.name: getattr(self, f.name) for f in fields(self) if f.name != "compiled"})
+
     def resumed(self, state: State) -> Private:
         """The private learner with the calibration that the stream of `state` began with, perhaps on another machine.
 
@@ -419,11 +425,12 @@ class Private:
         expect("ledger", ledger, isinstance(ledger, Ledger), "start(Ledger(budget)), or leave it out")
         if self.seed is None:
             known = books.is_open(state.lineage)
-            if books.enter(state.lineage, ledger) is not ledger:
+            if not books.enter(state.lineage, ledger).same_as(ledger):
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
             neighbours = self.problem.neighbours
             try:
-                ledger.open(state.lineage, self.calibrated.cost(None), neighbours, state.spent, state.position)
+                reserved = self.calibrated.cost(None)
+                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded)
             except (BudgetExhausted, Unprovable):  # nothing is open: another ledger may take it
                 if not known:
                     books.leave(state.lineage, ledger)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 import os
 import uuid
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -96,12 +97,21 @@ class State:
 
         `read_extra` reads those: what must be committed together with the state.
         """
+        with replaced(path, OWNER_ONLY) as file:
+            self._write(file, extra)
+
+    def to_bytes(self, extra: Arrays | None = None) -> bytes:
+        """The content of the file that `dump` writes; `state_from_bytes` reads it."""
+        content = io.BytesIO()
+        self._write(content, extra)
+        return content.getvalue()
+
+    def _write(self, file: BinaryIO, extra: Arrays | None) -> None:
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
         arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
-        with replaced(path, OWNER_ONLY) as file:
-            np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
+        np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
 
 
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
@@ -130,38 +140,58 @@ def first_state(
 
 def read_state(path: str | os.PathLike[str]) -> State:
     """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
-    header, arrays = _read(path)
-    parts: dict[str, Any] = {part: {} for part in _PARTS}
-    for name, array in arrays.items():
-        part, _, rest = name.partition("/")
-        if part in parts:
-            parts[part][rest] = array
-    try:
-        known = {name: header[name] for name in _HEADER}
-        spent = Cost(*header["spent"])
-        return State(**known, **parts, point=arrays["point"], spent=spent)
-    except (KeyError, TypeError, InvalidInput):
-        raise StateConflict(f"{path} is not a complete state of taciturn. Give a file that State.dump wrote.") from None
+    return _state_of(path, *_read_file(path))
 
 
 def read_extra(path: str | os.PathLike[str]) -> Arrays:
     """The `extra` arrays that `State.dump` wrote with a state."""
-    arrays = _read(path)[1]
+    return _extra_of(_read_file(path)[1])
+
+
+def state_from_bytes(content: bytes) -> tuple[State, Arrays]:
+    """The state and the `extra` arrays that `State.to_bytes` wrote."""
+    header, arrays = _read("this content", io.BytesIO(content))
+    return _state_of("this content", header, arrays), _extra_of(arrays)
+
+
+def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
+    parts: dict[str, Any] = {part: {} for part in _PARTS}
+    for key, array in arrays.items():
+        part, _, rest = key.partition("/")
+        if part in parts:
+            parts[part][rest] = array
+    try:
+        known = {field: header[field] for field in _HEADER}
+        spent = Cost(*header["spent"])
+        return State(**known, **parts, point=arrays["point"], spent=spent)
+    except (KeyError, TypeError, InvalidInput):
+        raise StateConflict(f"{name} is not a complete state of taciturn. Give a file that State.dump wrote.") from None
+
+
+def _extra_of(arrays: Arrays) -> Arrays:
     return {name.removeprefix("extra/"): array for name, array in arrays.items() if name.startswith("extra/")}
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """The header and the arrays of a dumped state, or an error."""
+def _read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
     try:
-        with Entry.of(path).reader() as handle, np.load(handle, allow_pickle=False) as file:
-            header = json.loads(str(file["header"]))
-            arrays = {name: file[name] for name in file.files}
+        with Entry.of(path).reader() as handle:
+            return _read(path, handle)
     except FileNotFoundError:
         raise InvalidInput(f"{path} does not exist. Give a file that State.dump wrote.") from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+    except OSError:
         raise StateConflict(f"{path} is not a state of taciturn. Give a file that State.dump wrote.") from None
+
+
+def _read(name: object, file: BinaryIO) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a dumped state, or an error."""
+    try:
+        with np.load(file, allow_pickle=False) as content:
+            header = json.loads(str(content["header"]))
+            arrays = {name: content[name] for name in content.files}
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
+        raise StateConflict(f"{name} is not a state of taciturn. Give a file that State.dump wrote.") from None
     if header.pop("version", None) != VERSION:
-        raise StateConflict(f"{path} was written by another version of taciturn. Load it with that one.")
+        raise StateConflict(f"{name} was written by another version of taciturn. Load it with that one.")
     return header, arrays
 
 

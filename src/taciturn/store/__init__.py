@@ -1,0 +1,15 @@
+"""Durable ledgers and streams: a SQLite file by default, PostgreSQL for teams.
+
+Module          Contents
+``store``       `Store`: one transaction commits state, spent privacy, releases and input position
+``book``        the records of a `Ledger` in a database
+``database``    connections, transactions, the schema and its migrations
+``sqlite``      what is particular to SQLite; ``postgres``, to PostgreSQL
+``witness``     notices a database that was restored from a backup
+``encryption``  encrypted states
+``verify``      checks a ledger's history, and computes its costs again
+"""
+
+from taciturn.store.store import Chunk, Saved, Store
+
+__all__ = ["Chunk", "Saved", "Store"]

@@ -1,0 +1,243 @@
+"""The records of a ledger in a database: every check and the change it allows are one transaction.
+
+*Why no more is admitted than fits.* A reservation locks the row of its ledger (all of the file in SQLite), reads every
+line of the ledger, checks the sum with the new line in it (`taciturn.accounting.ledger.admitted`), and inserts the line
+before the lock ends with the commit. Two reservations are therefore made one after the other, the second sees the line
+of the first, and the sum of all lines fits the budget at every moment.
+
+*Why a state is used once.* A commit locks the line of its stream, compares the state's generation and token with those
+of the line, and stores those of the next state. Of two commits of one state the second waits, and then finds another
+token. ∎
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taciturn.accounting.cost import Cost, total
+from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.history import FIRST, Event, next_event
+from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
+from taciturn.errors import InvalidInput
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
+from taciturn.store.witness import Place, Witness, accepted, ledger_subject
+
+_LINE = "lineage, reserved, spent, generation, t, k, token, closed"
+
+
+class DatabaseBook:
+    """A `taciturn.accounting.ledger.Book` in a database.
+
+    Parameters
+    ----------
+    database : Database
+        Where the records are.
+    population : str
+        Which ledger of the database.
+    witness : Witness, optional
+        Told of every change before it returns.
+    """
+
+    def __init__(self, database: Database, population: str, witness: Witness | None = None) -> None:
+        self.database = database
+        self.population = population
+        self.witness = witness
+
+    @property
+    def address(self) -> str:
+        return self.database.address
+
+    @property
+    def terms(self) -> Terms:
+        with self.database.transaction(write=False) as now:
+            return self._terms(now)
+
+    def _terms(self, now: Transaction, lock: bool = False) -> Terms:
+        [(unit, neighbours, epsilon, delta)] = now.rows(
+            f"SELECT unit, neighbours, epsilon, delta FROM ledgers WHERE population = ? {'/*lock*/' if lock else ''}",
+            self.population,
+        )
+        privacy = Privacy(float.fromhex(epsilon), float.fromhex(delta))
+        return Terms(privacy, self.population, unit, neighbours)
+
+    def lines(self) -> Mapping[str, Line]:
+        with self.database.transaction(write=False) as now:
+            return self._lines(now)
+
+    def _lines(self, now: Transaction) -> dict[str, Line]:
+        rows = now.rows(f"SELECT {_LINE} FROM lines WHERE population = ? ORDER BY lineage", self.population)
+        return {row[0]: _read(row) for row in rows}
+
+    def events(self) -> Sequence[Event]:
+        with self.database.transaction(write=False) as now:
+            rows = now.rows(
+                "SELECT number, at, who, version, kind, lineage, content, chain FROM events WHERE population = ? "
+                "ORDER BY number",
+                self.population,
+            )
+        return [Event(*row) for row in rows]
+
+    def reserved(self) -> Cost:
+        with self.database.transaction(write=False) as now:
+            return self._reserved(now)
+
+    def _reserved(self, now: Transaction) -> Cost:
+        rows = now.rows("SELECT reserved FROM lines WHERE population = ?", self.population)
+        return total(read_cost(json.loads(cost)) for (cost,) in rows)
+
+    def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+        try:
+            with self.database.transaction() as now:
+                self.enter_within(now, lineage, line, neighbours, kind, content)
+        except OutcomeUnknown as error:
+            with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the ledger
+                self._terms(now, lock=True)
+                known = self._line(now, lineage)
+                if known is None or (known.live, known.reserved) != (line.live, line.reserved):
+                    raise unavailable(self.address, error) from error
+        self.tell_witness(lineage)
+
+    def enter_within(
+        self, now: Transaction, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]
+    ) -> None:
+        """The same in a transaction that changes more than the ledger."""
+        terms = self._terms(now, lock=True)
+        if admitted(terms, self._line(now, lineage), self._reserved(now), line, neighbours):
+            at = line.live or (None, None, None, None)
+            now.execute(
+                f"INSERT INTO lines ({_LINE}, population) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                lineage,
+                json.dumps(written(line.reserved)),
+                json.dumps(written(line.spent)),
+                *at,
+                int(line.closed),
+                self.population,
+            )
+            now.execute("UPDATE ledgers SET neighbours = ? WHERE population = ?", neighbours, self.population)
+            append_event(now, self.population, kind, lineage, content)
+
+    def _line(self, now: Transaction, lineage: str) -> Line | None:
+        found = now.rows(
+            f"SELECT {_LINE} FROM lines WHERE lineage = ? AND population = ? /*lock*/", lineage, self.population
+        )
+        return _read(found[0]) if found else None
+
+    def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
+        wanted: Line | None = None
+        try:
+            with self.database.transaction() as now:
+                wanted = self.change_within(now, lineage, changed, kind)
+        except OutcomeUnknown as error:
+            with self.database.transaction() as now:  # waits for the transaction in doubt: both lock the line
+                if self._line(now, lineage) != wanted:
+                    raise unavailable(self.address, error) from error
+        self.tell_witness(lineage)
+
+    def change_within(self, now: Transaction, lineage: str, changed: Change, kind: str | None = None) -> Line:
+        """The same in a transaction that changes more than the ledger."""
+        if kind is not None:
+            self._terms(now, lock=True)  # always before a line, so that two transactions cannot wait for each other
+        line = self._line(now, lineage)
+        if line is None:
+            raise unknown_stream()
+        new = changed(line)
+        if new != line:
+            now.execute(
+                "UPDATE lines SET spent = ?, generation = ?, t = ?, k = ?, token = ?, closed = ? WHERE lineage = ?",
+                json.dumps(written(new.spent)),
+                *(new.live or (None, None, None, None)),
+                int(new.closed),
+                lineage,
+            )
+            if kind is not None:
+                append_event(now, self.population, kind, lineage, {})
+        return new
+
+    def tell_witness(self, lineage: str) -> None:
+        """Record the ledger's place, and that of a stream it guards, in the witness."""
+        if self.witness is None:
+            return
+        with self.database.transaction(write=False) as now:
+            [(events, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
+            reserved = self._reserved(now)
+            live = now.rows("SELECT generation, token FROM lines WHERE lineage = ?", lineage)
+        self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
+        if live and live[0][0] is not None:
+            self.witness.record(lineage, Place(int(live[0][0]), live[0][1]))
+
+
+def append_event(now: Transaction, population: str, kind: str, lineage: str, content: dict[str, Any]) -> None:
+    """Add an event to the history of a ledger."""
+    [(count, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ? /*lock*/", population)
+    event = next_event(int(count), chain, kind, lineage, content)
+    now.execute(
+        "INSERT INTO events (population, number, at, who, version, kind, lineage, content, chain) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        population,
+        *event,
+    )
+    now.execute("UPDATE ledgers SET events = ?, chain = ? WHERE population = ?", event.number, event.chain, population)
+
+
+def _read(row: Row) -> Line:
+    _, reserved, spent, generation, t, k, token, closed = row
+    live = None if generation is None else (int(generation), int(t), int(k), str(token))
+    return Line(read_cost(json.loads(reserved)), read_cost(json.loads(spent)), live, bool(closed))
+
+
+def populations(database: Database) -> list[str]:
+    """The ledgers of a database, by their populations."""
+    with database.transaction(write=False) as now:
+        return [name for (name,) in now.rows("SELECT population FROM ledgers ORDER BY population")]
+
+
+def open_book(
+    address: str | os.PathLike[str], population: str | None, witness: str | os.PathLike[str] | None
+) -> DatabaseBook:
+    """The ledger at an address; the only one there, if no population is named."""
+    database = Database(address)
+    names = populations(database)
+    if not names:
+        raise InvalidInput(
+            f"there is no ledger in {database.address}. Create one by Ledger.create(…) or `taciturn budget create`."
+        )
+    if population is None and len(names) > 1:
+        raise InvalidInput(
+            f"{database.address} has several ledgers: {', '.join(names)}. Choose one by population={names[0]!r}."
+        )
+    if population is not None and population not in names:
+        raise InvalidInput(f"{database.address} has no ledger of {population!r}, only of {', '.join(names)}.")
+    return DatabaseBook(database, population or names[0], accepted(database, witness))
+
+
+def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os.PathLike[str] | None) -> DatabaseBook:
+    """A new ledger at an address."""
+    assert terms.privacy is not None
+    database = Database(address, create=True)
+    told = accepted(database, witness)
+    privacy = terms.privacy
+    budget = {"epsilon": privacy.epsilon, "delta": privacy.delta}
+    with database.transaction() as now:
+        if now.rows("SELECT population FROM ledgers WHERE population = ?", terms.population):
+            raise InvalidInput(
+                f"{database.address} has a ledger of {terms.population!r} already. Open it by "
+                f"Ledger({database.address!r}), or name another population."
+            )
+        now.execute(
+            "INSERT INTO ledgers (population, unit, neighbours, epsilon, delta, events, chain) "
+            "VALUES (?, ?, ?, ?, ?, 0, ?)",
+            terms.population,
+            terms.unit,
+            terms.neighbours,
+            privacy.epsilon.hex(),
+            privacy.delta.hex(),
+            FIRST,
+        )
+        content = {**budget, "unit": terms.unit, "neighbours": terms.neighbours}
+        append_event(now, terms.population, "created", "", content)
+    book = DatabaseBook(database, terms.population, told)
+    book.tell_witness("")
+    return book

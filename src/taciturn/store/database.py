@@ -1,0 +1,273 @@
+"""A database of ledgers and streams: its address, connections, transactions, schema and identity.
+
+SQL is written once, with `?` for a parameter and `/*lock*/` where PostgreSQL locks rows (`FOR UPDATE`); SQLite locks
+the file when a transaction that writes begins. Nothing but this module, `sqlite` and `postgres` knows which one it is.
+
+**Transactions.** A transaction that writes sees the newest committed content of all that it locks, and its changes are
+on the disk when `transaction` ends without an error (`sqlite`, `postgres` say why). If COMMIT itself fails, a lost
+connection for example, nobody knows the outcome: `OutcomeUnknown` is raised, and the caller reads back in a new
+transaction, which waits for the old one to end, instead of trying again.
+
+**Connections** are used by one call at a time. A call takes an idle one or opens another, so threads and a signal
+handler within a call have their own. A forked child has inherited connections that it must neither use nor close: it
+opens its own, and inherited ones are never freed (`_abandon`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import uuid
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
+
+Row = tuple[Any, ...]
+WAIT = 30.0
+"""Seconds for which a transaction waits for another to end."""
+
+
+class OutcomeUnknown(Exception):
+    """COMMIT failed, and whether it took effect is unknown."""
+
+
+class Transaction(Protocol):
+    """An open transaction."""
+
+    def rows(self, sql: str, *values: Any) -> list[Row]:
+        """All rows of a query."""
+
+    def execute(self, sql: str, *values: Any) -> int:
+        """Carry out a statement, and return how many rows it changed."""
+
+
+class Backend(Protocol):
+    """What differs between SQLite and PostgreSQL."""
+
+    address: str
+    """Without passwords."""
+
+    def connect(self) -> Any:
+        """A new connection, set up such that a commit survives a power cut; an error if that cannot be had."""
+
+    def begin(self, connection: Any, write: bool) -> Transaction:
+        """Begin a transaction."""
+
+    def commit(self, connection: Any) -> None:
+        """End it; its changes are on the disk."""
+
+    def rollback(self, connection: Any) -> None:
+        """End it without changes."""
+
+    def close(self, connection: Any) -> None:
+        """Close a connection."""
+
+    def explained(self, error: Exception) -> Exception | None:
+        """The error of this package that tells what a database's error means; None if it is not one."""
+
+    def exists(self) -> bool:
+        """Whether there is a database of this package."""
+
+    def create(self) -> None:
+        """Make a table `schema_version` with a row of 0, if there is none."""
+
+    def identity(self, transaction: Transaction) -> str:
+        """Where the database is: it changes when a file is copied, or a server restored."""
+
+    def backup(self, connection: Any, to: Path) -> None:
+        """Write a consistent copy."""
+
+
+class Database:
+    """A database by its address, opened; see the module.
+
+    Parameters
+    ----------
+    address : str or path
+        A SQLite file, or `postgresql://user@host/name`.
+    create : bool
+        Make the tables if there are none.
+    """
+
+    def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
+        self.backend = backend_of(address)
+        self._idle: dict[int, list[Any]] = {}
+        if not self.backend.exists():
+            if not create:
+                raise InvalidInput(
+                    f"there is no database of taciturn at {self.address}. Create a ledger there by "
+                    "Ledger.create(…) or `taciturn budget create`, or check the address."
+                )
+            self.backend.create()
+        self._migrate()
+
+    @property
+    def address(self) -> str:
+        """Where it is, without passwords."""
+        return self.backend.address
+
+    @contextlib.contextmanager
+    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+        """A transaction that is committed at the end of the block, and rolled back if the block raises an error."""
+        with self._errors_explained():
+            connection = self._take()
+            try:
+                opened = self.backend.begin(connection, write)
+                yield opened
+            except BaseException:
+                self._discard(connection)
+                raise
+            try:
+                self.backend.commit(connection)
+            except Exception as error:
+                self._discard(connection)
+                raise OutcomeUnknown(str(error)) from error
+            except BaseException:  # an interruption: the caller finds out by reading
+                self._discard(connection)
+                raise
+            self._idle.setdefault(os.getpid(), []).append(connection)
+
+    @contextlib.contextmanager
+    def _errors_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            told = self.backend.explained(error)
+            if told is None:
+                raise
+            raise told from error
+
+    def _take(self) -> Any:
+        try:
+            return self._idle.setdefault(os.getpid(), []).pop()
+        except IndexError:
+            connection = self.backend.connect()
+            _OPEN[id(connection)] = connection
+            return connection
+
+    def _discard(self, connection: Any) -> None:
+        """Roll back, and close: a connection after an error is not used again."""
+        with contextlib.suppress(Exception):
+            self.backend.rollback(connection)
+        self._close(connection)
+
+    def _close(self, connection: Any) -> None:
+        with contextlib.suppress(Exception):
+            self.backend.close(connection)
+        _OPEN.pop(id(connection), None)
+
+    def close(self) -> None:
+        """Close the connections that this process has opened and does not use at the moment."""
+        for connection in self._idle.pop(os.getpid(), []):
+            self._close(connection)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    # The schema.
+
+    def _migrate(self) -> None:
+        """Bring the tables to the newest schema; a database of a newer version is rejected."""
+        scripts = migrations()
+        with self.transaction(write=False) as now:
+            version = _version(now)
+        if version == len(scripts):
+            return
+        with self.transaction() as now:
+            version = _version(now, lock=True)  # another process may have been faster
+            if version > len(scripts):
+                raise StateConflict(
+                    f"{self.address} was written by a newer version of taciturn (schema {version}, this one knows "
+                    f"{len(scripts)}). Update taciturn on this machine."
+                )
+            for script in scripts[version:]:
+                for statement in _statements(script):
+                    now.execute(statement)
+            now.execute("UPDATE schema_version SET version = ?", len(scripts))
+            if version == 0:
+                identity = self.backend.identity(now)
+                now.execute("INSERT INTO place (id, identity) VALUES (?, ?)", uuid.uuid4().hex, identity)
+
+    def backup(self, to: str | os.PathLike[str]) -> None:
+        """Write a consistent copy of a SQLite database while it is in use."""
+        if Path(to).exists():
+            raise InvalidInput(f"{to} exists. Give the name of a file that does not.")
+        with self._errors_explained():
+            connection = self._take()
+            try:
+                self.backend.backup(connection, Path(to))
+            finally:
+                self._close(connection)
+
+
+def _version(transaction: Transaction, lock: bool = False) -> int:
+    return int(transaction.rows(f"SELECT version FROM schema_version {'/*lock*/' if lock else ''}")[0][0])
+
+
+def migrations() -> list[str]:
+    """The scripts that make the schema, in order; the version of a schema is the number of scripts in it.
+
+    >>> migrations()[0].splitlines()[0][:40]
+    '-- One schema for SQLite and PostgreSQL.'
+    """
+    folder = resources.files("taciturn.store") / "migrations"
+    files = sorted((each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name)
+    return [each.read_text(encoding="utf-8") for each in files]
+
+
+def _statements(script: str) -> list[str]:
+    lines = [line.split("--")[0].rstrip() for line in script.splitlines()]
+    return [statement.strip() for statement in "\n".join(lines).split(";") if statement.strip()]
+
+
+def backend_of(address: str | os.PathLike[str]) -> Backend:
+    """SQLite for a path, PostgreSQL for `postgresql://…`."""
+    text = os.fspath(address)
+    if text.startswith(("postgresql://", "postgres://")):
+        from taciturn.store.postgres import Postgres
+
+        return Postgres(text, without_password(text))
+    if "://" in text and not text.startswith("sqlite:///"):
+        scheme = text.partition("://")[0]
+        raise InvalidInput(f"{scheme}:// is no known kind of database. Give the name of a file, or postgresql://….")
+    from taciturn.store.sqlite import Sqlite
+
+    return Sqlite(Path(text.removeprefix("sqlite:///")).absolute())
+
+
+def without_password(address: str) -> str:
+    """An address that can be printed and stored.
+
+    >>> without_password("postgresql://me:secret@host:5432/budget?password=x&sslmode=require")
+    'postgresql://me@host:5432/budget?sslmode=require'
+    """
+    parts = urlsplit(address)
+    user, at, host = parts.netloc.rpartition("@")
+    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if "password" not in key])
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host, query=query))
+
+
+_OPEN: dict[int, Any] = {}  # every connection of this process, so that none is freed by a fork
+
+
+def _abandon() -> None:
+    """In a forked child: inherited connections are never freed, as closing one would end the parent's transaction."""
+    inherited = list(_OPEN.values())
+    _OPEN.clear()
+    if inherited:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon)
+
+
+def unavailable(address: str, what: object) -> StoreUnavailable:
+    """The error of a database that cannot be used now."""
+    return StoreUnavailable(f"{address}: {' '.join(str(what).split())[:300]}. Nothing was committed; try again later.")

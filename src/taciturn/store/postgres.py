@@ -1,0 +1,153 @@
+"""PostgreSQL: one server for several machines and teams.
+
+Passwords do not belong in an address that is printed, stored or pickled: they come from `PGPASSFILE`, a service file or
+the environment, as in every client of PostgreSQL. The tables are in the schema `taciturn` of the database.
+
+**Durability.** Every connection sets `synchronous_commit=on` and reads it back; a server with `fsync=off` or
+`full_page_writes=off` can lose commits, or more, in a power cut, and is rejected. An asynchronous standby may lack the
+last commits: if it takes over, rounds are released twice, so a server with one gives a warning. A witness notices it.
+
+**Transactions** are READ COMMITTED, with locks on the rows that decide: what a transaction reads by `/*lock*/` is the
+newest committed row, and stays so until it ends. A compare-and-set is one UPDATE with the old values in its condition,
+which PostgreSQL evaluates on the newest row, under its lock. A lock is waited for, for up to `WAIT` seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.store.database import WAIT, Row, Transaction, unavailable
+
+
+class StandbyWarning(UserWarning):
+    """A standby server may lack the last commits, and would release rounds a second time if it took over."""
+
+
+class _PostgresTransaction:
+    """An open transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *values: Any) -> list[Row]:
+        return list(self._connection.execute(_translated(sql), values).fetchall())
+
+    def execute(self, sql: str, *values: Any) -> int:
+        return int(self._connection.execute(_translated(sql), values).rowcount)
+
+
+def _translated(sql: str) -> str:
+    return sql.replace("?", "%s").replace("/*lock*/", "FOR UPDATE")
+
+
+class Postgres:
+    """A PostgreSQL database as a `Backend`."""
+
+    def __init__(self, secret_address: str, address: str) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise InvalidInput("PostgreSQL needs the extra `postgres` (psycopg): install taciturn[postgres].") from None
+        self._psycopg = psycopg
+        self._secret_address = secret_address
+        self.address = address
+        self._checked = False
+
+    def connect(self) -> Any:
+        options = f"-c lock_timeout={WAIT * 1000:.0f} -c synchronous_commit=on -c search_path=taciturn,pg_catalog"
+        connection = self._psycopg.connect(
+            self._secret_address, autocommit=True, connect_timeout=int(WAIT), options=options
+        )
+        try:
+            self._check_durable(connection)
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_durable(self, connection: Any) -> None:
+        for name in ("synchronous_commit", "fsync", "full_page_writes"):
+            (value,) = connection.execute(f"SHOW {name}").fetchone()
+            if value != "on":
+                raise StoreUnavailable(
+                    f"{self.address}: the server has {name}={value}, so that a power cut could take commits back. Set "
+                    f"{name}=on in postgresql.conf, and restart the server."
+                )
+        if self._checked:
+            return
+        self._checked = True
+        with contextlib.suppress(self._psycopg.Error):  # not everyone may see it
+            (standbys,) = connection.execute(
+                "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'"
+            ).fetchone()
+            if standbys:
+                warnings.warn(
+                    f"{self.address} has {standbys} asynchronous standby: if it takes over, the last commits may be "
+                    "lost, and their rounds released again. Make it synchronous, or use a witness.",
+                    StandbyWarning,
+                    stacklevel=2,
+                )
+
+    def begin(self, connection: Any, write: bool) -> Transaction:
+        return _PostgresTransaction(connection)  # psycopg begins one with the first statement
+
+    def commit(self, connection: Any) -> None:
+        connection.commit()
+
+    def rollback(self, connection: Any) -> None:
+        connection.rollback()
+
+    def close(self, connection: Any) -> None:
+        connection.close()
+
+    def explained(self, error: Exception) -> Exception | None:
+        if not isinstance(error, self._psycopg.Error):
+            return None
+        if isinstance(error, self._psycopg.errors.LockNotAvailable):
+            return StoreUnavailable(
+                f"{self.address} was locked by another process for {WAIT:g} seconds. Nothing was committed; try again."
+            )
+        if isinstance(error, self._psycopg.errors.InsufficientPrivilege):
+            return InvalidInput(
+                f"{self.address}: {error.diag.message_primary}. Grant this user USAGE and CREATE on schema taciturn."
+            )
+        return unavailable(self.address, error)
+
+    def exists(self) -> bool:
+        with self._used() as connection:
+            return bool(connection.execute("SELECT to_regclass('taciturn.schema_version')").fetchone()[0])
+
+    def create(self) -> None:
+        with self._used() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(7461636974)")  # two that create at once take turns
+            connection.execute("CREATE SCHEMA IF NOT EXISTS taciturn")
+            connection.execute("CREATE TABLE IF NOT EXISTS taciturn.schema_version (version BIGINT NOT NULL)")
+            connection.execute(
+                "INSERT INTO taciturn.schema_version SELECT 0 WHERE NOT EXISTS (SELECT * FROM taciturn.schema_version)"
+            )
+            connection.commit()
+
+    @contextlib.contextmanager
+    def _used(self) -> Any:
+        try:
+            with contextlib.closing(self.connect()) as connection:
+                yield connection
+        except self._psycopg.Error as error:
+            told = self.explained(error)
+            raise (told or error) from error
+
+    def identity(self, transaction: Transaction) -> str:
+        [(system, timeline, oid)] = transaction.rows(
+            "SELECT (SELECT system_identifier FROM pg_control_system()), "
+            "(SELECT timeline_id FROM pg_control_checkpoint()), "
+            "(SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
+        return f"server {system}, timeline {timeline}, database {oid}"
+
+    def backup(self, connection: Any, to: Path) -> None:
+        raise InvalidInput("a backup of PostgreSQL is made by pg_dump or pg_basebackup. Use one of them.")

@@ -1,0 +1,176 @@
+"""SQLite: one file, no server; several processes on one machine may use it.
+
+**Durability.** A commit that a power cut takes back is a round that is released twice, so a commit must be on the disk
+when it returns. Every connection sets, and reads back:
+
+- `journal_mode=DELETE`. With a write-ahead log, SQLite before 3.51.3 (fixed also in 3.50.7 and 3.44.6) can lose
+  committed writes when several connections write and checkpoint; the rollback journal never had that error, and the
+  database stays one file, which is easier to back up.
+- `synchronous=EXTRA`: the file is synced before the journal is removed, and the folder after that. A transaction is
+  committed at the moment when its journal is gone from the disk.
+- `fullfsync` on macOS, where a plain sync does not reach the disk.
+
+Locks of network file systems cannot be trusted, and their caches neither: files on them are rejected (recognised on
+Linux; on other systems, do not put a ledger there).
+
+**Transactions.** One that writes begins by BEGIN IMMEDIATE, which takes the only lock for writers, so all that it reads
+is the newest committed content, and stays so until it ends. A second writer waits for up to `WAIT` seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.store.database import WAIT, Row, Transaction, unavailable
+
+_NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "sshfs", "beegfs", "gpfs", "ncpfs", "davfs")
+
+
+class _SqliteTransaction:
+    """An open transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *values: Any) -> list[Row]:
+        return list(self._connection.execute(sql, values).fetchall())
+
+    def execute(self, sql: str, *values: Any) -> int:
+        return int(self._connection.execute(sql, values).rowcount)
+
+
+class Sqlite:
+    """A SQLite file as a `Backend`.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    factory : callable
+        Makes a connection from a path; `sqlite3.connect` with explicit transactions by default.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.address = str(path)
+
+    def connect(self) -> Any:
+        reject_network(self.path)
+        if not self.path.exists():
+            raise InvalidInput(f"{self.path} does not exist. Check the address.")
+        connection = open_connection(self.path)
+        try:
+            _make_durable(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def begin(self, connection: Any, write: bool) -> Transaction:
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        return _SqliteTransaction(connection)
+
+    def commit(self, connection: Any) -> None:
+        connection.execute("COMMIT")
+
+    def rollback(self, connection: Any) -> None:
+        connection.execute("ROLLBACK")
+
+    def close(self, connection: Any) -> None:
+        connection.close()
+
+    def explained(self, error: Exception) -> Exception | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
+        if "locked" in str(error):
+            return StoreUnavailable(
+                f"{self.address} was locked by another process for {WAIT:g} seconds. Nothing was committed; try again."
+            )
+        if "not a database" in str(error) or "malformed" in str(error):
+            return InvalidInput(f"{self.address} is not a database of taciturn, or is damaged ({error}).")
+        return unavailable(self.address, error)
+
+    def exists(self) -> bool:
+        if not self.path.exists() or self.path.stat().st_size == 0:
+            return False
+        with contextlib.closing(self.connect()) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE name = 'schema_version'").fetchall()
+            others = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]
+        if not found and others:
+            raise InvalidInput(f"{self.path} is a database of another program. Give the name of another file.")
+        return bool(found)
+
+    def create(self) -> None:
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # it holds secrets
+        except OSError as error:
+            raise InvalidInput(f"{self.path} cannot be created: {error.strerror}. Check the folder.") from None
+        with contextlib.closing(self.connect()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
+            connection.execute("INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT * FROM schema_version)")
+            connection.execute("COMMIT")
+
+    def identity(self, transaction: Transaction) -> str:
+        status = os.stat(self.path)
+        return f"file {status.st_dev}:{status.st_ino}"
+
+    def backup(self, connection: Any, to: Path) -> None:
+        os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with contextlib.closing(sqlite3.connect(to)) as copy:
+            connection.backup(copy)
+            copy.execute("PRAGMA synchronous=EXTRA")
+
+
+def open_connection(path: Path) -> Any:
+    """A connection with explicit transactions, which any thread may use, one at a time. Tests replace it."""
+    return sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+
+
+def _make_durable(connection: Any, path: Path) -> None:
+    """Set what the module says, and read it back."""
+    wanted: list[tuple[str, str, object]] = [
+        ("journal_mode", "DELETE", "delete"),
+        ("synchronous", "EXTRA", 3),
+        ("foreign_keys", "ON", 1),
+    ]
+    if sys.platform == "darwin":
+        wanted += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]
+    for name, value, expected in wanted:
+        connection.execute(f"PRAGMA {name}={value}").fetchall()
+        got = connection.execute(f"PRAGMA {name}").fetchall()
+        if not got or got[0][0] != expected:
+            raise StoreUnavailable(
+                f"{path}: SQLite does not accept {name}={value}, without which a power cut could take commits back "
+                "(a program may have the file open with a write-ahead log). Close other programs, and try again."
+            )
+
+
+def reject_network(path: Path, mounts: Path = Path("/proc/self/mounts")) -> None:
+    """Reject a file on a network file system, as far as this system tells."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return  # this system does not tell
+    place = os.path.realpath(path)
+    best, kind = "", ""
+    for line in lines:
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ")
+        inside = place == point or place.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, fields[2]
+    if any(name in kind for name in _NETWORK):
+        raise StoreUnavailable(
+            f"{path} is on a network file system ({kind}), whose locks and writes cannot be trusted. Use a local disk, "
+            "or PostgreSQL: postgresql://…."
+        )

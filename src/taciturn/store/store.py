@@ -1,0 +1,469 @@
+"""Where streams live: one transaction commits a stream's state, spent privacy, releases and input position.
+
+**Order.** A commit is one transaction; anything is shown only after it:
+
+1. compare the stream's (lineage, generation, token) with those of the state that was used, and store those of the new
+   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash;
+2. insert the releases: this table is the outbox, from which they are shown;
+3. if the ledger is in the same database, record there what is spent;
+4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show.
+
+**Claim.** Whenever a process, the machine or the connection stops, and however many processes use the stream: no round
+is shown twice with different noise; what the store records as spent is at least the cost of everything shown; every row
+is counted once; and the reservation, which the ledger made before the first commit, covers all of it.
+
+*Proof.* Let S be the row of the stream at any moment. SQLite's transactions are atomic, serial and durable as set up in
+`taciturn.store.sqlite`, PostgreSQL's as in `taciturn.store.postgres`. (i) *One successor.* The UPDATE changes the row
+only if its generation and token are those of the state that was used: under the lock of the file (SQLite) or of the row
+(PostgreSQL, which evaluates the condition again on the newest row after waiting for its lock). A token is random and
+used once, so each state has at most one successor that is committed. (ii) *Shown implies committed.* Releases are shown
+from the outbox, which has those of committed transactions only. So each release number occurs once in it, with one
+value; a process whose COMMIT failed or was rejected discards what it learnt, and those rounds are released by the
+transaction that succeeds. (iii) *Spent.* Spent is in the same transaction as the releases, and never falls
+(`check_step`). (iv) *Counted once.* The position in the input is in the same transaction as the state that has learnt
+the rows before it. (v) *Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a
+commit that would spend more is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new
+transaction that locks it, and so waits for the one in doubt: it has the new token, and the commit took effect, or it
+has not, and nothing did. ∎
+
+The proof assumes that the database is the newest one. A restored backup is noticed as `taciturn.store.witness` says.
+
+The chain hash covers the token, numbers of rounds and releases, spent and the releases, all of which are public once
+they are shown. It never covers the state or rows: a hash of them without a key would let others test guesses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.ledger import (
+    Ledger,
+    Line,
+    Position,
+    check_step,
+    closed,
+    mirrored,
+    read_cost,
+    written,
+)
+from taciturn.core.state import new_name, state_from_bytes
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.store.book import DatabaseBook
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
+from taciturn.store.encryption import is_encrypted, read_key
+from taciturn.store.witness import Place, accepted
+
+_FIELDS = (
+    "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, closed, state, input"
+)
+
+
+class Chunk(NamedTuple):
+    """Consecutive releases: the numbers of the first and the last, the round of the last, and their content."""
+
+    first: int
+    last: int
+    t: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A stream as the store has it.
+
+    Attributes
+    ----------
+    name, lineage : str
+        What the user calls the stream, and its unique name.
+    position : tuple
+        Generation, examples seen, releases made, and the token of the state.
+    reserved, spent : Cost
+        The most it can cost, and what it has cost.
+    state, input : bytes
+        Secret: the state, and the position in the input.
+    about : dict
+        Public data of the one who made the stream.
+    chain : str
+        Hash of all commits.
+    ledger, population : str, optional
+        Where its cost is reserved; "" for a ledger in the same database.
+    closed : bool
+        Whether it has ended.
+    """
+
+    name: str
+    lineage: str
+    position: Position
+    reserved: Cost
+    spent: Cost
+    state: bytes
+    input: bytes
+    about: dict[str, Any]
+    chain: str
+    ledger: str | None = None
+    population: str | None = None
+    closed: bool = False
+
+    def __repr__(self) -> str:
+        generation, t, k, _ = self.position
+        return f"Saved({self.name!r}, t={t}, releases={k}, generation={generation}, spent {self.spent})"
+
+
+class Store:
+    """A database of streams.
+
+    Parameters
+    ----------
+    address : str or path
+        A SQLite file, which is made if it does not exist, or `postgresql://…`.
+    witness : str or path, optional
+        A second database, elsewhere, that notices when this one was restored from a backup.
+    key : str or path, optional
+        File of the key that encrypts states; by default the environment variable `TACITURN_KEY`, and without that
+        states are not encrypted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from taciturn.accounting.cost import gaussian
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = Store(f"{folder.name}/streams.db")
+    >>> saved = store.create("clicks", lineage="a lineage", position=(0, 0, 0, "first"), reserved=gaussian(1.0))
+    >>> release = Chunk(1, 1, t=100, content=b'{"k": 1}')
+    >>> new = store.commit(saved, position=(1, 100, 1, "second"), spent=gaussian(0.5), state=b"...", releases=[release])
+    >>> store.load("clicks")
+    Saved('clicks', t=100, releases=1, generation=1, spent mu = 0.7071)
+    >>> store.commit(saved, position=(1, 100, 1, "other"), spent=gaussian(0.5), state=b"...")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.StateConflict: generation 0 of clicks is not its live state: ...
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        address: str | os.PathLike[str],
+        *,
+        witness: str | os.PathLike[str] | None = None,
+        key: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.database = Database(address, create=True)
+        self._key = read_key(key)
+        self._witness = accepted(self.database, witness)
+        self._ledgers: dict[tuple[str, str], Ledger] = {}
+
+    @property
+    def address(self) -> str:
+        """Where it is, without passwords."""
+        return self.database.address
+
+    def names(self) -> list[str]:
+        """The streams in it."""
+        with self.database.transaction(write=False) as now:
+            return [name for (name,) in now.rows("SELECT name FROM streams ORDER BY name")]
+
+    def create(
+        self,
+        name: str,
+        *,
+        lineage: str,
+        position: Position,
+        reserved: Cost,
+        spent: Cost = FREE,
+        state: bytes = b"",
+        input: bytes = b"",
+        about: dict[str, Any] | None = None,
+        neighbours: str = "replace",
+        ledger: Ledger | None = None,
+        settings: Any = None,
+    ) -> Saved:
+        """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
+
+        Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
+        process that stops between the two has reserved it in vain, which the ledger's history shows.
+        """
+        book = None if ledger is None else self._own_book(ledger)
+        if ledger is not None and ledger.address is None:
+            raise InvalidInput(
+                "a stream in a store needs a ledger that other processes can find. Create it in a file: "
+                "Ledger.create('budget.db', budget)."
+            )
+        self._must_be_new(name)
+        if ledger is not None and book is None:
+            ledger.reserve(lineage, reserved, neighbours, settings)
+        place = None if ledger is None else ("" if book is not None else ledger.address)
+        saved = Saved(
+            name,
+            lineage,
+            position,
+            reserved,
+            spent,
+            state,
+            input,
+            dict(about or {}) if settings is None else {**(about or {}), "settings": settings},
+            hashlib.sha256(lineage.encode()).hexdigest(),
+            place,
+            None if ledger is None else ledger.population,
+        )
+        try:
+            with self.database.transaction() as now:
+                if book is not None:
+                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
+                    book.enter_within(now, lineage, Line(reserved, spent), neighbours, "opened", content)
+                self._insert(now, saved)
+        except OutcomeUnknown as error:
+            self._read_back(saved, error)
+        if book is not None:
+            book.tell_witness(lineage)
+        self._tell_witness(saved)
+        return saved
+
+    def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
+        """The book of a ledger in this very database."""
+        return DatabaseBook(self.database, ledger.population, self._witness) if ledger.address == self.address else None
+
+    def _must_be_new(self, name: str) -> None:
+        if name in self.names():
+            raise StateConflict(f"{self.address} has a stream {name!r} already. Continue it, or choose another name.")
+
+    def load(self, name: str) -> Saved:
+        """The stream as the last commit left it."""
+        with self.database.transaction(write=False) as now:
+            found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
+        if not found:
+            known = ", ".join(self.names()) or "none"
+            raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
+        return self._read(found[0])
+
+    def commit(
+        self,
+        saved: Saved,
+        *,
+        position: Position,
+        spent: Cost,
+        state: bytes,
+        input: bytes = b"",
+        releases: Sequence[Chunk] = (),
+    ) -> Saved:
+        """The next state of a stream, if `saved` is the newest; then its releases may be shown.
+
+        Raises `StateConflict`, and stores nothing, if another process went on with the stream.
+        """
+        check_step(saved.position, position, saved.spent, spent, saved.reserved)
+        _check_releases(saved.position[2], position[2], releases)
+        chain = _next_chain(saved.chain, saved.lineage, position, spent, releases)
+        new = replace(saved, position=position, spent=spent, state=state, input=input, chain=chain)
+        try:
+            with self.database.transaction() as now:
+                self._advance(now, saved, new)
+                for chunk in releases:
+                    now.execute(
+                        "INSERT INTO releases (lineage, first, last, t, content) VALUES (?, ?, ?, ?, ?)",
+                        saved.lineage,
+                        *chunk,
+                    )
+                if saved.ledger == "":
+                    self._record_spent_within(now, new)
+        except OutcomeUnknown as error:
+            self._read_back(new, error)
+        self._tell_witness(new)
+        if saved.ledger:
+            self._mirror(new)
+        return new
+
+    def _advance(self, now: Transaction, saved: Saved, new: Saved) -> None:
+        generation, t, k, token = new.position
+        changed = now.execute(
+            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, state = ?, input = ? "
+            "WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0",
+            generation,
+            token,
+            t,
+            k,
+            json.dumps(written(new.spent)),
+            new.chain,
+            self._encrypted(new.state, new.lineage, generation),
+            self._encrypted(new.input, new.lineage, generation),
+            saved.lineage,
+            saved.position[0],
+            saved.position[3],
+        )
+        if changed != 1:
+            raise StateConflict(
+                f"generation {saved.position[0]} of {saved.name} is not its live state: another process went on with "
+                "it, or it was closed. Nothing was released; load it again, and continue from there."
+            )
+
+    def _record_spent_within(self, now: Transaction, new: Saved) -> None:
+        assert new.population is not None
+        book = DatabaseBook(self.database, new.population)
+        book.change_within(now, new.lineage, lambda line: mirrored(line, new.spent))
+
+    def _mirror(self, new: Saved) -> None:
+        """Tell a ledger elsewhere what is spent. Privacy rests on the reservation, so a failure only delays this."""
+        assert new.ledger is not None
+        assert new.population is not None
+        place = (new.ledger, new.population)
+        try:
+            if place not in self._ledgers:
+                self._ledgers[place] = Ledger(new.ledger, population=new.population)
+            self._ledgers[place].record_spent(new.lineage, new.spent)
+        except StoreUnavailable:
+            pass
+        except TaciturnError as error:
+            raise StateConflict(f"the ledger {new.ledger} does not accept this stream any more: {error}") from error
+
+    def _read_back(self, new: Saved, error: OutcomeUnknown) -> None:
+        """After a COMMIT that failed: whether it took effect, under a lock that waits for it."""
+        with self.database.transaction() as now:
+            found = now.rows("SELECT generation, token FROM streams WHERE lineage = ? /*lock*/", new.lineage)
+        if not found or (int(found[0][0]), found[0][1]) != (new.position[0], new.position[3]):
+            raise unavailable(self.address, error) from error
+
+    def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
+        """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
+        saved = self.load(name)
+        while True:
+            with self.database.transaction(write=False) as now:
+                found = now.rows(
+                    "SELECT first, last, t, content FROM releases WHERE lineage = ? AND last > ? "
+                    "ORDER BY first LIMIT 1",
+                    saved.lineage,
+                    after,
+                )
+            if not found:
+                return
+            first, last, t, content = found[0]
+            after = int(last)
+            yield Chunk(int(first), after, int(t), bytes(content))
+
+    def close(self, saved: Saved) -> None:
+        """End a stream: nothing more can be released. What it reserved stays reserved."""
+        with self.database.transaction() as now:
+            now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", saved.lineage)
+            if saved.ledger == "" and saved.population is not None:
+                DatabaseBook(self.database, saved.population).change_within(now, saved.lineage, closed, "closed")
+        if saved.ledger:
+            Ledger(saved.ledger, population=saved.population).close(saved.lineage)
+
+    # Restored and moved databases.
+
+    def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None) -> Saved:
+        """Continue a stream whose database was restored, as a second stream, which is charged in full.
+
+        Rounds that the lost commits released are released again, under the second charge. The first stream is closed.
+        """
+        saved = self.load(name)
+        state, extra = state_from_bytes(saved.state)
+        second = replace(state, lineage=new_name(), generation=0, token=new_name(), spent=FREE)
+        made = self.create(
+            new_stream,
+            lineage=second.lineage,
+            position=second.position,
+            reserved=saved.reserved,
+            state=second.to_bytes(extra),
+            input=saved.input,
+            about=saved.about,
+            ledger=ledger,
+            settings=saved.about.get("settings"),
+        )
+        self.close(saved)
+        return made
+
+    def rotate_key(self, key: str | os.PathLike[str]) -> int:
+        """Encrypt every state by a new key, in one transaction, and return how many."""
+        new = read_key(key)
+        with self.database.transaction() as now:
+            rows = now.rows("SELECT lineage, generation, state, input FROM streams /*lock*/")
+            for lineage, generation, state, position in rows:
+                number = int(generation)
+                plain = [self._decrypted(bytes(blob), lineage, number) for blob in (state, position)]
+                blobs = [blob if new is None else new.encrypt(blob, lineage, number) for blob in plain]
+                now.execute("UPDATE streams SET state = ?, input = ? WHERE lineage = ?", *blobs, lineage)
+        self._key = new
+        return len(rows)
+
+    def backup(self, to: str | os.PathLike[str]) -> None:
+        """Write a consistent copy of a SQLite store while it is in use."""
+        self.database.backup(to)
+
+    # Rows and values.
+
+    def _insert(self, now: Transaction, saved: Saved) -> None:
+        generation, t, k, token = saved.position
+        now.execute(
+            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 15)})",
+            saved.name,
+            saved.lineage,
+            generation,
+            token,
+            t,
+            k,
+            json.dumps(written(saved.reserved)),
+            json.dumps(written(saved.spent)),
+            saved.chain,
+            json.dumps(saved.about, sort_keys=True),
+            saved.ledger,
+            saved.population,
+            int(saved.closed),
+            self._encrypted(saved.state, saved.lineage, generation),
+            self._encrypted(saved.input, saved.lineage, generation),
+        )
+
+    def _read(self, row: Row) -> Saved:
+        name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, ended, *blobs = row
+        state, position = (self._decrypted(bytes(blob), lineage, int(generation)) for blob in blobs)
+        return Saved(
+            name,
+            lineage,
+            (int(generation), int(t), int(k), token),
+            read_cost(json.loads(reserved)),
+            read_cost(json.loads(spent)),
+            state,
+            position,
+            json.loads(about),
+            chain,
+            ledger,
+            population,
+            bool(ended),
+        )
+
+    def _encrypted(self, blob: bytes, lineage: str, generation: int) -> bytes:
+        return blob if self._key is None else self._key.encrypt(blob, lineage, generation)
+
+    def _decrypted(self, blob: bytes, lineage: str, generation: int) -> bytes:
+        if not is_encrypted(blob):
+            return blob
+        if self._key is None:
+            raise InvalidInput("this state is encrypted. Give the key by --key FILE or TACITURN_KEY.")
+        return self._key.decrypt(blob, lineage, generation)
+
+    def _tell_witness(self, saved: Saved) -> None:
+        if self._witness is not None:
+            self._witness.record(saved.lineage, Place(saved.position[0], saved.chain))
+
+
+def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:
+    """Reject releases whose numbers are not those between two states."""
+    at = before
+    for chunk in releases:
+        if chunk.first != at + 1 or chunk.last < chunk.first:
+            raise StateConflict(f"the releases of a commit are numbered on from {at + 1}, got {chunk.first}.")
+        at = chunk.last
+    if releases and at != after:
+        raise StateConflict(f"the releases of a commit end at number {after}, got {at}.")
+
+
+def _next_chain(chain: str, lineage: str, position: Position, spent: Cost, releases: Sequence[Chunk]) -> str:
+    digest = hashlib.sha256()
+    for chunk in releases:
+        digest.update(f"{chunk.first} {chunk.last} {chunk.t} {len(chunk.content)}\n".encode())
+        digest.update(chunk.content)
+    fields = [chain, lineage, list(position), written(spent), digest.hexdigest()]
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()

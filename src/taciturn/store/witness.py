@@ -1,0 +1,153 @@
+"""A witness: a second database, elsewhere, that notices when a database was restored from a backup or cloned.
+
+After each commit, and before anything is shown, the witness stores the generation and the chain hash of the stream, or
+the number of events and the last hash of the ledger, with the sum of its reservations. A database that is opened with
+its witness must be at the same place, or ahead of it (a process that stopped between the two commits). If it is behind,
+or has another hash at the same place, rounds that were shown would be released again: it is rejected.
+
+The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.ledger import read_cost, written
+from taciturn.errors import StateConflict
+from taciturn.store.database import Database, Transaction
+
+
+class Place(NamedTuple):
+    """How far a stream or a ledger is: its generation or number of events, its hash, and a ledger's reservations."""
+
+    generation: int
+    chain: str
+    reserved: Cost = FREE
+
+
+def ledger_subject(population: str) -> str:
+    """What a witness calls a ledger."""
+    return f"ledger of {population}"
+
+
+class Witness:
+    """The witness of one database."""
+
+    def __init__(self, address: str | os.PathLike[str], place: str) -> None:
+        self._database = Database(address, create=True)
+        self._place = place
+
+    @property
+    def address(self) -> str:
+        """Where it is, without passwords."""
+        return self._database.address
+
+    def record(self, subject: str, at: Place) -> None:
+        """Store a place, unless a later one is stored."""
+        with self._database.transaction() as now:
+            found = now.rows(
+                "SELECT generation FROM witnessed WHERE place = ? AND subject = ? /*lock*/", self._place, subject
+            )
+            values = (at.generation, at.chain, json.dumps(written(at.reserved)))
+            if not found:
+                now.execute(
+                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?)",
+                    self._place,
+                    subject,
+                    *values,
+                )
+            elif found[0][0] < at.generation:
+                now.execute(
+                    "UPDATE witnessed SET generation = ?, chain = ?, reserved = ? WHERE place = ? AND subject = ?",
+                    *values,
+                    self._place,
+                    subject,
+                )
+
+    def places(self) -> Mapping[str, Place]:
+        """All that is stored of the database."""
+        with self._database.transaction(write=False) as now:
+            rows = now.rows("SELECT subject, generation, chain, reserved FROM witnessed WHERE place = ?", self._place)
+        return {subject: Place(int(n), chain, read_cost(json.loads(cost))) for subject, n, chain, cost in rows}
+
+
+def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], witness: str) -> None:
+    """Reject a database that is behind its witness, or has another hash at the same place."""
+    for subject, at in seen.items():
+        now = here.get(subject)
+        if now is None or now.generation < at.generation:
+            stands = "is missing" if now is None else f"is at {now.generation}"
+            raise StateConflict(
+                f"{address} is behind its witness {witness}: {subject} {stands} and was at {at.generation}. It was "
+                "restored from a backup or cloned, and rounds that were shown would be released again. Continue the "
+                "newest database; or open a second, separately charged stream with `taciturn store adopt`."
+            )
+        if now.generation == at.generation and now.chain != at.chain:
+            raise StateConflict(
+                f"{address} and its witness {witness} differ: {subject} is at {at.generation} in both, and was "
+                "reached by different commits. One of two copies went on. Continue the newest database; or open a "
+                "second, separately charged stream with `taciturn store adopt`."
+            )
+
+
+def places_of(transaction: Transaction) -> dict[str, Place]:
+    """How far each stream and ledger of a database is."""
+    places = {
+        lineage: Place(int(generation), chain)
+        for lineage, generation, chain in transaction.rows("SELECT lineage, generation, chain FROM streams")
+    }
+    for lineage, generation, token in transaction.rows(
+        "SELECT lineage, generation, token FROM lines WHERE generation IS NOT NULL"
+    ):
+        places[lineage] = Place(int(generation), token)
+    for population, events, chain in transaction.rows("SELECT population, events, chain FROM ledgers"):
+        places[ledger_subject(population)] = Place(int(events), chain)
+    return places
+
+
+def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witness | None:
+    """The witness of a database, after checks that the database is the one that was used last.
+
+    Without a witness, a database that is not where it was (another file, server or timeline) is rejected: it may be a
+    restored backup. With one that agrees, it is accepted, and the move is recorded in the history of its ledgers.
+    """
+    with database.transaction(write=False) as now:
+        [(place, identity)] = now.rows("SELECT id, identity FROM place")
+        moved = identity != database.backend.identity(now)
+        here = places_of(now)
+    witness = None if address is None else Witness(address, place)
+    seen = {} if witness is None else witness.places()
+    if witness is not None:
+        check(database.address, here, seen, witness.address)
+    if moved and not seen:
+        raise StateConflict(
+            f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "
+            "backup. If it is the newest and only copy, say so with `taciturn store confirm-moved`; if it was restored "
+            "from a backup, rounds that were shown may be released again: open a second, separately charged stream "
+            "with `taciturn store adopt`."
+        )
+    if moved and witness is not None:
+        confirm_moved(database, f"the witness {witness.address} agrees")
+    if witness is not None:
+        for subject, at in here.items():
+            if subject not in seen:
+                witness.record(subject, at)
+    return witness
+
+
+def confirm_moved(database: Database, why: str) -> None:
+    """Accept a database where it is now, and record that in the history of its ledgers."""
+    from taciturn.store.book import append_event
+
+    with database.transaction() as now:
+        [(before,)] = now.rows("SELECT identity FROM place /*lock*/")
+        identity = database.backend.identity(now)
+        if identity == before:
+            return
+        now.execute("UPDATE place SET identity = ?", identity)
+        for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
+            append_event(now, population, "moved", "", {"from": before, "to": identity, "why": why})
