@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from small_run import check, rows_of, shown, write_case
+from taciturn import Ledger, Privacy
 from taciturn.accounting import ledger as books
 from taciturn.cli import app as cli
 from taciturn.contract.contract import read_contract
@@ -18,6 +19,7 @@ from taciturn.contract.explain import public
 from taciturn.contract.model_file import read_model
 from taciturn.errors import BudgetExhausted
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION
+from taciturn.store import Store
 
 PUBLIC = ("models.jsonl", "model.json")
 
@@ -45,8 +47,8 @@ def test_learning_writes_what_it_says(taciturn, tmp_path):
     assert "Complete: all 50 rows" in done.out
     assert "25 models released; spent epsilon" in done.out
     place = tmp_path / "run"
-    assert sorted(path.name for path in place.iterdir()) == sorted([".lock", *PUBLIC, "report.html", "state.npz"])
-    assert (place / "state.npz").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in place.iterdir()) == sorted([".lock", *PUBLIC, "report.html", "stream.db"])
+    assert (place / "stream.db").stat().st_mode & 0o777 == 0o600
     model = read_model(place / "model.json")
     assert (model.round, model.releases, model.simulated) == (50, 25, False)
     lines = [json.loads(line) for line in (place / "models.jsonl").read_text().splitlines()]
@@ -139,12 +141,12 @@ def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, 
 def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_path, arguments, words):
     toml, data = write_case(tmp_path, 50)
     taciturn("learn", toml, data, "--out", tmp_path / "run")
-    before = (tmp_path / "run" / "state.npz").read_bytes()
+    before = (tmp_path / "run" / "stream.db").read_bytes()
     done = taciturn("learn", toml, data, "--out", tmp_path / "run", *arguments)
     assert done.status == 2
     assert words in done.err
     assert done.err.count("\n") == 1
-    assert (tmp_path / "run" / "state.npz").read_bytes() == before
+    assert (tmp_path / "run" / "stream.db").read_bytes() == before
 
 
 def test_another_contract_is_refused(taciturn, tmp_path):
@@ -261,7 +263,7 @@ def test_a_refused_row_is_said_although_the_report_fails_too(taciturn, tmp_path,
     assert "more rows than the 40" in done.err
 
 
-@pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "state.npz"])
+@pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "stream.db", "state.npz"])
 @pytest.mark.parametrize("resume", [(), ("--resume",)])
 def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(taciturn, tmp_path, name, resume):
     """They are named, they stay as they are, and nothing is left beside them."""
@@ -287,7 +289,7 @@ def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(tacitur
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
-    assert "state.npz" in done.err
+    assert "stream.db" in done.err
     assert "--out" in done.err
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
@@ -374,7 +376,7 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(taciturn, tmp_pat
     assert at > 1  # each call was hit at least once in a commit
 
 
-def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, monkeypatch):
+def test_after_a_disk_that_is_full_from_the_start_the_same_command_begins(taciturn, tmp_path, monkeypatch):
     toml, data = write_case(tmp_path, 50)
 
     def full(*_, **__):
@@ -385,7 +387,6 @@ def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, 
         done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
     assert "the disk is full" in done.err
-    assert "--resume" not in done.err
     assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
 
 
@@ -450,3 +451,50 @@ def test_the_standard_input_goes_on_from_its_beginning_or_on_the_users_word(taci
     assert taciturn("learn", toml, data, "--out", tmp_path / "whole", "--seed", 1).status == 0
     for name in PUBLIC:
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_runs_share_a_store_a_ledger_and_a_witness(taciturn, tmp_path):
+    """Each run has its folder, and its name in the store; the ledger admits those that fit."""
+    toml, data = write_case(tmp_path, 50)
+    Ledger.create(tmp_path / "budget.db", Privacy(1.2, 2e-6), population="customers")
+    shared = ["--store", tmp_path / "all.db", "--ledger", tmp_path / "budget.db", "--witness", tmp_path / "witness.db"]
+    done = taciturn("learn", toml, data, "--out", tmp_path / "one", *shared)
+    assert (done.status, done.err) == (0, "")
+    assert f"{tmp_path / 'all.db'} is secret" in done.out
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted([".lock", *PUBLIC, "report.html"])
+    assert str(tmp_path / "all.db") in (tmp_path / "one" / "report.html").read_text()
+    done = taciturn("learn", toml, data, "--out", tmp_path / "two", *shared)
+    assert done.status == 2
+    assert "would reserve" in done.err
+    for other in ([], ["--name", "first"]):
+        done = taciturn("learn", toml, data, "--out", tmp_path / "two", *shared[:2], *other, "--json")
+        assert json.loads(done.out)["files"]["store"] == str(tmp_path / "all.db")
+    assert sorted(Store(tmp_path / "all.db", witness=tmp_path / "witness.db").names()) == ["first", "one", "two"]
+    assert taciturn("learn", toml, data, "--out", tmp_path / "one", *shared, "--resume").status == 0
+    assert Ledger(tmp_path / "budget.db").spent == Store(tmp_path / "all.db").load("one").spent
+
+
+@pytest.mark.privacy
+def test_the_report_is_refreshed_while_a_run_goes_on(taciturn, tmp_path, monkeypatch):
+    """And says that it goes on; with diagnostics it is for its owner only."""
+    from taciturn.runs import summary
+
+    pages = []
+    real = summary.write_report
+
+    def seen(run, *arguments):
+        real(run, *arguments)
+        page = run.folder.path / "report.html"
+        pages.append((page.read_text(), page.stat().st_mode & 0o777))
+
+    monkeypatch.setattr(summary, "write_report", seen)
+    monkeypatch.setattr(summary.ReportRefresh.__init__, "__defaults__", (0.0,))
+    toml, data = write_case(tmp_path, 600)
+    for options, mode in (((), 0o644), (("--diagnostics",), 0o600)):
+        pages.clear()
+        place = tmp_path / f"run{mode}"
+        assert taciturn("learn", toml, data, "--out", place, "--commit-every", 0, *options).status == 0
+        assert len(pages) > 1
+        assert all("Running: " in page for page, _ in pages[:-1])
+        assert "Complete" in pages[-1][0]
+        assert {found for _, found in pages} == {mode}

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from small_run import batches, contract, go, rows_of
+from small_run import batches, contract, go, rows_of, saved
 from taciturn.errors import StateConflict
 from taciturn.readers.rows import Position, open_rows
+from taciturn.readers.source import format_of
 from taciturn.runs import resume
 from taciturn.runs.resume import BLOCK, FIRST, Checkpoint, Link, RowChain, SeenRows
 
@@ -112,12 +113,8 @@ def write(path, count):
 
 def learn(place, path, *, again, check="window", block=900):
     """As `taciturn learn` does: reading begins at the place of the checkpoint."""
-    from taciturn.readers.source import format_of
-    from taciturn.runs.files import Folder
-    from taciturn.runs.run import input_of
-
     kind = format_of(path)
-    start = input_of(Folder(place)).place_in(kind) if again and check == "window" else None
+    start = Checkpoint.from_bytes(saved(place).input).place_in(kind) if again and check == "window" else None
     rows = open_rows(DECLARED, path, block=block, start=start)
     read = []
 

@@ -35,6 +35,19 @@ def learn(
     go_on: Annotated[
         bool, typer.Option("--continue", help="With --resume: the next line of the standard input is the next row.")
     ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Database of the run: a file, or postgresql://…; by default stream.db in the folder."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run in --store; by default the name of the folder.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Ledger in which the cost of a new run is reserved: a file, or postgresql://….")
+    ] = None,
+    witness: Annotated[
+        str | None, typer.Option(help="Database elsewhere that notices when the store was restored from a backup.")
+    ] = None,
     bad_rows: Annotated[
         BadRows, typer.Option(help="At a bad row, stop, or use an example without influence.")
     ] = "stop",
@@ -51,40 +64,60 @@ def learn(
 ) -> None:
     """Learn from a stream in one pass and publish models on the way; after a crash, the run can be resumed.
 
-    Writes models.jsonl (every release), model.json (the latest model), report.html, and state.npz, which is secret.
+    Writes models.jsonl (every release), model.json (the latest model), report.html, and stream.db, which is secret.
     Exit status 0 at the end of the input, 2 after an invalid row or call, 130 or 143 after an interrupt.
 
     Example: taciturn learn taciturn.toml data.csv --out run
     """
+    from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
     from taciturn.runs.diagnostics import Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import learn_from
     from taciturn.runs.progress import Progress
-    from taciturn.runs.summary import write_report
+    from taciturn.runs.resume import Checkpoint
+    from taciturn.runs.summary import ReportRefresh, write_report
+    from taciturn.store import Store
 
     _check_options(data, resume, check_input, go_on)
     declared = read_contract(contract)
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
-    runs.check_folder(Folder(out), declared.digest, resume)  # before a row is read, or anything is written
+    address = store or str(Folder(out).store)
+    stream = name or (out.resolve().name if store else runs.NAME)
+    known = runs.find(
+        Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness
+    )  # before a row is read, or anything is written
     kind = format_of(data, format)
-    place = runs.input_of(Folder(out)).place_in(kind) if resume and data != "-" and not check_input else None
+    seen = known is not None and resume and data != "-" and not check_input
+    place = Checkpoint.from_bytes(known.input).place_in(kind) if known is not None and seen else None
     rows = _rows(declared, data, bad_rows, kind, place)
     with ExitStack() as stack:
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
             open_run = runs.resume if resume else runs.begin
-            show = partial(_publish, contract=declared)
-            run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every, format=kind)
+            refresh = ReportRefresh(declared)
+            run = open_run(
+                folder,
+                Store(address, witness=witness),
+                plan,
+                declared.digest,
+                name=stream,
+                ledger=None if ledger is None else Ledger(ledger, witness=witness),
+                show=partial(_publish, contract=declared),
+                refresh=refresh,
+                seconds=commit_every,
+                format=kind,
+            )
             check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)
             watch = (
                 Diagnostics(plan.private.problem, classifies, run.stream.t, run.watch_state) if diagnostics else None
             )
+            refresh.diagnostics = watch
             with Progress(size_of(data), quiet or as_json) as progress:
                 ending = learn_from(run, rows, watch, progress, check)
         warnings = [_MOVED.format(out)] if folder.moved else []
@@ -154,7 +187,8 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bo
             f"{spent.delta:g}.{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
         )
         page = ", report.html" if report else ""
-        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; state.npz is secret.")
+        secret = run.folder.store.name if run.in_folder else run.store.address
+        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; {secret} is secret.")
 
 
 def _end(ending: Ending) -> None:

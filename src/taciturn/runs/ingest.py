@@ -29,8 +29,9 @@ class Ending:
 
     Attributes
     ----------
-    why : {"end", "interrupted", "refused"}
-        The input ended; a signal arrived; or the next row was rejected: it is bad, or past the horizon.
+    why : {"running", "end", "interrupted", "refused"}
+        Learning goes on; the input ended; a signal arrived; or the next row was rejected: it is bad, or past the
+        horizon.
     status : int
         Exit status.
     error : TaciturnError, optional
@@ -39,7 +40,7 @@ class Ending:
         Whether the prefetching thread still waits for input.
     """
 
-    why: Literal["end", "interrupted", "refused"]
+    why: Literal["running", "end", "interrupted", "refused"]
     status: int = 0
     error: TaciturnError | None = None
     waiting: bool = False
@@ -99,6 +100,7 @@ def _learn(
             return unseen.finish()
         if block is None:  # no input: do not delay a commit that is due
             run.commit_if_due()
+            run.refresh(run)
             continue
         X, y = unseen.of(block)
         _learn_within(run, X, y, diagnostics)
