@@ -1,4 +1,4 @@
-"""Paths that every test may import from (`from zoo import LOSSES`, `from docs_build import svg`), and data files."""
+"""Import paths of the tests (`from instances import LOSSES`, `from docs_build import svg`), and data files."""
 
 import sys
 from pathlib import Path

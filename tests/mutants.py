@@ -44,9 +44,9 @@ class Mutant:
 
     def planted(self, source: str) -> str:
         """The source with the fault in it."""
-        if (found := source.count(self.text)) != 1:
+        if (count := source.count(self.text)) != 1:
             raise LookupError(
-                f"{self.name!r} replaces a text that should occur once in {self.file}, and occurs {found} times: "
+                f"{self.name!r} replaces a text that should occur once in {self.file}, and occurs {count} times: "
                 f"{self.text!r}. Let the mutant in tests/mutants.py say what stands there now."
             )
         return source.replace(self.text, self.instead)

@@ -1,4 +1,4 @@
-"""Means of released points: their weights, what they cost, and what they promise."""
+"""Means of released points: their weights, their cost and their guarantees."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def test_releases_of_any_algorithm_average_into_the_domain():
         Private(IGD(problem), Gaussian(), geometric(1.1), BUDGET, 60, seed=1),
     ):
         _, releases = private.run(private.start(), X, y)
-        kept = [release.point.copy() for release in releases]
+        before = [release.point.copy() for release in releases]
         for mean in (average(releases), *running_average(releases, 0.5), average(releases, first=problem.first_point)):
             assert problem.domain.contains(mean)
-        assert np.array_equal(kept, [release.point for release in releases])
+        assert np.array_equal(before, [release.point for release in releases])
     choice = ewoo(experts(3), BUDGET, horizon=20, seed=1)
     _, releases = choice.run(choice.start(), rng.uniform(size=(20, 3)))
     assert average(releases).sum() == pytest.approx(1.0)  # shares of the experts
@@ -121,10 +121,10 @@ def test_the_mean_keeps_what_the_regret_promises():
     assert excess <= ftrl_regret_bound(private, failure=1e-9) / horizon
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Nothing to average, no rounds to count, releases of more than one stream, an end before the last release."""
     releases = releases_at([1, 4], np.ones((2, 2)))
-    for refused, why in (
+    for rejected, why in (
         (lambda: average([]), "Give one or more"),
         (lambda: running_average([]), "Give one or more"),
         (lambda: average(releases, share=0.0), "positive and at most 1"),
@@ -135,7 +135,7 @@ def test_what_is_refused():
         (lambda: average(releases[:1], until=1), "until must be an integer, 2 or more"),
     ):
         with pytest.raises(InvalidInput, match=why):
-            refused()
+            rejected()
 
 
 def all_of(rounds, points, first=1):

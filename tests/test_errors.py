@@ -1,4 +1,4 @@
-"""The tree of refusals, and the two checks that every setting goes through."""
+"""The exception classes, and the two functions that validate settings."""
 
 import math
 from decimal import Decimal
@@ -53,7 +53,7 @@ def test_positive_numbers_pass(value):
 
 
 @pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, math.inf, -math.inf, None, "wide", [1.0, 2.0], 1j])
-def test_others_are_refused_by_name(value):
+def test_others_are_rejected_by_name(value):
     """The message has the name, the value and the remedy."""
     with pytest.raises(InvalidInput, match=r"^size must be positive and finite, got .* State it\.$"):
         positive("size", value, "State it.")
@@ -65,20 +65,20 @@ def test_no_remedy_leaves_no_blank():
         positive("size", 0)
 
 
-def test_integers_past_every_float_are_refused():
+def test_integers_past_every_float_are_rejected():
     """An integer too large for a float is not finite here."""
     with pytest.raises(InvalidInput):
         positive("size", 10**400)
 
 
 def test_words_are_not_numbers():
-    """A word that looks like a number is refused: the setting would stay a word."""
+    """A word that looks like a number is rejected: the setting would stay a word."""
     with pytest.raises(InvalidInput):
         positive("size", "1.5")
 
 
 def test_one_of():
-    """A listed word is returned; another is refused, with the list."""
+    """A listed word is returned; another is rejected, with the list."""
     assert one_of("mode", "fast", ("slow", "fast")) == "fast"
     with pytest.raises(InvalidInput, match=r"mode must be one of slow, fast; got 'quick'\."):
         one_of("mode", "quick", ("slow", "fast"))
@@ -87,20 +87,20 @@ def test_one_of():
 
 
 @pytest.mark.parametrize("value", [1, 7.0, np.int32(3), np.float64(12.0), 10**30, True])
-def test_whole_numbers_pass(value):
-    """Any kind of whole number is returned as an int."""
+def test_integers_pass(value):
+    """Any kind of integer is returned as an int."""
     assert type(integer("count", value)) is int
     assert integer("count", value) == value
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, math.nan, math.inf, None, "3", "three", [2], 1j])
-def test_other_numbers_are_not_whole(value):
+def test_other_numbers_are_no_integers(value):
     """The message has the name, the least value allowed and what came."""
     with pytest.raises(InvalidInput, match="count must be an integer, 1 or more, got"):
         integer("count", value)
 
 
-def test_the_least_whole_number_can_be_chosen():
+def test_the_least_integer_can_be_chosen():
     """Zero passes where zero makes sense."""
     assert integer("count", 0, least=0) == 0
     with pytest.raises(InvalidInput, match="2 or more, got 1"):

@@ -1,4 +1,4 @@
-"""The examples are short, run as they are, and say what they promise."""
+"""The examples are short, run unchanged, and print what they say."""
 
 from __future__ import annotations
 

@@ -246,8 +246,8 @@ def reachable(roots: list[Requirement], requires: dict[str, list[str]]) -> set[s
 
 def installed() -> dict[str, list[str]]:
     """The packages of this environment, and what each requires."""
-    found = importlib.metadata.distributions()
-    return {canonicalize_name(each.metadata["Name"]): each.requires or [] for each in found}
+    result = importlib.metadata.distributions()
+    return {canonicalize_name(each.metadata["Name"]): each.requires or [] for each in result}
 
 
 def test_the_pins_are_sorted_and_unique():
@@ -346,8 +346,8 @@ def test_the_pins_are_what_all_extras_install(built, tmp_path):
     extras = ",".join(sorted(set(EXTRAS) - {"all"}))
     options = ["--dry-run", "--ignore-installed", "--quiet", "--report", str(report), "-c", "constraints.txt"]
     run(Path(sys.executable), "-m", "pip", "install", *options, f".[{extras}]", cwd=folder)
-    found = [each["metadata"] for each in json.loads(report.read_text(encoding="utf-8"))["install"]]
-    resolved = {canonicalize_name(each["name"]): each for each in found}
+    result = [each["metadata"] for each in json.loads(report.read_text(encoding="utf-8"))["install"]]
+    resolved = {canonicalize_name(each["name"]): each for each in result}
     mine = resolved.pop("taciturn")
     assert SpecifierSet(mine["requires_python"]).contains(Version(sys.version.split()[0]))
     requires = {name: each.get("requires_dist", []) for name, each in resolved.items()}

@@ -73,13 +73,13 @@ def test_without_a_horizon_sums_run_on_anytime():
     assert plan.burn_in is not None
 
 
-def test_a_schedule_of_one_s_own_is_kept():
+def test_a_given_schedule_is_used():
     """It is the caller's to choose."""
     plan = recommend(Problem(Hinge(), L2Ball(1.0), 5), BUDGET, horizon=1_000, schedule=every(100))
     assert plan.releases == 10
 
 
-def test_what_nothing_certifies_is_refused():
+def test_what_nothing_certifies_is_rejected():
     """With a remedy."""
     with pytest.raises(Unprovable, match="Bound the domain"):
         recommend(Problem(Logistic(), WholeSpace(), 5), BUDGET, horizon=100)
@@ -104,7 +104,7 @@ def test_burn_in_falls_with_the_budget_and_rises_with_the_dimension(loss):
 
 @pytest.mark.parametrize("kind", [Softmax, OneHot, MultiHinge])
 def test_burn_in_rises_with_the_number_of_classes(kind):
-    """More columns of the same data have more noise to outweigh; and where it is over, classes are told apart."""
+    """More columns of the same data have more noise to outweigh; and where it is over, classes are distinguished."""
     plans = {
         K: recommend(Problem(kind(K), L2Ball(2.0), 4), Privacy(2.0, 1e-6), horizon=20_000, seed=1) for K in (2, 4, 16)
     }
@@ -134,7 +134,7 @@ def test_ftrl_is_not_given_blocks_in_which_it_overshoots():
     assert regrets[0] < 0.2 * regrets[1]
 
 
-def test_a_large_radius_hides_no_noise():
+def test_a_large_radius_does_not_conceal_the_noise():
     """Twenty gradients of length L are no match for noise that is longer than 20 L, however far a point may go."""
     problem = Problem(Logistic(), L2Ball(28.0), dimension=2, feature_bound=2**0.5, intercept=1.0)
     assert recommend(problem, BUDGET, horizon=20).hopeless
@@ -198,9 +198,9 @@ def test_the_command_prints_the_plan():
 def test_classes_go_with_losses_that_have_some(arguments):
     """And only with those."""
     usual = ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "5", "--horizon", "1000", "--loss")
-    refused = CliRunner().invoke(app, [*usual, *arguments])
-    assert isinstance(refused.exception, InvalidInput)
-    assert "--classes" in str(refused.exception)
+    rejected = CliRunner().invoke(app, [*usual, *arguments])
+    assert isinstance(rejected.exception, InvalidInput)
+    assert "--classes" in str(rejected.exception)
     for loss, method in {"softmax": "pftrl", "one-hot": "pqftl", "multi-hinge": "pftrl"}.items():
         made = json.loads(CliRunner().invoke(app, [*usual, loss, "--classes", "3", "--json"]).stdout)
         assert made["method"] == method

@@ -94,10 +94,10 @@ def generator(name: str) -> str:
 def draws(module: str, source: str) -> list[str]:
     """Every random generator that `source` imports or uses and `module` may not, as a sentence."""
     allowed = set().union(*(a for m, a in ALLOWED.items() if f"{module}.".startswith(f"{m}.")))
-    found = sorted({(n, g) for n, name in names(ast.parse(source)) if (g := generator(name))})
+    result = sorted({(n, g) for n, name in names(ast.parse(source)) if (g := generator(name))})
     return [
         f"{module}:{line} uses {used}: draw it in taciturn.noise.sampling"
-        for line, used in found
+        for line, used in result
         if used not in allowed
     ]
 
@@ -227,8 +227,8 @@ def meetings(module: str, source: str) -> list[str]:
     if within(module, MEETING | EVIDENCE):
         return []
     if not within(module, DEFINED):
-        found = sorted(set(touches(tree)))
-        return [f"{module}:{line} {what}: leave it to taciturn.core.loop" for line, what in found]
+        result = sorted(set(touches(tree)))
+        return [f"{module}:{line} {what}: leave it to taciturn.core.loop" for line, what in result]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     both = [f for f in functions if {what.split()[0] for _, what in touches(f)} == {"draws", "encodes"}]
     both += [f for f in functions if f.name in ("encode", "decode") and any("draws" in what for _, what in touches(f))]
@@ -263,7 +263,7 @@ def test_the_places_are_there():
         "def f():\n    from taciturn.compiled.passes import noise_of",
         "from taciturn.compiled import passes\nx = passes.noise_of(c).add(secret, public, rows, 1, drawn)",
         "from taciturn.compiled import passes\nx = passes.NOISE[type(c)](c)",
-        "from taciturn.compiled import lattice\nx = lattice.hidden(rows, steps, 1.0, noise)",
+        "from taciturn.compiled import lattice\nx = lattice.add_noise_batch(rows, steps, 1.0, noise)",
         "from taciturn.compiled.igd import releases",
         "import taciturn.compiled.blt",
         "drawn = getattr(calibrated, 'noise')(None, 1, 1)",
@@ -296,7 +296,7 @@ def test_a_mechanism_that_adds_its_own_noise_is_named(source):
             "from taciturn.compiled import lattice\nnoise = calibrated.noise_rows(None, 1, 2)",
         ),
         ("taciturn.checks.mechanisms", "drawn = calibrated.noise(seed, 1, 5)"),
-        ("taciturn.audit.race", "calibrated.encode({}, row, k)"),
+        ("taciturn.audit.selection", "calibrated.encode({}, row, k)"),
         ("taciturn.mechanisms.lattice", "def draw(self, releases, bits):\n    return lattice_normal(1.0, (3,), bits)"),
         ("taciturn.mechanisms.mine", "def encode(self, secret, row, k):\n    return self.coder.encode(secret, row, k)"),
         ("taciturn.contract.contract", "text.encode('utf-8', 'surrogatepass')\ncolumn.encode(values, out)"),

@@ -22,7 +22,9 @@ from small_run import write_case
 from taciturn import (
     BLT,
     EWOO,
+    FTL,
     FTRL,
+    IGD,
     Absolute,
     BinaryTree,
     Box,
@@ -36,6 +38,7 @@ from taciturn import (
     Squared,
     SquareRoot,
     StateConflict,
+    averaged,
     every,
     ewoo,
     pftrl,
@@ -48,6 +51,7 @@ from taciturn.core.protocols import Certificate
 from taciturn.core.state import read_state
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms import anytime, blt
+from taciturn.mechanisms.prefix_sum import Finite
 
 NO_SIMD = "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"  # what newer builds of NumPy call them; others are ignored
 OLD_NAMES = "AVX512F AVX512CD AVX512_SKX AVX2 FMA3"
@@ -93,15 +97,15 @@ def cases(seed=7):
 
 
 def levels(private, count=ROWS):
-    """The noise that is drawn, in bits: deviations and lattice steps, or rates."""
+    """The noise that is drawn, in bits: standard deviations and lattice steps, or rates."""
     calibrated = private.calibrated
     if hasattr(calibrated, "coder"):
-        found = [calibrated.sd, *(calibrated.step(k) for k in range(1, count + 1))]
+        result = [calibrated.sd, *(calibrated.step(k) for k in range(1, count + 1))]
     elif hasattr(calibrated, "levels_of"):
-        found = np.concatenate(calibrated.levels_of(1, count)).tolist()
+        result = np.concatenate(calibrated.levels_of(1, count)).tolist()
     else:
-        found = calibrated.rates_of(1, count).tolist()
-    return [float(number).hex() for number in found]
+        result = calibrated.rates_of(1, count).tolist()
+    return [float(number).hex() for number in result]
 
 
 def told(private, releases):
@@ -128,32 +132,32 @@ def on(machine, tmp_path, *arguments):
 
 def main(verb, folder="", *names):
     """In a fresh process: begin streams and dump them half-way, go on from there, or both in one."""
-    found = {}
+    result = {}
     for name, private in cases().items():
         if names and name not in names:
             continue
         path = Path(folder) / f"{name}.npz"
         if verb == "levels":
-            found[name] = levels(private)
+            result[name] = levels(private)
             continue
         if verb == "begin":
             state, _ = private.run(private.start(), X[:HALF], Y[:HALF])
             state.dump(path)
             _, rest = private.run(state, X[HALF:], Y[HALF:])
-            found[name] = told(private, rest)
+            result[name] = told(private, rest)
         else:
             state = private.load(path)
             _, rest = private.run(state, X[HALF:], Y[HALF:])
-            found[name] = told(private.resumed(state), rest) | {"own": levels(private)}
+            result[name] = told(private.resumed(state), rest) | {"own": levels(private)}
             assert private.resumed(state).guarantee.proven or name == "paper"
-    sys.stdout.write(json.dumps(found))
+    sys.stdout.write(json.dumps(result))
 
 
 def check_goes_on(begun, gone_on):
     assert begun.keys() == gone_on.keys()
     for name, here in begun.items():
         there = gone_on[name]
-        if "igd" in name or "ewoo" in name or name == "paper":  # deviations follow from the certificate
+        if "igd" in name or "ewoo" in name or name == "paper":  # standard deviations follow from the certificate
             pairs = zip(here["levels"], there["levels"], strict=True)
             assert all(abs(float.fromhex(a) / float.fromhex(b) - 1.0) < 1e-13 for a, b in pairs), name
         else:
@@ -181,8 +185,8 @@ def test_a_stream_of_every_kind_goes_on_on_any_processor(tmp_path, first):
 @pytest.mark.slow
 def test_fits_differ_between_processors(tmp_path):
     """Or else the tests above show nothing."""
-    found = [on(machine, tmp_path, "levels", "", "sum")["sum"][0] for machine in (HERE, OLD)]
-    if found[0] == found[1]:
+    result = [on(machine, tmp_path, "levels", "", "sum")["sum"][0] for machine in (HERE, OLD)]
+    if result[0] == result[1]:
         pytest.skip("this build takes no notice of the kernels it is told to use")
 
 
@@ -258,8 +262,8 @@ def test_a_state_goes_on_with_its_own_numbers(name, elsewhere, tmp_path):
     known = 15 - half if name in ("anytime", "endless ftrl") else ROWS  # later epochs are fitted anew
     np.testing.assert_allclose(rest.noisy[:known], unbroken.noisy[:known], rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(rest.noisy, unbroken.noisy, rtol=1e-2, atol=1e-2)
-    kept = there.resumed(read_state(tmp_path / "first.npz"))
-    assert [float.fromhex(a) for a in levels(kept)] == pytest.approx([float.fromhex(a) for a in began], rel=1e-11)
+    resumed = there.resumed(read_state(tmp_path / "first.npz"))
+    assert [float.fromhex(a) for a in levels(resumed)] == pytest.approx([float.fromhex(a) for a in began], rel=1e-11)
 
 
 @pytest.mark.privacy
@@ -341,6 +345,113 @@ def test_more_noise_than_was_calibrated_is_legal():
     state = one.start()
     more = replace(state, numbers=state.numbers | {"mechanism.sd": state.numbers["mechanism.sd"] * 1.5})
     assert one.resumed(more).guarantee.delivered.mu == pytest.approx(one.guarantee.delivered.mu / 1.5, rel=1e-6)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(("label", "value"), [("mechanism.eta", 1e200), ("mechanism.eta", 1e308)])
+def test_a_stored_range_whose_square_overflows_is_damaged(label, value):
+    one = replace(cases()["ewoo"], privacy=Privacy(20.0, 1e-6))
+    state, _ = one.run(one.start(), X[:5], Y[:5])
+    assert label in state.numbers
+    for pure in (False, True):
+        edited = state.numbers | {label: np.array(value), "mechanism.pure": np.array(pure)}
+        with pytest.raises(StateConflict, match="damaged"):
+            one.resumed(replace(state, numbers=edited))
+
+
+class Cautious(BLT):
+    """More noise than the budget asks for, so that a little less of it keeps the budget, too."""
+
+    def calibrate(self, certificate, timetable, size, privacy, calibration):
+        exact = BLT.calibrate(self, certificate, timetable, size, privacy, calibration)
+        return Finite(exact.coder, certificate, timetable, size, privacy, 1.5 * exact.sd)
+
+    def restore(self, *settings):
+        return BLT.restore(self, *settings)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("less", [0.02, 0.04])
+def test_stored_noise_is_that_of_the_settings_up_to_three_percent(less):
+    """Two fits on two machines differ by less; numbers with less noise than that made none of the earlier releases."""
+    problem = Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.1)
+    one = Private(FTRL(problem), Cautious(), every(1), BUDGET, ROWS, seed=2)
+    state, _ = one.run(one.start(), X[:5], Y[:5])
+    edited = replace(state, numbers=state.numbers | {"mechanism.sd": state.numbers["mechanism.sd"] * (1.0 - less)})
+    if less < 0.03:
+        assert one.resumed(edited).guarantee.proven
+    else:
+        with pytest.raises(StateConflict, match="their noise is not that of these settings"):
+            one.resumed(edited)
+
+
+def changed(array):
+    """The array with one row or entry more, one less, one axis more, another type, and in another byte order."""
+    array = np.asarray(array)
+    flat = [array[None], array.astype(np.float32), array.astype(array.dtype.newbyteorder())]
+    if array.size:
+        flat += [array[:-1], array[..., :-1], np.concatenate([array, array[-1:]])]
+    return [*flat, np.zeros((*array.shape[:-1], 11)), np.full(array.shape, "x")]
+
+
+def streams_to_edit():
+    """Those of `cases`, and others whose memory grows."""
+    logistic = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    learners = {"ftl": FTL(logistic), "mean": averaged(IGD(logistic), horizon=ROWS)}
+    private = {name: Private(each, Gaussian(), every(1), BUDGET, ROWS, seed=7) for name, each in learners.items()}
+    trees = {
+        "ftrl by a tree": pftrl(logistic, BUDGET, ROWS, strategy=BinaryTree(), seed=7),
+        "ftrl by roots": pftrl(logistic, BUDGET, ROWS, strategy=SquareRoot(), seed=7),
+    }
+    return cases() | private | trees
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", streams_to_edit())
+def test_arrays_of_other_shapes_or_types_in_a_file_are_rejected(name, compiled, tmp_path):
+    """Compiled loops would read and write beyond them; intact files go on, after any number of examples."""
+    one = replace(streams_to_edit()[name], compiled=compiled)
+    state, path = one.start(), tmp_path / "state.npz"
+    for t in range(ROWS):
+        state.dump(path)
+        state, _ = one.run(one.load(path), X[t : t + 1], Y[t : t + 1])
+        if t not in (0, 6):
+            continue
+        for part in ("exact", "secret", "public"):
+            arrays = getattr(state, part)
+            edits = [{**arrays, label: wrong} for label, array in arrays.items() for wrong in changed(array)]
+            edits += [{**arrays, "more": np.zeros(2)}, *({n: a for n, a in arrays.items() if n != m} for m in arrays)]
+            for edited in edits:
+                replace(state, **{part: edited}).dump(path)
+                with pytest.raises(StateConflict, match=f"the arrays of this state are damaged: {part} .* intact copy"):
+                    one.load(path)
+        for wrong in changed(state.point):
+            replace(state, point=wrong).dump(path)
+            with pytest.raises(StateConflict, match="the arrays of this state are damaged: the point should be"):
+                one.load(path)
+
+
+@pytest.mark.parametrize("change", [{"t": 5.0}, {"t": "5"}, {"k": -1}, {"k": True}, {"token": 3}, {"settings": None}])
+def test_a_header_of_other_types_is_no_state(change, tmp_path):
+    one = cases()["igd"]
+    state, _ = one.run(one.start(), X[:5], Y[:5])
+    replace(state, **change).dump(tmp_path / "state.npz")
+    with pytest.raises(StateConflict, match="not a complete state"):
+        one.load(tmp_path / "state.npz")
+
+
+@pytest.mark.parametrize("model", [np.zeros(7), np.zeros((1, 3)), np.zeros(3, dtype=np.float32), np.array("x")])
+def test_a_model_of_another_shape_beside_a_state_is_rejected(model, tmp_path):
+    from taciturn.estimators.settings import Settings
+    from taciturn.estimators.stream import Stream
+
+    plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, seed=1).plan(2, ROWS)
+    stream = Stream(plan)
+    stream.learn(X[:5], Y[:5])
+    stream.dump(tmp_path / "stream.npz", {"model": model})
+    with pytest.raises(StateConflict, match="the model should be float64 of shape"):
+        Stream.load(plan, tmp_path / "stream.npz")
 
 
 class Mine:

@@ -85,7 +85,14 @@ from taciturn.accounting import gdp as exact
 from taciturn.accounting import objective as perturbed
 from taciturn.accounting import zcdp as concentrated
 from taciturn.algorithms.objective_perturbation import ridge_for
-from taciturn.audit import Pair, audit, distinguish, race_along, race_apart, tight_private
+from taciturn.audit import (
+    Pair,
+    audit,
+    distinguish,
+    distinguish_adaptive_selections,
+    distinguish_selections,
+    tight_private,
+)
 from taciturn.averages import average, late_average, late_averages, running_average
 from taciturn.contract.columns import Categories, Hashed, Range
 from taciturn.contract.contract import Contract
@@ -136,29 +143,30 @@ def _pair(at=0):
     return Pair([[1.0]] * 3, [1.0, 1.0, 1.0], at=at, other=([1.0], -1.0))
 
 
-def _told_apart(**numbers):
+def _distinguished(**numbers):
     private = pigd(Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=0.1), BUDGET, horizon=3)
     return _finding(distinguish(private, _pair(), **({"secret_trials": 0} | numbers)))
 
 
-def _raced(**numbers):
+def _selections(**numbers):
     pair = Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 5, None, at=0, other=([1.0, 0.0], 0.0))
-    return _finding(race_apart(ewoo(experts(2), BUDGET, horizon=6), pair, **({"secret_trials": 0} | numbers)))
+    private = ewoo(experts(2), BUDGET, horizon=6)
+    return _finding(distinguish_selections(private, pair, **({"secret_trials": 0} | numbers)))
 
 
-def _raced_along(**numbers):
+def _adaptive_selections(**numbers):
     pair = Pair([[0.0, 1.0]] * 4, None, at=0, other=([1.0, 0.0], 0.0))
-    played = race_along(ewoo(experts(2), BUDGET, horizon=4), pair, lambda point, t: (point, 0.0), **numbers)
-    return _finding(played)
+    private = ewoo(experts(2), BUDGET, horizon=4)
+    return _finding(distinguish_adaptive_selections(private, pair, lambda point, t: (point, 0.0), **numbers))
 
 
-def _finding(found):
-    return found.claimed, found.mu, found.interval, found.shift, found.trials, found.verdict
+def _finding(result):
+    return result.claimed, result.mu, result.interval, result.shift, result.trials, result.verdict
 
 
 def _audited(**numbers):
-    found = audit("pigd", BUDGET, **numbers)
-    return found.rounds, found.error, [_finding(game.finding) for game in found.games if not game.adaptive]
+    result = audit("pigd", BUDGET, **numbers)
+    return result.rounds, result.error, [_finding(game.finding) for game in result.games if not game.adaptive]
 
 
 def _fitted(estimator):
@@ -347,9 +355,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.audit.audit": [
         Case(_audited, {"rounds": 2, "trials": 100, "ridge": 0.3, "error": 0.01}),
     ],
-    "taciturn.audit.race_along": [Case(_raced_along, {"trials": 100, "error": 0.01})],
-    "taciturn.audit.race_apart": [Case(_raced, {"trials": 100, "secret_trials": 2, "error": 0.01})],
-    "taciturn.audit.distinguish": [Case(_told_apart, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.distinguish_adaptive_selections": [Case(_adaptive_selections, {"trials": 100, "error": 0.01})],
+    "taciturn.audit.distinguish_selections": [Case(_selections, {"trials": 100, "secret_trials": 2, "error": 0.01})],
+    "taciturn.audit.distinguish": [Case(_distinguished, {"trials": 100, "secret_trials": 2, "error": 0.01})],
     "taciturn.audit.tight_private": [
         Case(lambda **n: tight_private("pigd", BUDGET, **n), {"rounds": 6, "ridge": 1.3}),
     ],
@@ -492,7 +500,7 @@ RESULTS = {
     "taciturn.datasets.Stream",
     "taciturn.regret.Optimum",
 }
-"""What the package returns, and nobody states."""
+"""Results of the package, which users do not set."""
 
 UNCERTIFIED = {
     "taciturn.accounting.gdp.doubled",
@@ -507,7 +515,7 @@ UNCERTIFIED = {
     "taciturn.datasets.covertype",
     "taciturn.datasets.linear_regression",
 }
-"""Tools whose numbers enter no certificate: bisection by a function of yours, sizes of checks and of data."""
+"""Tools whose numbers enter no certificate: bisection by a function of the user, sizes of checks and of data."""
 
 MODULES = (
     "taciturn",
@@ -613,8 +621,8 @@ def retyped(value: Any, kind: str) -> tuple[Any, Any]:
     """A number of that type, and the Python number of the same value; the number as it is where it has no such type."""
     make = kinds_for(value).get(kind, lambda same: same)
     if isinstance(value, tuple):
-        given, whole = tuple(map(make, value)), isinstance(value[0], int)
-        return given, tuple(int(each) if whole else float(each) for each in given)
+        given, integral = tuple(map(make, value)), isinstance(value[0], int)
+        return given, tuple(int(each) if integral else float(each) for each in given)
     given = make(value)
     return given, int(given) if isinstance(value, int) else float(given)
 
@@ -634,7 +642,7 @@ RUNNING = [
 
 
 def seen(thing: Any) -> Any:
-    """What can be seen of a thing, as plain data; a number that is no Python number is refused."""
+    """What can be seen of a thing, as plain data; a number that is no Python number is rejected."""
     if thing is None or isinstance(thing, bool | str):
         return thing
     if isinstance(thing, int | float | np.generic):
@@ -768,7 +776,7 @@ def test_what_is_no_number_is_rejected(case):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "1.5", None])
 def test_no_bound_at_all_is_not_certified(value):
-    """A certificate whose magnitude is no number, or infinite, is hidden by no mechanism."""
+    """A certificate whose magnitude is no number, or infinite, is rejected by every mechanism."""
     from taciturn.core.schedule import Timetable
 
     with pytest.raises(taciturn.Unprovable, match="not a finite bound"):
@@ -800,7 +808,7 @@ class Narrow(ScalarLoss):
 
 @dataclasses.dataclass(frozen=True)
 class Disc:
-    """Someone's own set, whose size is kept in half precision."""
+    """Someone's own set, whose size is stored in half precision."""
 
     length: np.float16
 

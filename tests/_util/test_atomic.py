@@ -1,4 +1,4 @@
-"""A file is replaced whole or not at all, and is no more open than its owner's others."""
+"""Files are replaced atomically, and have the permissions of other files of their owner."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def test_a_block_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     assert os.listdir(tmp_path) == ["page"]
 
 
-def test_nobody_sees_the_new_file_before_it_is_whole(tmp_path):
+def test_no_reader_sees_the_new_file_before_it_is_complete(tmp_path):
     with replaced(tmp_path / "page") as file:
         file.write(b"new")
         assert not (tmp_path / "page").exists()

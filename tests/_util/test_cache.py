@@ -35,9 +35,9 @@ def ask(version="these sources", name="numbers", rows=ROWS, valid=lambda rows: T
 
 def test_a_result_is_cached_to_the_last_bit():
     assert ask() == (ROWS, 1)
-    found, asked = ask(rows=())
-    assert (found, asked) == (ROWS, 0)
-    assert math.copysign(1.0, found[2][0]) == -1.0
+    result, asked = ask(rows=())
+    assert (result, asked) == (ROWS, 0)
+    assert math.copysign(1.0, result[2][0]) == -1.0
 
 
 @pytest.mark.parametrize("changed", [{"version": "others"}, {"name": "other numbers"}])

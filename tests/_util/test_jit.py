@@ -1,4 +1,4 @@
-"""Compiled code is kept on disk, and never used once any source that it was made of has changed."""
+"""Compiled code is cached on disk, and not used after any source that it was made of has changed."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import true_delta
 from taciturn import Cost, InvalidInput, Privacy
 from taciturn.accounting.cost import FREE, gaussian, total
 from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
-from zoo import true_delta
 
 GAUSSIANS = st.lists(st.builds(gaussian, st.floats(0.0, 4.0), st.integers(0, 1000)), max_size=8)
 COSTS = st.lists(st.builds(Cost, *[st.floats(0.0, 4.0)] * 6), max_size=8)

@@ -1,4 +1,4 @@
-"""Objective perturbation end to end: what it minimises, what it hides, what it charges, what it refuses."""
+"""Objective perturbation end to end: its objective, its noise, its cost and its errors."""
 
 import math
 from dataclasses import replace
@@ -64,7 +64,7 @@ def seeded(method, count):
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("problem", [PROBLEM, replace(PROBLEM, loss=Huber(1.0), label_bound=1.0, intercept=1.0)])
-def test_the_guarantee_is_kept_and_nearly_used(problem, epsilon, neighbours):
+def test_the_guarantee_holds_and_is_nearly_reached(problem, epsilon, neighbours):
     """Everything together costs at most the budget, and at least 98 % of its epsilon."""
     problem = replace(problem, neighbours=neighbours)
     method = ObjectivePerturbation(problem, Privacy(epsilon, 1e-6), horizon=2_000)
@@ -79,7 +79,7 @@ def test_budgets_with_a_large_delta_are_planned_too(budget):
 
 
 def law(problem, examples, ridge, sd, grid):
-    """Density on a grid in the plane of the minimiser, the linear term of deviation `sd`: `phi(∇J)·det ∇²J`."""
+    """Density on a grid in the plane of the minimiser, the linear term of sd `sd`: `phi(∇J)·det ∇²J`."""
     first, second = ridge * grid[0], ridge * grid[1]
     a, b, c = ridge, ridge, 0.0
     for v, y in examples:
@@ -111,7 +111,7 @@ def divergence(problem, sd, other, epsilon):
 def test_one_changed_example_keeps_the_budget_in_the_plane(neighbours, other, loss, ridge, budget):
     """The exact divergence is within the claimed (epsilon, delta); with a forgotten half of Gd, for Huber, it is not.
 
-    These pairs do not tell two dimensions from one; the deviation itself, below, does.
+    These pairs do not tell two dimensions from one; the standard deviation itself, below, does.
     """
     problem = Problem(loss, WholeSpace(), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     sd = ObjectivePerturbation(problem, Privacy(*budget), horizon=2).tilt_sd
@@ -133,19 +133,19 @@ def test_it_minimises_the_perturbed_objective():
     assert release.t == 200
 
 
-def test_the_error_is_within_what_the_output_noise_hides():
+def test_the_error_is_within_the_sensitivity_of_the_output_noise():
     """The computed minimiser of one draw lies within twice the slack, all that is allowed for, of one to 1e-15."""
     X, y = sample(300)
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300, seed=4)
     V, y = PROBLEM.clip(X, y)
-    found = method._minimiser(V, y, method._draw())
+    result = method._minimiser(V, y, method._draw())
     better = perturbation.minimiser(
-        perturbation.Scalars(PROBLEM, V, y, PROBLEM.ridge, 0.0, method._draw() / 300), WholeSpace(), found, 1e-15, 1.0
+        perturbation.Scalars(PROBLEM, V, y, PROBLEM.ridge, 0.0, method._draw() / 300), WholeSpace(), result, 1e-15, 1.0
     )
-    assert np.linalg.norm(found - better) <= 2.0 * method._slack
+    assert np.linalg.norm(result - better) <= 2.0 * method._slack
 
 
-def test_the_noise_is_gaussian_of_its_stated_deviation():
+def test_the_noise_is_gaussian_of_its_stated_standard_deviation():
     """6,000 draws of the linear term: a Kolmogorov-Smirnov test that fails a right sampler once in a million runs."""
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=300)
     drawn = np.concatenate([each._draw() for each in seeded(method, 2_000)]) / method.tilt_sd
@@ -156,7 +156,7 @@ def test_the_noise_is_gaussian_of_its_stated_deviation():
 @pytest.mark.privacy
 @pytest.mark.parametrize(("neighbours", "diameter", "dimensions"), [("replace", 2.0, 2), ("zero-out", 1.0, 1)])
 def test_the_sensitivity_sets_the_noise(neighbours, diameter, dimensions):
-    """The deviation is Gd over the shift that the budget allows, in the two dimensions of two examples, or in one."""
+    """The sd is Gd over the shift that the budget allows, in the two dimensions of two examples, or in one."""
     method = ObjectivePerturbation(replace(PROBLEM, neighbours=neighbours), BUDGET, horizon=2_000)
     hessian = math.log1p(0.25 / (0.05 * 2_000))
     shift = shift_of(method.cost.plain_epsilon, 0.9 * BUDGET.delta, hessian, dimensions)
@@ -166,10 +166,10 @@ def test_the_sensitivity_sets_the_noise(neighbours, diameter, dimensions):
 
 @pytest.mark.privacy
 def test_the_output_has_noise_of_its_own():
-    """Gaussian of the stated deviation around the minimiser, and not that of the linear term over again.
+    """Gaussian of the stated standard deviation around the minimiser, and not that of the linear term over again.
 
     1,200 values under 400 seeds. The first test fails right noise once in a million runs, and so does the second: the
-    mean product of independent ones has a deviation of 0.029. Noise drawn from one block has a mean product near 1.
+    mean product of independent ones has an sd of 0.029. Noise drawn from one block has a mean product near 1.
     """
     X, y = sample(20)
     V, labels = PROBLEM.clip(X, y)
@@ -183,19 +183,19 @@ def test_the_output_has_noise_of_its_own():
 
 
 @pytest.mark.privacy
-def test_the_output_noise_hides_twice_the_error():
+def test_the_output_noise_covers_twice_the_error():
     """That of the solver and that of b on its lattice, both in full, where the output's own lattice is not coarser."""
     method = ObjectivePerturbation(replace(PROBLEM, ridge=10.0), Privacy(1e-4, 1e-6), horizon=1_000)
     sd, step = method._output.levels(1)
-    hidden = math.sqrt(method._output.cost(None).mu_squared) * sd - math.sqrt(3) * step
+    covered = math.sqrt(method._output.cost(None).mu_squared) * sd - math.sqrt(3) * step
     solver, of_b = 2.0 * method._slack, math.sqrt(3) * method.tilt_sd * 2.0**-36 / (10.0 * 1_000)
-    assert hidden == pytest.approx(2.0 * (solver + of_b), rel=1e-6)
+    assert covered == pytest.approx(2.0 * (solver + of_b), rel=1e-6)
     assert 0.1 < solver / of_b < 10.0  # neither could be dropped unnoticed
 
 
 @pytest.mark.privacy
 def test_the_sampler_is_paid_for():
-    """For the values of b, at the shift that separates neighbours, and for those of the output; or refused."""
+    """For the values of b, at the shift that separates neighbours, and for those of the output; or rejected."""
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=2_000)
     for_b, for_output = sampling_cost(3, method._shift), method._output.cost(None)
     assert method.cost.extra_epsilon == pytest.approx(2.0 * for_b.extra_epsilon)
@@ -206,7 +206,7 @@ def test_the_sampler_is_paid_for():
 
 
 def test_secret_runs_differ_and_seeded_ones_do_not():
-    """And a seeded guarantee says that it protects nobody."""
+    """And a seeded guarantee says that it protects no one."""
     X, y = sample(100)
     secret = ObjectivePerturbation(PROBLEM, BUDGET, horizon=100)
     assert (secret.fit(X, y).point != secret.fit(X, y).point).any()
@@ -217,7 +217,7 @@ def test_secret_runs_differ_and_seeded_ones_do_not():
 
 
 def test_its_cost_goes_into_the_ledger():
-    """Beside a stream of another kind; a fit that does not fit is refused."""
+    """Beside a stream of another kind; a fit that the budget does not cover is rejected."""
     X, y = sample(100)
     ledger = Ledger(Privacy(2.5, 1e-5))
     pigd(Problem(Logistic(), L2Ball(1.0), 3, ridge=0.1), BUDGET, horizon=100).start(ledger)
@@ -230,7 +230,7 @@ def test_its_cost_goes_into_the_ledger():
 
 @pytest.mark.privacy
 def test_nothing_is_drawn_before_the_ledger_agrees(monkeypatch):
-    """A refusal comes before the first random number, of either kind."""
+    """An error comes before the first random number of either kind."""
 
     def drawn(*arguments):
         raise AssertionError("noise was drawn")
@@ -253,7 +253,7 @@ def test_nothing_is_drawn_before_the_ledger_agrees(monkeypatch):
         (Problem(Squared(), WholeSpace(), 3, label_bound=1.0, ridge=0.1), "bounded"),
     ],
 )
-def test_what_it_does_not_cover_is_refused(problem, match):
+def test_what_it_does_not_cover_is_rejected(problem, match):
     """Kinks, constraints, no ridge, unbounded slopes: each with what to use instead."""
     with pytest.raises(Unprovable, match=match):
         ObjectivePerturbation(problem, BUDGET, horizon=100)
@@ -266,17 +266,17 @@ class Steeper(Logistic):
         return 2.0 * super().slope(u, y)
 
 
-def test_a_loss_steeper_than_it_says_is_refused():
+def test_a_loss_steeper_than_it_says_is_rejected():
     """As by every learner: the noise rests on that bound."""
     with pytest.raises(Unprovable, match="slope_bound"):
         ObjectivePerturbation(replace(PROBLEM, loss=Steeper()), BUDGET, horizon=100)
 
 
-def test_too_small_a_ridge_is_refused_with_one_that_suffices():
+def test_too_small_a_ridge_is_rejected_with_one_that_suffices():
     """The remedy works."""
-    with pytest.raises(Unprovable, match="ridge of at least") as refusal:
+    with pytest.raises(Unprovable, match="ridge of at least") as error:
         ObjectivePerturbation(replace(PROBLEM, ridge=1e-5), Privacy(0.1, 1e-6), horizon=100)
-    ridge = float(str(refusal.value).split("at least ")[1].split(",")[0])
+    ridge = float(str(error.value).split("at least ")[1].split(",")[0])
     assert ObjectivePerturbation(replace(PROBLEM, ridge=1.01 * ridge), Privacy(0.1, 1e-6), horizon=100).guarantee.holds
 
 

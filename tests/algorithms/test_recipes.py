@@ -73,7 +73,7 @@ def test_offline_recipes_are_private_with_their_parts():
 
 
 def test_ewoo_is_private_with_its_parts():
-    """A race after every example by default, with or without a horizon."""
+    """A selection after every example by default, with or without a horizon."""
     assert ewoo(experts(4), BUDGET, 100) == Private(experts(4), Exponential(), every(1), BUDGET, 100)
     assert ewoo(experts(4), BUDGET) == Private(experts(4), Exponential(), every(1), BUDGET)
     written = Private(experts(4), Exponential(), geometric(1.5), BUDGET, 100, seed=3)
@@ -117,7 +117,7 @@ def test_the_step_of_pgiga(calibration):
         assert pgiga(PROBLEM, BUDGET, 200, step=step, **settings).learner.step == step
 
 
-def test_unknown_settings_are_refused():
+def test_unknown_settings_are_rejected():
     """A misspelt setting or calibration does not pass in silence."""
     with pytest.raises(TypeError, match="sed"):
         pigd(PROBLEM, BUDGET, 100, sed=1)
@@ -149,8 +149,8 @@ def test_exact_noise_delivers_the_budget(recipe, epsilon):
         (pigd, 0.01, "paper-proven"),
     ],
 )
-def test_a_calibration_that_delivers_less_is_refused(recipe, ridge, calibration):
-    """Refused with claim and truth; allowed only by name, and then the guarantee says BROKEN."""
+def test_a_calibration_that_delivers_less_is_rejected(recipe, ridge, calibration):
+    """Rejected with claim and truth; allowed only by name, and then the guarantee says BROKEN."""
     settings = {"privacy": BUDGET, "horizon": 100_000, "schedule": geometric(1.001), "calibration": calibration}
     if calibration == "paper-proven":
         settings["schedule"] = every(1)
@@ -208,13 +208,13 @@ def test_a_pair_shows_that_broken_is_broken(recipe, calibration):
 @pytest.mark.parametrize("calibration", ["paper-printed", "paper-proven"])
 def test_the_shape_has_no_effect_on_the_papers_noise(calibration):
     """`beta/t` is `beta/t`, whatever the shape."""
-    deviations = [
+    sds = [
         [private.calibrated.noise_sd(k) for k in (1, 7, 50)]
         for shape in ("S", "S^(2/3)", "S^(1/2)")
         for private in [pigd(PROBLEM, BUDGET, 50, shape=shape, calibration=calibration, allow_broken=True)]
     ]
-    assert deviations[0] == deviations[1] == deviations[2]
-    assert deviations[0][0] == pytest.approx(7.0 * deviations[0][1]) == pytest.approx(50.0 * deviations[0][2])
+    assert sds[0] == sds[1] == sds[2]
+    assert sds[0][0] == pytest.approx(7.0 * sds[0][1]) == pytest.approx(50.0 * sds[0][2])
 
 
 def test_the_papers_noise_at_fewer_releases():
@@ -242,7 +242,7 @@ def test_both_relations_are_printed():
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("privacy", [Privacy(100.0, 1e-6), Privacy(1.0, 1e-40)])
-def test_budgets_out_of_the_samplers_reach_are_refused(privacy):
-    """Where the noise's bounded support would show, the budget is refused instead of promised."""
+def test_budgets_out_of_the_samplers_reach_are_rejected(privacy):
+    """Where the noise's bounded support would show, the budget is rejected instead of promised."""
     with pytest.raises(InvalidInput, match="leaves no room for the sampler"):
         pigd(linear(1.0), privacy, horizon=1)

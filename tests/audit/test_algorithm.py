@@ -53,7 +53,7 @@ def test_exact_noise_holds(algorithm):
     }
     assert report.worst.finding.trials == 300
     assert [game["rounds"] for game in report.as_data()["games"]] == [12] * 7
-    least = 0.0 if algorithm == "ewoo" else 0.8  # so few releases of a race cannot reach epsilon at all
+    least = 0.0 if algorithm == "ewoo" else 0.8  # so few selections cannot reach epsilon
     assert least <= report.worst.finding.mu / report.worst.finding.claimed_mu < 1.2
 
 
@@ -79,18 +79,18 @@ def test_the_tight_pair_is_tight(algorithm, neighbours):
 def test_the_papers_slips_are_refuted(algorithm, settings):
     """Exit status 1, against the promise of the paper's theorem."""
     done = run(algorithm, *settings, "--rounds", "20", "--trials", "200", "--json")
-    found = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     assert done.exit_code == 1
-    assert list(found)[:3] == ["algorithm", "calibration", "claimed_epsilon"]
-    assert set(KEYS) <= set(found)
-    assert found["verdict"] == "refuted"
-    assert found["claimed_mu"] == mu_of(found["claimed_epsilon"], found["claimed_delta"])
-    assert found["interval"][0] > found["claimed_mu"]
+    assert list(result)[:3] == ["algorithm", "calibration", "claimed_epsilon"]
+    assert set(KEYS) <= set(result)
+    assert result["verdict"] == "refuted"
+    assert result["claimed_mu"] == mu_of(result["claimed_epsilon"], result["claimed_delta"])
+    assert result["interval"][0] > result["claimed_mu"]
 
 
 @pytest.mark.parametrize(("algorithm", "calibration"), [("pgiga", "paper-proven"), ("pqftl", "paper-proven")])
 def test_what_the_paper_wastes_is_not_refuted(algorithm, calibration):
-    """A promise that is kept, however little was proven, holds."""
+    """A true claim holds, however little was proven."""
     assert audit(algorithm, BUDGET, rounds=8, trials=200, calibration=calibration).verdict == "holds"
 
 
@@ -106,7 +106,7 @@ def test_the_command_for_people(tmp_path):
 
 
 @pytest.mark.parametrize(("file", "words"), [("none/a.png", "folder"), ("a.xyz", "no format"), (".", "folder")])
-def test_a_picture_that_cannot_be_saved_is_refused_first(tmp_path, monkeypatch, file, words):
+def test_a_picture_that_cannot_be_saved_is_rejected_first(tmp_path, monkeypatch, file, words):
     """Before any game."""
     monkeypatch.setattr("taciturn.audit.audit", lambda *_, **__: pytest.fail("there was an audit"))
     done = run("pigd", "--plot", str(tmp_path / file))
@@ -127,13 +127,13 @@ def test_the_report_comes_before_the_picture(tmp_path, monkeypatch):
 
 
 def test_the_table_fits_a_narrow_terminal():
-    """Of 80 columns, however long the numbers are: every interval is whole."""
+    """Of 80 columns, however long the numbers are: every interval is complete."""
     private = tight_private("pigd", BUDGET, 2)
-    found = replace(
+    result = replace(
         distinguish(private, tight_pair(private), 100), trials=20_000, mu=1.23e-5, interval=(1.23e-5, 4.56e5)
     )
-    found = replace(found, shift=1.23e5, spread=1.23e-5)
-    games = Game("zero-out", "middle", False, 200, found), Game("replace", "first", True, 20, found)
+    result = replace(result, shift=1.23e5, spread=1.23e-5)
+    games = Game("zero-out", "middle", False, 200, result), Game("replace", "first", True, 20, result)
     console = Console(width=80, file=io.StringIO())
     console.print(audit_table(Audit("pigd", "paper-printed", 200, 1e-6, games).as_data()))
     printed = console.file.getvalue()
@@ -153,8 +153,8 @@ def test_an_audit_that_says_little_says_so():
     """For people and for machines."""
     arguments = "ewoo", "--rounds", "4", "--trials", "100"
     assert "The audit is inconclusive" in run(*arguments).stdout
-    found = json.loads(run(*arguments, "--json").stdout)
-    assert (found["says_little"], found["verdict"], found["claimed_mu"]) == (True, "holds", mu_of(1.0, 1e-6))
+    result = json.loads(run(*arguments, "--json").stdout)
+    assert (result["says_little"], result["verdict"], result["claimed_mu"]) == (True, "holds", mu_of(1.0, 1e-6))
 
 
 def test_the_command_takes_what_the_library_does():
@@ -164,7 +164,7 @@ def test_the_command_takes_what_the_library_does():
 
 
 @pytest.mark.parametrize("algorithm", ["pigd", "ewoo"])
-def test_too_large_an_audit_is_refused_first(algorithm, monkeypatch):
+def test_too_large_an_audit_is_rejected_first(algorithm, monkeypatch):
     """Before anything is built; it says how much is not too large."""
     monkeypatch.setattr("taciturn.audit.algorithm.tight_private", lambda *_, **__: pytest.fail("something was built"))
     with pytest.raises(InvalidInput, match="200,000,000 rows, and at most 10,000,000 are supported"):
@@ -182,7 +182,7 @@ def test_progress_is_told_at_a_terminal(terminal, monkeypatch, capsys):
 
 
 def test_usage():
-    """Unknown names are the parser's business; what the paper does not have, and too few trials, are refused."""
+    """Unknown names are the parser's business; what the paper does not have, and too few trials, are rejected."""
     assert run("sgd").exit_code == 2
     assert isinstance(run("pftrl", "--calibration", "paper-printed").exception, InvalidInput)
     with pytest.raises(InvalidInput, match="trials"):

@@ -12,15 +12,15 @@ from scipy.stats import binom, norm
 
 from taciturn.accounting.gdp import delta_of
 from taciturn.audit.interval import mean_interval, share_interval, spread_interval
-from taciturn.audit.race import delta_of_flips
+from taciturn.audit.selection import delta_of_flips
 from taciturn.audit.statistics import not_normal
 
 ERROR = 0.1
 SAMPLES = np.random.default_rng(5).normal(3.0, 2.0, (4_000, 20))
 
 
-def test_deviations_are_held_as_often_as_said():
-    """4,000 samples miss the truth 400 times, give or take 5 deviations of 19 (a chance of 6e-7)."""
+def test_intervals_of_standard_deviations_have_their_coverage():
+    """4,000 samples miss the truth 400 times, give or take 5 sigma of 19 (a chance of 6e-7)."""
     squares = np.sum((SAMPLES - SAMPLES.mean(axis=1, keepdims=True)) ** 2, axis=1)
     missed = sum(not low < 2.0 < high for low, high in (spread_interval(s, 19, ERROR) for s in squares))
     assert abs(missed - 400) < 95
@@ -41,7 +41,7 @@ def test_shares_are_held_at_least_as_often_as_said(p):
 
 @given(st.floats(0.05, 0.95), st.floats(0.0, 0.9), st.integers(1, 12), st.floats(0.0, 2.0))
 def test_the_delta_of_a_race_lies_between_two_symmetric_ones(m, share, K, epsilon):
-    """The two post-processings of the docstring, beside the delta of K wins with the probabilities m ± f/2."""
+    """The two post-processings of the docstring, compared with the delta of K wins with the probabilities m ± f/2."""
     f = share * 2.0 * min(m, 1.0 - m)
     n = np.arange(K + 1)
     P, Q = binom.pmf(n, K, m + f / 2.0), binom.pmf(n, K, m - f / 2.0)
@@ -64,7 +64,7 @@ def test_many_even_releases_are_like_a_gaussian():
 
 
 def test_normal_noise_looks_normal_and_uniform_noise_does_not():
-    """Of any deviations, release by release; at an error of 0.01 a hundred samples give an alarm or two at most."""
+    """Of any sd, release by release; at an error of 0.01 a hundred samples give an alarm or two at most."""
     rng = np.random.default_rng(6)
     scales = np.array([0.1, 1.0, 7.0])
     alarms = sum(bool(not_normal(rng.normal(size=(400, 3)) * scales + 5.0, 0.01)) for _ in range(100))

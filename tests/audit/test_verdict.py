@@ -81,7 +81,7 @@ def looked_at(private: Private, **settings):
 
 
 def second_differs(private: Private) -> Pair:
-    """What the third encoded row of every strategy shows, by itself or beside the first."""
+    """What the third encoded row of every strategy shows, by itself or with the first."""
     labels = None if private.problem.loss.labels == "none" else np.ones(T)
     return Pair(np.ones((T, 1)), labels, at=1, other=([1.0], -1.0) if labels is not None else ([-1.0], 0.0))
 
@@ -90,20 +90,20 @@ def second_differs(private: Private) -> Pair:
 def test_a_true_claim_holds_and_is_reached(name):
     """The tight pair lies as far apart as is claimed, and the noise is as large as stated."""
     private = private_of(*TIGHT[name])
-    found = looked_at(private)
-    assert found.violations == ()
-    assert game_of(private, tight_pair(private)).apart / found.claimed_mu == pytest.approx(1.0, abs=1e-4)
-    assert found.interval[0] < found.claimed_mu < found.interval[1]
-    assert found.noise == pytest.approx(1.0, abs=0.05)
+    result = looked_at(private)
+    assert result.violations == ()
+    assert game_of(private, tight_pair(private)).apart / result.claimed_mu == pytest.approx(1.0, abs=1e-4)
+    assert result.interval[0] < result.claimed_mu < result.interval[1]
+    assert result.noise == pytest.approx(1.0, abs=0.05)
 
 
 @pytest.mark.parametrize("name", TIGHT)
 def test_an_adversary_gains_nothing(name):
     """The same where all other examples go against what was released."""
     private = private_of(*TIGHT[name])
-    found = distinguish(private, tight_pair(private), 200, adversary=adaptive_adversary(private))
-    assert found.violations == ()
-    assert found.shift / found.claimed_mu == pytest.approx(1.0, abs=1e-4)
+    result = distinguish(private, tight_pair(private), 200, adversary=adaptive_adversary(private))
+    assert result.violations == ()
+    assert result.shift / result.claimed_mu == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", TIGHT)
@@ -113,10 +113,10 @@ def test_spoilt_noise_is_refuted(name, fault):
     learner, mechanism = TIGHT[name]
     private = private_of(learner, Spoilt(mechanism, fault))
     pair = tight_pair(private) if fault == "halved" else second_differs(private)
-    found = distinguish(private, pair, TRIALS, secret_trials=0)
-    assert any("distinguished" in violation for violation in found.violations)
-    assert found.interval[0] > (1.5 if fault == "halved" else 100.0) * found.claimed_mu
-    stated = not any("of what is stated" in violation for violation in found.violations)
+    result = distinguish(private, pair, TRIALS, secret_trials=0)
+    assert any("distinguished" in violation for violation in result.violations)
+    assert result.interval[0] > (1.5 if fault == "halved" else 100.0) * result.claimed_mu
+    stated = not any("of what is stated" in violation for violation in result.violations)
     assert stated == (fault != "halved") or fault == "one_missing"  # 0.94 of its size, over all rows
 
 
@@ -129,15 +129,15 @@ def test_the_pair_that_finds_spoilt_noise_finds_nothing_else(name):
 
 def test_noise_of_another_shape_is_refuted():
     """Coins tell everything, however large they are, and no mean or variance says so."""
-    found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "coins")))
-    assert found.interval[0] < found.claimed_mu
-    assert [violation.partition(":")[0] for violation in found.violations] == ["the noise is not normal"]
+    result = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "coins")))
+    assert result.interval[0] < result.claimed_mu
+    assert [violation.partition(":")[0] for violation in result.violations] == ["the noise is not normal"]
 
 
 def test_no_noise_is_refuted():
     """None at all."""
-    found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "missing")))
-    assert found.interval[0] > 1e3
+    result = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "missing")))
+    assert result.interval[0] > 1e3
 
 
 @pytest.mark.parametrize("negative", [0, 1])
@@ -158,21 +158,21 @@ def test_noise_missing_in_one_world_off_the_shift_is_refuted(negative, game, mon
     pair = Pair(np.eye(2)[[0] * T], labels, at=0, other=([1.0, 0.0], -labels[0]))
     if game == "replayed":
         monkeypatch.setattr(verdict, "_without_feedback", lambda private: False)
-    found = distinguish(private, pair, TRIALS, secret_trials=0)
-    assert found.violations[0].startswith("the noise is at most 0.7")
-    assert found.interval[0] < found.claimed_mu
+    result = distinguish(private, pair, TRIALS, secret_trials=0)
+    assert result.violations[0].startswith("the noise is at most 0.7")
+    assert result.interval[0] < result.claimed_mu
 
 
 def test_noise_spoilt_in_secret_is_refuted():
     """Seeded runs are right, and production is not.
 
-    A statistic of 50 secret streams has 49 degrees of freedom: its deviation is more than 0.25 of that of 400 seeded
+    A statistic of 50 secret streams has 49 degrees of freedom: its sd is more than 0.25 of that of 400 seeded
     ones, but for 1e-7 in either world. If neither is small enough to complain of, all eight rows of a world are, with
     392: less than 0.61, but for 1e-7.
     """
-    found = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "halved", only_secret=True)))
-    assert found.interval[0] < found.claimed_mu
-    (size,) = re.findall(r"secret noise has ([\d.]+) times", " ".join(found.violations))
+    result = looked_at(private_of(IGD(LINE), Spoilt(Gaussian(), "halved", only_secret=True)))
+    assert result.interval[0] < result.claimed_mu
+    (size,) = re.findall(r"secret noise has ([\d.]+) times", " ".join(result.violations))
     assert 0.25 < float(size) < 0.61
 
 
@@ -186,8 +186,8 @@ def test_exact_sums_published_as_points_are_refuted(monkeypatch):
     """Beside noisy rows that are as they should be."""
     monkeypatch.setattr(BatchPass, "__call__", exact_points(lambda rows: np.cumsum(rows, axis=0)))
     for settings in ({}, {"seed": 1}):
-        found = looked_at(private_of(VectorSum(SUMS), BLT(), **settings))
-        assert found.violations == ("points do not follow from noisy statistics",)
+        result = looked_at(private_of(VectorSum(SUMS), BLT(), **settings))
+        assert result.violations == ("points do not follow from noisy statistics",)
 
 
 @pytest.mark.parametrize("only_secret", [False, True])
@@ -203,30 +203,30 @@ def test_points_off_their_rows_are_refuted(name, only_secret, monkeypatch):
 
     monkeypatch.setattr(Collected, "releases", moved)
     private = private_of(*TIGHT[name])
-    found = distinguish(private, tight_pair(private), 100)
-    assert "points do not follow from noisy statistics" in found.violations
+    result = distinguish(private, tight_pair(private), 100)
+    assert "points do not follow from noisy statistics" in result.violations
 
 
 @pytest.mark.parametrize("learner", [ForgottenRidge(LINE), half_certified(IGD(LINE))], ids=["forgotten ridge", "half"])
 def test_a_wrong_certificate_is_refuted(learner):
-    """The paper's slip, in a class of another's (along what was released) and half the bound, in one of ours."""
-    found = looked_at(private_of(learner, Gaussian()))
-    assert found.verdict == "refuted"
-    assert found.interval[0] > 1.4 * found.claimed_mu
+    """The paper's slip, in a user's class (along what was released) and half the bound, in a built-in class."""
+    result = looked_at(private_of(learner, Gaussian()))
+    assert result.verdict == "refuted"
+    assert result.interval[0] > 1.4 * result.claimed_mu
 
 
 def test_a_forgotten_column_is_refuted(monkeypatch):
     """A tree that counts an example once, though it sits in a node of every level."""
     monkeypatch.setattr(TreeCoder, "sensitivity", 1.0)
-    found = looked_at(private_of(VectorSum(SUMS), BinaryTree(refined=False)))
-    assert found.interval[0] > 1.3 * found.claimed_mu
+    result = looked_at(private_of(VectorSum(SUMS), BinaryTree(refined=False)))
+    assert result.interval[0] > 1.3 * result.claimed_mu
 
 
 def test_releases_off_their_rows_are_noticed():
     """Where exact rows are known, noise that leans to one side is not as stated; elsewhere it tells nothing."""
     private = private_of(IGD(LINE), Spoilt(Gaussian(), "leaning"))
-    found = distinguish(private, tight_pair(private), TRIALS, adversary=adaptive_adversary(private))
-    assert any("not centred" in violation for violation in found.violations)
+    result = distinguish(private, tight_pair(private), TRIALS, adversary=adaptive_adversary(private))
+    assert any("not centred" in violation for violation in result.violations)
     assert looked_at(private).violations == ()
 
 
@@ -235,9 +235,9 @@ def test_feedback_is_replayed():
     private = private_of(FTRL(CURVED), BLT())
     pair = Pair(np.ones((T, 1)), np.ones(T), at=T // 2, other=([1.0], -1.0))
     assert isinstance(game_of(private, pair), Replayed)
-    found = distinguish(private, pair, 200)
-    assert found.violations == ()
-    assert 0.1 < found.shift / found.claimed_mu < 1.0
+    result = distinguish(private, pair, 200)
+    assert result.violations == ()
+    assert 0.1 < result.shift / result.claimed_mu < 1.0
     spoilt = private_of(FTRL(CURVED), Spoilt(BLT(), "halved"))
     assert distinguish(spoilt, pair, 200, secret_trials=0).noise == pytest.approx(0.5, abs=0.05)
 
@@ -294,7 +294,7 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: distinguish(p, replace(pair, X=pair.X[1:], y=pair.y[1:])), "complete streams"),
         (lambda p, pair: distinguish(p, pair, 10), "trials"),
         (lambda p, pair: distinguish(p, pair, 10**7), "at most 10,000,000 are supported"),
-        (lambda p, pair: distinguish(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.race"),
+        (lambda p, pair: distinguish(ewoo(experts(2), BUDGET, T), pair), "taciturn.audit.distinguish_selections"),
         (lambda p, pair: replace(pair, at=T), "at must be"),
         (lambda p, pair: replace(pair, other=1.0), "a row and a label"),
         (lambda p, pair: replace(pair, other=[1.0]), "a row and a label"),
@@ -306,7 +306,7 @@ def test_zeroed_out_examples_are_rows_of_zeros():
         (lambda p, pair: distinguish(p, replace(pair, other=([1.0], 5.0))), "worlds are the same"),
     ],
 )
-def test_what_cannot_be_audited_is_refused(change, words):
+def test_what_cannot_be_audited_is_rejected(change, words):
     """In a sentence with a remedy."""
     private = pigd(LINE, BUDGET, T)
     with pytest.raises(InvalidInput, match=words):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from scipy.stats import norm
 
+from instances import true_delta
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.checks import ContractBroken, check_accountant, checks_for
 from taciturn.checks.accountants import Exact, gaussian_delta
 from taciturn.checks.suite import run_checks
-from zoo import true_delta
 
 pytestmark = pytest.mark.privacy
 

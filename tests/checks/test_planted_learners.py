@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from instances import LEARNERS, Distance
 from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logistic, Private, Problem, Squared, experts
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
@@ -19,7 +20,6 @@ from taciturn.core.schedule import Timetable
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.problem.losses import Nearness
 from taciturn.problem.sets import WholeSpace
-from zoo import LEARNERS, Distance
 
 pytestmark = pytest.mark.privacy
 
@@ -131,12 +131,12 @@ class Whispering(Wrapped):
 
     def statistic(self, exact, t):
         after, row = self.learner.statistic(exact, t)
-        object.__setattr__(self, "kept", row)
+        object.__setattr__(self, "stored", row)
         return after, row
 
     def decide(self, t, noisy, noise_sd):
         point = self.learner.decide(t, noisy, noise_sd)
-        return self.problem.domain.project(point + 1e-9 * self.__dict__.get("kept", 0.0))
+        return self.problem.domain.project(point + 1e-9 * self.__dict__.get("stored", 0.0))
 
 
 LATEST = {"length": 0.0}
@@ -154,13 +154,13 @@ class Gossiping(Wrapped):
 
 
 class Deaf(Wrapped):
-    """Takes nothing in: no stream would move anything that it kept."""
+    """Takes nothing in: no stream would change anything that it stores."""
 
     def absorb(self, exact, t, X, y, point):
         return exact
 
 
-class Astray(Wrapped):
+class OutsideTheSet(Wrapped):
     """Decides outside the domain."""
 
     def decide(self, t, noisy, noise_sd):
@@ -200,7 +200,7 @@ class Listing(Wrapped):
 
 
 class Hoarding(Wrapped):
-    """Hands over all that came so far, and calls it what came since."""
+    """A statistic of all examples so far, in place of those since the last release."""
 
     def statistic(self, exact, t):
         return exact, exact["sum"]
@@ -248,7 +248,7 @@ def _hasty(monkeypatch):
 
 
 class Telling:
-    """Noise whose deviation is told by the row, in every release."""
+    """Noise whose standard deviation is told by the row, in every release."""
 
     accepts = "l2/tail"
 
@@ -294,7 +294,7 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "keeps the exact row of a sum": ("decide_is_pure", lambda: Whispering(FTRL(DISC))),
     "keeps lengths in a global": ("decide_is_pure", lambda: Gossiping(GIGA(SMOOTH))),
     "learns nothing": ("decide_is_pure", lambda: Deaf(IGD(DISC))),
-    "decides outside": ("statistics_and_points_have_the_stated_size", lambda: Astray(IGD(DISC))),
+    "decides outside": ("statistics_and_points_have_the_stated_size", lambda: OutsideTheSet(IGD(DISC))),
     "by blocks": ("batch_sizes_do_not_matter", lambda: Blockwise(IGD(DISC))),
     "keeps a list": ("a_saved_state_resumes", lambda: Listing(TOTAL)),
     "never empties": ("one_example_changes_one_statistic", lambda: Hoarding(TOTAL)),
@@ -307,9 +307,9 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
 NEAR = Problem(Distance(), L2Ball(1.0), 2, label_bound=1.0, ridge=0.5, neighbours="replace")
 
 
-def broken(thing: Any, **settings: Any) -> set[str]:
+def broken(subject: Any, **settings: Any) -> set[str]:
     """The names of the checks that found something."""
-    return {outcome.check for outcome in run_checks("it", of_learner(thing, **settings)).failed}
+    return {outcome.check for outcome in run_checks("it", of_learner(subject, **settings)).failed}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -370,12 +370,12 @@ def test_wiring_that_uses_a_state_twice_is_caught(monkeypatch):
     assert broken(TOTAL) == {"a_state_is_used_once"}
 
 
-def test_a_deviation_that_tells_is_caught():
+def test_a_standard_deviation_that_tells_is_caught():
     assert "standard_deviations_are_public" in broken(IGD(DISC), mechanism=Telling())
 
 
-def test_a_budget_that_is_not_kept_is_caught(monkeypatch):
-    """Private refuses to be built, and the report says so."""
+def test_an_exceeded_budget_is_caught(monkeypatch):
+    """Private raises an error, and the report says so."""
     monkeypatch.setattr("taciturn.mechanisms.gaussian.ideal_mu", lambda privacy, sampling: 1.01 * privacy.mu)
     (outcome,) = [o for o in run_checks("it", checks_for(IGD(DISC))).failed if o.check == "guarantee_is_proven"]
     assert "raised Unprovable: BROKEN" in outcome.remark

@@ -101,7 +101,7 @@ class Floating(Tampered):
 
 
 class Misstating(Tampered):
-    """A deviation in decode that is not that of noise_sd."""
+    """A standard deviation in decode that is not that of noise_sd."""
 
     def decode(self, public, noisy, k):
         public, row, sd = self.honest.decode(public, noisy, k)
@@ -188,7 +188,7 @@ FAULTS = {
     "the same noise for two": ("releases_share_no_noise", Gaussian("S"), Repeating),
     "noise by call": ("seeded_noise_does_not_depend_on_batches", Gaussian(), Cut),
     "noise on floats": ("encode_and_decode_follow_the_protocol", Gaussian(), Floating),
-    "another deviation": ("encode_and_decode_follow_the_protocol", Gaussian(), Misstating),
+    "another standard deviation": ("encode_and_decode_follow_the_protocol", Gaussian(), Misstating),
     "writes into rows": ("encode_and_decode_are_pure", BLT(), Writing),
     "keeps a list": ("mechanism_states_can_be_saved", Gaussian(), Listing),
     "free at first": ("costs_increase_up_to_the_budget", Gaussian(), FreeAtFirst),

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from instances import Distance
 from taciturn import Box, ConvexSet, Hinge, Huber, L2Ball, Logistic, Softmax, Squared, VectorLoss
 from taciturn.checks import ContractBroken, check_loss, check_set, checks_for
 from taciturn.checks.suite import run_checks
-from zoo import Distance
 
 pytestmark = pytest.mark.privacy
 
 
-def broken(thing) -> set[str]:
+def broken(subject) -> set[str]:
     """The names of the checks that found something."""
-    return {outcome.check.partition(",")[0] for outcome in run_checks("it", checks_for(thing)).failed}
+    return {outcome.check.partition(",")[0] for outcome in run_checks("it", checks_for(subject)).failed}
 
 
 # Sets.
@@ -89,9 +89,9 @@ SETS = {
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_fault_of_a_set_is_caught(name):
-    check, thing = SETS[name]
-    assert isinstance(thing, ConvexSet)
-    assert check in broken(thing)
+    check, subject = SETS[name]
+    assert isinstance(subject, ConvexSet)
+    assert check in broken(subject)
 
 
 def test_a_ring_that_is_not_convex_is_caught():
@@ -236,12 +236,12 @@ def test_a_fault_of_a_vector_loss_is_caught(check):
 
 
 @pytest.mark.parametrize(
-    ("thing", "planted"),
+    ("subject", "planted"),
     [(L2Ball(1.0), {check for check, _ in SETS.values()}), (Hinge(), set(LOSSES)), (Softmax(3), set(VECTORS))],
     ids=["set", "loss", "vector loss"],
 )
-def test_every_check_has_a_fault(thing, planted):
-    assert {check.function.__name__ for check in checks_for(thing)} == planted
+def test_every_check_has_a_fault(subject, planted):
+    assert {check.function.__name__ for check in checks_for(subject)} == planted
 
 
 def test_messages_say_what_to_do():

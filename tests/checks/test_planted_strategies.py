@@ -188,7 +188,7 @@ def test_the_message_names_the_column():
 
 
 @pytest.mark.parametrize("kind", [OneAtATime, OnlyMany])
-def test_errors_of_one_and_of_many_are_both_wanted(kind):
+def test_errors_of_one_and_of_many_are_both_required(kind):
     """And the message says so."""
     with pytest.raises(ContractBroken, match="a number for a number k, an array for an array of them"):
         check_strategy(Using(kind), lengths=(13,))

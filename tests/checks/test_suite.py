@@ -1,4 +1,4 @@
-"""Checks, reports and refusals: what ran, what broke, what was skipped, and why."""
+"""Checks, reports and errors: what passed, what failed, what was skipped, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taciturn.checks.accountants import Exact
 from taciturn.checks.suite import Check, Report, demand, run_checks, skip
 
 IGD_ON_A_DISC = IGD(Problem(Hinge(), L2Ball(1.0), 2, ridge=0.5))
-THINGS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
+OBJECTS = [IGD_ON_A_DISC, Gaussian(), BinaryTree(), L2Ball(1.0), Squared(), Exact()]
 
 
 def keeps(subject):
@@ -60,7 +60,7 @@ def test_a_broken_report_raises_all_that_broke():
 
 
 def test_what_was_only_skipped_does_not_hold():
-    """A report that looked at nothing proves nothing; one that kept something holds, and is returned."""
+    """A report that looked at nothing proves nothing; one with a check that passed holds, and is returned."""
     with pytest.raises(ContractBroken):
         run_checks("it", [Check(skips, "it")]).insist()
     report = run_checks("it", [Check(keeps, "it"), Check(skips, "it")])
@@ -78,19 +78,19 @@ def test_checks_are_callables_with_names_and_promises():
         Check(crashes, 1)()
 
 
-@pytest.mark.parametrize("thing", THINGS, ids=lambda thing: type(thing).__name__)
-def test_every_check_has_a_name_of_its_own_and_a_promise(thing):
+@pytest.mark.parametrize("subject", OBJECTS, ids=lambda subject: type(subject).__name__)
+def test_every_check_has_a_name_of_its_own_and_a_promise(subject):
     """In words, one sentence at least."""
-    checks = checks_for(thing)
+    checks = checks_for(subject)
     assert len({str(check) for check in checks}) == len(checks) > 5
     assert all(check.promise.endswith((".", ":")) or len(check.promise) > 30 for check in checks)
 
 
-@pytest.mark.parametrize("thing", [3, "IGD", None, object()])
-def test_what_is_nothing_of_ours_is_refused(thing):
+@pytest.mark.parametrize("subject", [3, "IGD", None, object()])
+def test_objects_without_checks_are_rejected(subject):
     """With an example of what is."""
     with pytest.raises(InvalidInput, match=r"check_learner\(IGD\(problem\)\)"):
-        checks_for(thing)
+        checks_for(subject)
 
 
 @pytest.mark.parametrize(
@@ -116,21 +116,21 @@ def test_what_is_nothing_of_ours_is_refused(thing):
         (lambda: taciturn.checks.check_accountant(Exact), r"an accountant cannot be <class .*check_accountant\(\)"),
     ],
 )
-def test_what_is_of_another_kind_is_refused_in_one_sentence(call, words):
+def test_what_is_of_another_kind_is_rejected_in_one_sentence(call, words):
     """A class without its settings, a coder, a radius: before anything is tried."""
-    with pytest.raises(InvalidInput, match=words) as refusal:
+    with pytest.raises(InvalidInput, match=words) as error:
         call()
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("kind", [IGD, Gaussian, BinaryTree, L2Ball, Squared, Exact])
-def test_classes_are_refused_everywhere(kind):
+def test_classes_are_rejected_everywhere(kind):
     with pytest.raises(InvalidInput, match=r"what is checked cannot be <class .*with its settings"):
         checks_for(kind)
 
 
 def test_the_same_fault_in_several_cases_is_one_line():
-    """For faults and skips, numbers aside; what is another fault, or was kept, has a line of its own."""
+    """For faults and skips, numbers aside; other faults and checks that passed have lines of their own."""
 
     def large(n):
         demand(n < 2, f"{n / 7:.3g} is too large, for {n} rows", "Mend it.")

@@ -1,4 +1,4 @@
-"""The command prints what the library says, for people and for machines, and refuses in one sentence."""
+"""The command prints what the library says, for people and for machines; errors are one sentence."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def test_privacy_as_json_has_mu_to_six_digits():
     assert answer["noise_multiplier"] == pytest.approx(1 / answer["mu"])
 
 
-def test_privacy_sets_the_paper_extra_the_exact_noise():
+def test_privacy_compares_the_paper_with_the_exact_noise():
     """At T = K the paper's rows are what its functions say, for the parameters that claim the same budget."""
     answer = json.loads(run("privacy", "--epsilon", "1", "--delta", "1e-6", "--releases", "100000", "--json").stdout)
     for reading, row in answer["paper"].items():
@@ -142,7 +142,7 @@ def test_an_interrupted_experiment_says_how_to_resume(monkeypatch, tmp_path):
     assert "the same command resumes" in done.stderr
 
 
-def test_reproduce_names_its_experiments_and_refuses_no_seeds(tmp_path):
+def test_reproduce_names_its_experiments_and_rejects_no_seeds(tmp_path):
     """Every entry of the registry is a command with a summary."""
     text = " ".join(run("reproduce", "--help").stdout.split())
     for name, entry in REGISTRY.items():
@@ -169,7 +169,7 @@ cli.main()
 
 
 def test_a_crash_is_one_sentence_and_exit_3():
-    """It is neither a verdict nor a refusal; where it happened is shown to whoever asks."""
+    """It is neither a verdict nor an error of the user; a traceback is shown on request."""
     for debug in ("", "1"):
         done = subprocess.run(
             [sys.executable, "-c", CRASHES, "audit", "pigd"],
@@ -187,7 +187,7 @@ def test_a_crash_is_one_sentence_and_exit_3():
     "arguments", [["errata", "--json"], ["errata", "--all"], ["privacy", "--epsilon=1", "--delta=.1"]]
 )
 def test_a_broken_pipe_is_no_verdict(arguments):
-    """Nobody reads: exit status 3, whether that is noticed by typer, by rich, or at the end."""
+    """A closed pipe: exit status 3, whether that is noticed by typer, by rich, or at the end."""
     read, write = os.pipe()
     os.close(read)
     code = "from taciturn.cli.app import main; main()"

@@ -1,4 +1,4 @@
-"""`taciturn init`, `check` and `predict`, from a header to predictions; each in one sentence where it refuses."""
+"""`taciturn init`, `check` and `predict`, from a header to predictions; errors are one sentence."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_is_stated_makes_a_whole_contract(folder):
+def test_options_make_a_complete_contract(folder):
     made = read_contract("taciturn.toml")
     assert (made.epsilon, made.horizon, made.target.names) == (2.0, 40, ("no", "yes"))
     assert made.feature_names == ("age", "town=Oslo", "town=Rome", "ip#0", "ip#1", "ip#2", "ip#3")
@@ -72,7 +72,7 @@ def test_init_reads_no_row(tmp_path, monkeypatch):
     }
 
 
-def test_an_open_contract_is_refused_by_name(tmp_path, monkeypatch):
+def test_an_open_contract_is_rejected_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sales.csv").write_text("Elevation,bought\n")
     done = run("init", "sales.csv", "--target", "bought", "--positive", "yes", "--epsilon", "1")
@@ -215,7 +215,7 @@ def test_the_draft_is_toml_that_explains_itself(folder):
         (["init", "-", "--columns", "age,age", "--force"], "two columns have the name 'age'. Rename one of them."),
     ],
 )
-def test_places_and_names_that_cannot_be_are_refused_in_one_line(folder, arguments, words):
+def test_places_and_names_that_cannot_be_are_rejected_in_one_line(folder, arguments, words):
     done = taciturn(*arguments, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert words in done.stderr

@@ -1,4 +1,4 @@
-"""`taciturn learn`: files and sentences, what is secret and what is not, and its refusals."""
+"""`taciturn learn`: files and sentences, what is secret and what is not, and its errors."""
 
 import errno
 import io
@@ -76,7 +76,7 @@ def test_quiet_says_nothing(taciturn, tmp_path):
     assert (done.status, done.out, done.err) == (0, "", "")
 
 
-def test_diagnostics_are_labelled_kept_from_others_and_in_no_public_file(taciturn, tmp_path):
+def test_diagnostics_are_labelled_private_to_the_owner_and_in_no_public_file(taciturn, tmp_path):
     """Seeded runs with and without them have the same public files, to the byte."""
     toml, data = write_case(tmp_path, 600)
     assert taciturn("learn", toml, data, "--out", tmp_path / "without", "--seed", 1).status == 0
@@ -122,7 +122,7 @@ def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(tac
         assert read_model(tmp_path / name / "model.json").releases == 25
 
 
-def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, tmp_path):
+def test_more_rows_than_the_horizon_are_rejected_and_the_rest_is_there(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50, horizon=40)
     for again in ((), ("--resume",)):
         done = taciturn("learn", toml, data, "--out", tmp_path / "run", *again)
@@ -138,7 +138,7 @@ def test_more_rows_than_the_horizon_are_refused_and_the_rest_is_there(taciturn, 
         (["--resume", "--seed", "3"], "is resumed with its --seed"),
     ],
 )
-def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_path, arguments, words):
+def test_a_run_that_cannot_resume_is_rejected_in_one_sentence(taciturn, tmp_path, arguments, words):
     toml, data = write_case(tmp_path, 50)
     taciturn("learn", toml, data, "--out", tmp_path / "run")
     before = (tmp_path / "run" / "stream.db").read_bytes()
@@ -149,7 +149,7 @@ def test_a_run_that_cannot_go_on_so_is_refused_in_one_sentence(taciturn, tmp_pat
     assert (tmp_path / "run" / "stream.db").read_bytes() == before
 
 
-def test_another_contract_is_refused(taciturn, tmp_path):
+def test_another_contract_is_rejected(taciturn, tmp_path):
     toml, data = write_case(tmp_path, 50, horizon=90)
     taciturn("learn", toml, data, "--out", tmp_path / "run")
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
@@ -252,7 +252,7 @@ def test_a_report_that_fails_is_a_warning_after_the_result(taciturn, tmp_path, m
     assert read_model(tmp_path / "run" / "model.json").releases == 25
 
 
-def test_a_refused_row_is_said_although_the_report_fails_too(taciturn, tmp_path, monkeypatch):
+def test_a_rejected_row_is_said_although_the_report_fails_too(taciturn, tmp_path, monkeypatch):
     from taciturn.runs import summary as account
 
     monkeypatch.delattr(account, "learnt_page")

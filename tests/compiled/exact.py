@@ -35,7 +35,7 @@ def project(domain: Any, x: Vector) -> Vector:
 
 
 def slope(loss: Any, width: float, u: Any, y: float) -> Any:
-    """Of the loss, its kinks rounded off over `width`."""
+    """Of the loss, its kinks smoothed over `width`."""
     if isinstance(loss, Logistic):
         return -y / (1 + mpmath.exp(y * u))
     if isinstance(loss, Squared):

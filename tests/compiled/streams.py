@@ -64,7 +64,7 @@ KINKED_SCORES = {"multi hinge": MultiHinge(3)}
 """For learners that take any slope, and for none that solve."""
 
 SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace(), "simplex": Simplex(0.7)}
-"""So small that most steps end at their border; the simplex has no number: most learners go by the definition in it."""
+"""So small that most steps end at their border; the simplex has no number: most learners run the definition on it."""
 
 SCHEDULES = {
     "every": (every(1), ROWS),
@@ -94,7 +94,7 @@ def problem(loss: Any, domain: Any, **settings: Any) -> Problem:
 
 
 def _tail() -> dict[str, Any]:
-    """Learners whose rows one example moves for ever."""
+    """Learners in which one example changes all later statistics."""
     made: dict[str, Any] = {}
     for loss, phi in (LOSSES | SCORES).items():
         for domain, form in SETS.items():
@@ -139,7 +139,7 @@ def _entry() -> dict[str, Any]:
         made[f"qftl, one hot, {domain}"] = QFTL(problem(OneHot(3), form), extra_ridge=0.5)
         for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
             made[f"ftrl, {loss}, {domain}"] = FTRL(problem(phi, form, ridge=0.1 if loss < "l" else 0.0))
-    return made | {"ftrl, margins kept": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
+    return made | {"ftrl, margins met": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
 
 
 def _range() -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _range() -> dict[str, Any]:
         made[f"ewoo, {loss}"] = EWOO(problem(phi, L2Ball(3.0), ridge=0.1 if loss < "i" else 0.0), net)
     mixed = np.array([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.0, 0.4, 0.6]])
     made["ewoo on unit vectors"] = EWOO(problem(Huber(0.7), L2Ball(3.0), ridge=0.1), np.eye(DIMENSION + 1))
-    made["ewoo, margins kept"] = EWOO(problem(MultiHinge(3), WholeSpace()), 9.0 * net)
+    made["ewoo, margins met"] = EWOO(problem(MultiHinge(3), WholeSpace()), 9.0 * net)
     return made | {"mixed experts": EWOO(experts(DIMENSION, 0.7).problem, mixed)}
 
 
@@ -177,7 +177,7 @@ def private(learner: str, mechanism: str, schedule: str, compiled: bool = True) 
 def stream(problem: Problem, seed: int = 1, rows: int = ROWS, *, short: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Examples that are too long, just long enough, short, tiny or zero; labels beyond their bounds among them.
 
-    Short ones pass the door as they are, whichever door it is.
+    Short ones are not changed by clipping, dense or sparse.
     """
     rng, bound = np.random.default_rng(seed), problem.feature_bound
     X = rng.normal(size=(rows, problem.dimension))

@@ -1,4 +1,4 @@
-"""Eight numbers at a time, compiled, beside the same in plain Python."""
+"""SIMD loops, compared with the same in plain Python."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def test_numbers_are_taken_and_zeros_for_those_that_are_not_left(at, left, kind)
 def test_no_more_is_written_than_is_left(at, left):
     """Neighbours stay as they are, in compiled code and in plain Python."""
     values, expected = np.arange(1.0, 9.0), np.full((2, 16), GUARD)
-    found = expected.copy()
-    written(found, at, left, values)
+    result = expected.copy()
+    written(result, at, left, values)
     put(expected, at, left, values)
-    np.testing.assert_array_equal(found, expected)
-    assert np.count_nonzero(found != GUARD) == min(left, LANES)
+    np.testing.assert_array_equal(result, expected)
+    assert np.count_nonzero(result != GUARD) == min(left, LANES)
 
 
 def test_a_sum_is_that_of_all_eight():
@@ -120,7 +120,7 @@ def test_nothing_but_doubles_is_written_to(kind):
         written(np.zeros(16, dtype=kind), 0, 8, np.ones(LANES))
 
 
-def test_arrays_that_are_not_contiguous_are_refused():
+def test_arrays_that_are_not_contiguous_are_rejected():
     """When it is compiled: places in them could not be counted."""
     with pytest.raises(Exception, match="take"):
         taken(np.zeros((4, 16))[:, ::2], 0, 8, np.empty(LANES))

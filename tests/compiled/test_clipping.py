@@ -1,4 +1,4 @@
-"""The compiled door makes the same examples legal as the definition does, and lets none through that is too long."""
+"""Compiled clipping gives the same examples as the definition, and none that exceeds the bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from compiled.untidy import untidy
+from compiled.sparse_inputs import noncanonical_csr
 from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
 from taciturn.compiled.passes import clip_for
 from taciturn.problem.inputs import SparseRows, compressed
@@ -216,7 +216,7 @@ def test_what_goes_in_is_not_written_to():
 
 def assert_same_compressed(made: Problem, X, y) -> np.ndarray:
     """Compressed rows come out as the same numbers, dense, do from the definition."""
-    rows = compressed(SparseRows(untidy(X)))
+    rows = compressed(SparseRows(noncanonical_csr(X)))
     V, labels = clip_for(made).sparse(rows, y)
     with np.errstate(invalid="ignore"):
         defined, expected, wrong = made._clip(X, y)
@@ -262,11 +262,11 @@ def test_a_row_after_a_bad_one_is_its_own():
     """Its places were another's, who left none of them."""
     X = np.array([[1.0, math.nan, 0.5, 0.25], [0.25, 0.5, 0.0, 0.0], [0.0, 0.125, 0.25, 0.5]])
     for seed in range(20):
-        V, _ = clip_for(problem()).sparse(compressed(SparseRows(untidy(X, seed))), np.zeros(3))
+        V, _ = clip_for(problem()).sparse(compressed(SparseRows(noncanonical_csr(X, seed))), np.zeros(3))
         np.testing.assert_array_equal(V.dense(), np.where(np.isnan(X).any(axis=1)[:, None], 0.0, X))
 
 
-def test_another_number_of_compressed_rows_is_refused():
-    """Rows that nobody sent would be learnt."""
+def test_another_number_of_compressed_rows_is_rejected():
+    """Rows that were never sent would be learnt."""
     with pytest.raises(InvalidInput, match=r"expected \d+ rows"):
         clip_for(problem()).sparse(compressed(SparseRows(sp.csr_matrix((3, 4)))), np.zeros(2))

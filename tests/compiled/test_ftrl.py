@@ -1,4 +1,4 @@
-"""A leader's point, beside the definition's: most streams of other tests do not get as far as the border of a set."""
+"""A leader's point, compared with the definition's; most streams of other tests do not reach the border of a set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taciturn.compiled.ftrl
-from compiled.plain import plain_kernels
+from compiled.python_kernels import python_kernels
 from taciturn import Box, L2Ball, WholeSpace
 from taciturn.compiled.codes import set_code
 
@@ -14,7 +14,7 @@ SETS = {"ball": L2Ball(0.4), "box": Box(-0.2, 0.3), "space": WholeSpace()}
 
 
 def assert_decided(domain):
-    """Points of rows in the set, beyond it, and so far beyond that squares overflow; the last point is kept."""
+    """Points of rows in the set, beyond it, and so far beyond that squares overflow; the last point is returned."""
     rng, code = np.random.default_rng(4), set_code(domain)
     for d in (1, 3, 8, 13):
         noisy = rng.normal(size=(4, d)) * np.array([[0.01], [1.0], [1e6], [1e200]])
@@ -33,7 +33,7 @@ def test_points_are_those_of_the_definition(domain):
 
 FAULTS = {
     "a ball of the wrong size": ("sets", "high / unit / math.sqrt", "1.0 / unit / math.sqrt", "ball"),
-    "a ball that is not felt": ("sets", "squared > (high / unit) ** 2", "False", "ball"),
+    "a ball that is never active": ("sets", "squared > (high / unit) ** 2", "False", "ball"),
     "a row that is too long": ("ftrl", "if not squared < math.inf", "if False", "ball"),
     "a box without a floor": ("sets", "least, most = low, high", "most = high", "box"),
 }
@@ -44,8 +44,8 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault, monkeypatch):
     """Each of them alone; without one, plain Python agrees."""
     *planted, domain = FAULTS[fault]
-    plain_kernels(monkeypatch)
+    python_kernels(monkeypatch)
     assert_decided(SETS[domain])
-    plain_kernels(monkeypatch, *planted)
+    python_kernels(monkeypatch, *planted)
     with pytest.raises(AssertionError):
         assert_decided(SETS[domain])

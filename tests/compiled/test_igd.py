@@ -1,4 +1,4 @@
-"""Steps by number err by no more than a certificate allows for them, beside steps in 40 digits."""
+"""Steps by number err by no more than a certificate allows for them, compared with 40 digits."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import taciturn.compiled._dot
 import taciturn.compiled.igd
 from compiled import exact
-from compiled.plain import plain_kernels
-from compiled.stepping import KINDS, LOSSES, RIDGES, made
+from compiled.igd_cases import KINDS, LOSSES, RIDGES, made
+from compiled.python_kernels import python_kernels
 from taciturn import (
     IGD,
     Absolute,
@@ -65,9 +65,9 @@ def worst_share(learner, seed=5):
     rng, worst = np.random.default_rng(seed), 0.0
     for x, v, y in zip(*examples(learner.problem, rng, 8), strict=True):
         i = int(10.0 ** rng.uniform(0.0, 5.0)) + getattr(learner, "first_move", 0)
-        found = moved(learner, x, i, v, y)
-        worst = max(worst, exact.distance(found, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
-        assert learner.problem.domain.contains(found)
+        result = moved(learner, x, i, v, y)
+        worst = max(worst, exact.distance(result, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
+        assert learner.problem.domain.contains(result)
     return worst
 
 
@@ -82,16 +82,16 @@ def assert_short_rows_move_little(learner):
     rng = np.random.default_rng(6)
     for exponent in np.arange(-166.0, -60.0, 2.0):
         x, v = rng.normal(size=2) * 0.1, rng.normal(size=2) * 10.0**exponent
-        found = moved(learner, x, 7, v, 1.0)
-        assert exact.distance(found, exact.step(learner, x, v, 1.0, 7)) < 0.1 * exact.allowed(learner, 7)
+        result = moved(learner, x, 7, v, 1.0)
+        assert exact.distance(result, exact.step(learner, x, v, 1.0, 7)) < 0.1 * exact.allowed(learner, 7)
 
 
 def assert_felt_where_it_is_flat():
-    """The margin is kept where the ridge pulls to, out of the set, and no longer at the nearest point of the set."""
+    """The margin is met where the ridge pulls to, out of the set, and no longer at the nearest point of the set."""
     learner, x, v = made(Hinge(), Box(10.0, 20.0), 1.0), np.array([10.0, 20.0]), np.array([-0.7, 0.7])
-    found, true = moved(learner, x, 1, v, 1.0), exact.step(learner, x, v, 1.0, 1)
+    result, true = moved(learner, x, 1, v, 1.0), exact.step(learner, x, v, 1.0, 1)
     assert exact.distance(true, exact.vector([10.0, 10.0])) > 0.1
-    assert exact.distance(found, true) < 0.1 * exact.allowed(learner, 1)
+    assert exact.distance(result, true) < 0.1 * exact.allowed(learner, 1)
 
 
 def test_a_set_is_felt_where_the_loss_is_flat():
@@ -101,21 +101,21 @@ def test_a_set_is_felt_where_the_loss_is_flat():
 
 def test_a_flat_loss_that_is_passed_over_is_found(monkeypatch):
     """Beyond the set it is flat, and within it is not."""
-    plain_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and move != 0.0:")
+    python_kernels(monkeypatch, "igd", "if pull > 0.0:", "if pull > 0.0 and move != 0.0:")
     with pytest.raises(AssertionError):
         assert_felt_where_it_is_flat()
 
 
 def test_an_infinite_inverse_is_found(monkeypatch):
     """Of a square that is not quite 0."""
-    plain_kernels(monkeypatch, "igd", "norm > _NEGLIGIBLE", "norm > 0.0")
+    python_kernels(monkeypatch, "igd", "norm > _NEGLIGIBLE", "norm > 0.0")
     with pytest.raises(AssertionError):
         assert_short_rows_move_little(made(Logistic(), SETS["ball"], 0.2))
 
 
 CANCELS = "return (u - _prox(loss, parameter, u, y, width)) / width"
 FAULTS = {
-    "a slope that cancels": (Hinge(), "losses", "return _rounded_off(loss, parameter, width, u, y)", CANCELS),
+    "a slope that cancels": (Hinge(), "losses", "return _envelope_slope(loss, parameter, width, u, y)", CANCELS),
     "a short pull cut off": (Logistic(), "losses", "b2 * ((twice - b * thrice) + b2 * more)", "b2 * twice"),
     "a root half found": (Logistic(), "igd", "4.0 * _TINY * max(abs(low), abs(high))", "2.0**-30"),
 }
@@ -125,7 +125,7 @@ FAULTS = {
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Among two hundred steps."""
     loss, *planted = FAULTS[fault]
-    plain_kernels(monkeypatch, *planted)
+    python_kernels(monkeypatch, *planted)
     learners = [made(loss, SETS[domain], ridge) for domain in ("ball", "small ball") for ridge in RIDGES]
     assert max(worst_share(learner, seed) for learner in learners for seed in range(4)) > 1.0
 
@@ -133,20 +133,20 @@ def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
 @pytest.mark.parametrize("loss", [Hinge(), Absolute(), Logistic(), Squared()], ids=repr)
 @pytest.mark.parametrize(("ridge", "radius"), [(1.0, 0.1), (0.03, 0.5)])
 def test_a_run_stays_within_its_allowance(loss, ridge, radius):
-    """200 steps, many at the border, beside exact steps from exact iterates: the errors of all of them together."""
+    """200 steps, many at the border, compared with exact steps from exact iterates: the sum of all errors."""
     learner, rng = made(loss, L2Ball(radius), ridge), np.random.default_rng(7)
     _, V, labels = examples(learner.problem, rng, 200)
     V = np.abs(V)  # all push to one side
     y = np.where(rng.random(200) < 0.9, 1.0, -1.0) if loss.labels == "sign" else np.abs(labels)
-    x, true, felt = learner.start()["x"].copy(), exact.vector(learner.start()["x"]), 0
+    x, true, active = learner.start()["x"].copy(), exact.vector(learner.start()["x"]), 0
     rows = steps_of(learner).iterates(x, 0, V, y, np.arange(1, 201))
     with mpmath.workdps(exact.DIGITS):
         for t, (v, label) in enumerate(zip(V, y, strict=True), start=1):
             true = exact_step_from(learner, true, v, float(label), t)
-            felt += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
+            active += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
             both_runs = float(learner.rounding(np.float64(t)) + learner._inexactness(np.float64(t)))
             assert exact.distance(rows[t - 1], true) <= both_runs / 2.0
-    assert felt > 20
+    assert active > 20
 
 
 def exact_step_from(learner, x, v, y, i):
@@ -166,7 +166,7 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
         bound, curvature = code.steepest, learner.stepped.loss.curvature
         for x, v, y in zip(*examples(p, rng, 20), strict=True):
             pull, y = 1.0 / (ridge * 3.0), float(y)
-            found = taciturn.compiled.igd._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
+            result = taciturn.compiled.igd._root(code.loss, code.domain, x, v[None, :], 0, y, pull, -bound, bound)
 
             def excess(s, x=x, v=v, y=y, pull=pull, learner=learner):
                 u = float(v @ learner.problem.domain.project(x - pull * s * v))
@@ -174,8 +174,8 @@ def test_the_root_is_found_to_the_last_bits(loss, domain):
 
             reach = float(np.linalg.norm(v)) * (float(np.linalg.norm(x)) + pull * bound * float(np.linalg.norm(v)))
             off = 32.0 * UNIT * (bound + curvature * reach)
-            assert abs(found - root(excess, -bound, bound)) <= off
-            assert abs(found) <= bound
+            assert abs(result - root(excess, -bound, bound)) <= off
+            assert abs(result) <= bound
 
 
 @pytest.mark.parametrize("loss", [Hinge(), Squared()], ids=repr)

@@ -1,4 +1,4 @@
-"""Steps on several classes err by no more than a certificate allows for them, beside steps in 40 digits."""
+"""Steps on several classes err by no more than a certificate allows for them, compared with 40 digits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import taciturn.compiled.igd_multiclass
 from compiled import exact
-from compiled.plain import plain_kernels
+from compiled.python_kernels import python_kernels
 from taciturn import GIGA, IGD, Box, FadingIGD, L2Ball, OneHot, Problem, Softmax, WholeSpace
 from taciturn.compiled.codes import SOFTMAX, set_code
 from taciturn.compiled.passes import steps_of
@@ -50,15 +50,15 @@ def following(learner, x, anchor, v, y, pull, step):
     return exact.project(learner.problem.domain, [a - step * b for a, b in zip(x, g, strict=True)])
 
 
-def error(learner, found, anchor, v, y, pull):
+def error(learner, result, anchor, v, y, pull):
     """How far a computed prox lies from the exact one, found from it by steps that contract by q each."""
     with mpmath.workdps(exact.DIGITS):
-        v, pull, x = exact.vector(v), mpmath.mpf(pull), exact.vector(found)
+        v, pull, x = exact.vector(v), mpmath.mpf(pull), exact.vector(result)
         smooth = 1 + pull * mpmath.mpf(learner.problem.loss.curvature) * exact.dot(v, v)
         q = (smooth - 1) / (smooth + 1)
         for _ in range(5 + math.ceil(25.0 / -math.log10(max(float(q), 1e-25)))):
             x = following(learner, x, anchor, v, y, pull, 2 / (smooth + 1))
-        return exact.distance(found, x)
+        return exact.distance(result, x)
 
 
 def anchored(learner, x, i):
@@ -98,12 +98,12 @@ def worst_share(learner, taken, seed=3):
     """The largest error of some steps, as a share of what each is charged with."""
     worst = 0.0
     for x, v, y, i in steps(learner, seed):
-        found = taken(learner, x, v, y, i)
+        result = taken(learner, x, v, y, i)
         with mpmath.workdps(exact.DIGITS):
             anchor, pull = anchored(learner, x, i)
-            off = error(learner, found, anchor, v, y, pull)
+            off = error(learner, result, anchor, v, y, pull)
         worst = max(worst, off / exact.allowed(learner, i))
-        assert learner.problem.domain.contains(found)
+        assert learner.problem.domain.contains(result)
     return worst
 
 
@@ -126,14 +126,14 @@ FAULTS = {
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Far less than a lattice step, and more than is charged."""
     domain, *planted = FAULTS[fault]
-    plain_kernels(monkeypatch, *planted)
+    python_kernels(monkeypatch, *planted)
     assert max(worst_share(made("igd", "softmax 4", domain, ridge), compiled) for ridge in RIDGES) > 1.0
 
 
 @pytest.mark.parametrize("domain", SETS)
 def test_brackets_are_the_last_resort(domain, monkeypatch):
     """Without Newton's method the nested equations give the same."""
-    plain_kernels(monkeypatch, "multiclass", "_NEWTON_STEPS = 50", "_NEWTON_STEPS = 0")
+    python_kernels(monkeypatch, "multiclass", "_NEWTON_STEPS = 50", "_NEWTON_STEPS = 0")
     learner = made("igd", "softmax 2", domain, 0.2)
     for x, v, y, i in steps(learner, 1, 1 if "ball" in domain else 3):
         apart = compiled(learner, x, v, y, i) - defined(learner, x, v, y, i)
@@ -148,10 +148,10 @@ def test_long_steps_end_where_the_definition_does(domain, tau):
     for _ in range(20):
         x, v = rng.normal(size=15) * 10.0 ** rng.uniform(-3.0, 2.0), rng.normal(size=3)
         x, v, y = p.domain.project(x), v / np.linalg.norm(v), float(rng.integers(5))
-        found = x.copy()
-        taciturn.compiled.igd_multiclass._prox_in_set(SOFTMAX, set_code(p.domain), math.sqrt(2.0), found, v, y, tau)
+        result = x.copy()
+        taciturn.compiled.igd_multiclass._prox_in_set(SOFTMAX, set_code(p.domain), math.sqrt(2.0), result, v, y, tau)
         scale = np.linalg.norm(x) + (2.0 * tau if "box" in domain else min(2.0 * tau, 2.0 * p.radius))
-        assert np.linalg.norm(found - prox_by_slopes(p, x, v, y, tau)) <= 64.0 * UNIT * scale
+        assert np.linalg.norm(result - prox_by_slopes(p, x, v, y, tau)) <= 64.0 * UNIT * scale
 
 
 @pytest.mark.parametrize("v", [np.zeros(2), np.full(2, 1e-200), np.full(2, 5e-324)])

@@ -1,4 +1,4 @@
-"""Steps on compressed rows err by no more than a certificate allows for them, beside steps in 40 digits."""
+"""Steps on compressed rows err by no more than a certificate allows for them, compared with 40 digits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 import taciturn.compiled.igd_sparse
 from compiled import exact
-from compiled.plain import plain_kernels
-from compiled.stepping import KINDS, RIDGES, made
+from compiled.igd_cases import KINDS, RIDGES, made
+from compiled.python_kernels import python_kernels
 from taciturn import (
     GIGA,
     IGD,
@@ -77,9 +77,9 @@ def worst_share(learner, seed=5):
     rng, worst = np.random.default_rng(seed), 0.0
     for x, v, y in zip(*examples(learner.problem, rng, 5), strict=True):
         i = int(10.0 ** rng.uniform(0.0, 5.0)) + getattr(learner, "first_move", 0)
-        found = moved(learner, x, i, v, y)
-        worst = max(worst, exact.distance(found, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
-        assert learner.problem.domain.contains(found)
+        result = moved(learner, x, i, v, y)
+        worst = max(worst, exact.distance(result, exact.step(learner, x, v, float(y), i)) / exact.allowed(learner, i))
+        assert learner.problem.domain.contains(result)
     return worst
 
 
@@ -93,7 +93,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_step_that_errs_by_more_is_found(fault, monkeypatch):
     """Among some dozens."""
-    plain_kernels(monkeypatch, "igd_sparse", *FAULTS[fault])
+    python_kernels(monkeypatch, "igd_sparse", *FAULTS[fault])
     learners = [made(Logistic(), SETS[domain], ridge, d=D) for domain in ("small ball", "box") for ridge in RIDGES]
     assert max(worst_share(learner) for learner in learners) > 1.0
 
@@ -106,18 +106,18 @@ def test_a_run_stays_within_its_allowance(loss, ridge, radius):
     _, V, labels = examples(learner.problem, rng, 200)
     V = np.abs(V)  # all push to one side
     y = np.where(rng.random(200) < 0.9, 1.0, -1.0) if loss.labels == "sign" else np.abs(labels)
-    true, felt = exact.vector(learner.start()["x"]), 0
+    true, active = exact.vector(learner.start()["x"]), 0
     with mpmath.workdps(exact.DIGITS):
         for t, (v, label) in enumerate(zip(V, y, strict=True), start=1):
             anchor, pull = [a * t / (t + 1) for a in true], 1 / (mpmath.mpf(ridge) * (t + 1))
             true = exact.prox(learner, anchor, exact.vector(v), float(label), pull)
-            felt += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
+            active += abs(exact.dot(true, true) / mpmath.mpf(radius) ** 2 - 1) < mpmath.mpf("1e-20")
             if t in (1, 10, 50, 200):
                 x = learner.start()["x"].copy()
                 steps_of(learner).iterates(x, 0, compressed(V[:t]), y[:t], NOTHING)
                 both_runs = float(learner.rounding(np.float64(t)) + learner._inexactness(np.float64(t)))
                 assert exact.distance(x, true) <= both_runs / 2.0
-    assert felt > 10
+    assert active > 10
 
 
 def walked(rng, size=30, radius=1.0):
@@ -156,7 +156,7 @@ def test_the_length_is_as_sharp_as_it_says():
 )
 def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
     """The planted faults of the test above."""
-    plain_kernels(monkeypatch, "igd_sparse", old, new)
+    python_kernels(monkeypatch, "igd_sparse", old, new)
     assert max(error_over_bound(*one) for one in walked(np.random.default_rng(2))) > 1.0
 
 
@@ -164,7 +164,7 @@ def test_a_length_less_sharp_than_it_says_is_found(old, new, monkeypatch):
 @pytest.mark.parametrize("learner", [IGD, GIGA])
 def test_lengths_are_seldom_taken_anew(learner, radius, monkeypatch):
     """Going through the iterate comes with a share of its entries in examples, moves of any length among them."""
-    plain_kernels(monkeypatch)
+    python_kernels(monkeypatch)
     honest, taken = taciturn.compiled.igd_sparse._measured, []
     monkeypatch.setattr(taciturn.compiled.igd_sparse, "_measured", lambda *args: taken.append(1) or honest(*args))
     size, count, rng = 3000, 400, np.random.default_rng(6)

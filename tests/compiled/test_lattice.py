@@ -29,8 +29,8 @@ def nearest(value: float, step: float) -> int:
 def test_the_nearest_multiple(row, step, reach):
     """In exact arithmetic, up to 2⁵¹ steps, which is as far as mechanisms go; but for what ½ itself rounds."""
     row = row * step * 2.0**reach
-    (found,) = lattice.to_lattice(row[None], np.array([step]))
-    for value, integer in zip(row, found, strict=True):
+    (result,) = lattice.to_lattice(row[None], np.array([step]))
+    for value, integer in zip(row, result, strict=True):
         exact = Fraction(value) / Fraction(step)
         assert abs(int(integer) - exact) <= Fraction(1, 2) + Fraction(2) ** (reach - 53)
         if abs(exact) < 2**20:
@@ -41,28 +41,28 @@ def test_the_nearest_multiple(row, step, reach):
 def test_halves_go_up(step):
     """Also below 0, as `floor(x + ½)` has it."""
     row = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.25, -0.25, 0.75, -0.75]) * step
-    (found,) = lattice.to_lattice(row[None], np.array([step]))
-    assert found.tolist() == [1, 2, 3, 0, -1, -2, 0, 0, 1, -1]
+    (result,) = lattice.to_lattice(row[None], np.array([step]))
+    assert result.tolist() == [1, 2, 3, 0, -1, -2, 0, 0, 1, -1]
     (noised,) = lattice.add_noise_batch(row[None], np.array([step]), math.inf, np.zeros((1, 10), dtype=np.int64))
-    np.testing.assert_array_equal(noised, found * step)
+    np.testing.assert_array_equal(noised, result * step)
 
 
 @pytest.mark.parametrize("power", [30, 50, 51])
 def test_huge_rows(power):
-    """Up to 2⁵¹ steps every whole number of them is kept."""
+    """Up to 2⁵¹ steps every multiple is represented exactly."""
     row = np.array([2.0**power, 2.0**power - 1.0, -(2.0**power), 1.0 - 2.0**power]) * 2.0**-7
-    (found,) = lattice.to_lattice(row[None], np.array([2.0**-7]))
-    assert found.tolist() == [2**power, 2**power - 1, -(2**power), 1 - 2**power]
-    np.testing.assert_array_equal(lattice.from_lattice(found[None], np.array([2.0**-7]))[0], row)
+    (result,) = lattice.to_lattice(row[None], np.array([2.0**-7]))
+    assert result.tolist() == [2**power, 2**power - 1, -(2**power), 1 - 2**power]
+    np.testing.assert_array_equal(lattice.from_lattice(result[None], np.array([2.0**-7]))[0], row)
 
 
 @settings(max_examples=100)
 @given(rows=arrays(np.float64, (3, 4), elements=st.floats(allow_nan=True, width=64)), largest=st.floats(0.0, 1e30))
-def test_rows_are_kept_within_what_was_certified(rows, largest):
+def test_rows_are_clipped_to_the_certified_magnitude(rows, largest):
     """Each by its own bound; NaN becomes 0, as in the definition."""
     bounds = np.array([largest, largest / 3.0, 0.0])
-    found = lattice.clipped(rows, bounds)
-    np.testing.assert_array_equal(found, np.clip(np.nan_to_num(rows), -bounds[:, None], bounds[:, None]))
+    result = lattice.clipped(rows, bounds)
+    np.testing.assert_array_equal(result, np.clip(np.nan_to_num(rows), -bounds[:, None], bounds[:, None]))
 
 
 @settings(max_examples=100)
@@ -71,14 +71,14 @@ def test_rows_are_kept_within_what_was_certified(rows, largest):
     noise=arrays(np.int64, (2, 3), elements=NOISE),
     reach=st.integers(0, 50),
 )
-def test_hidden_rows_are_encoded_noised_and_decoded(rows, noise, reach):
+def test_rows_are_encoded_noised_and_decoded(rows, noise, reach):
     """By the verbs that define it, bit for bit: whatever the row is."""
     steps = np.array([2.0**-20, 2.0**-9])
     largest = 2.0 ** (reach - 20)
-    found = lattice.add_noise_batch(rows, steps, largest, noise)
+    result = lattice.add_noise_batch(rows, steps, largest, noise)
     clipped = lattice.clipped(rows, np.full(2, largest))
-    np.testing.assert_array_equal(found, lattice.from_lattice(lattice.to_lattice(clipped, steps) + noise, steps))
-    assert (np.abs(found / steps[:, None] - noise) <= largest / steps[:, None] + 1).all()
+    np.testing.assert_array_equal(result, lattice.from_lattice(lattice.to_lattice(clipped, steps) + noise, steps))
+    assert (np.abs(result / steps[:, None] - noise) <= largest / steps[:, None] + 1).all()
 
 
 WILD = np.array([[math.nan, math.inf, -math.inf], [1e300, -1e300, 0.1], [-0.0, 5e-324, -0.7]])
@@ -101,7 +101,7 @@ def test_a_mechanism_s_integers_are_the_definition_s(horizon):
 
 
 @pytest.mark.privacy
-def test_wild_rows_are_kept_by_strategies():
+def test_large_rows_are_clipped_by_strategies():
     """What a buffer takes in is cut to what was certified."""
     one = private_sum(3, 1.0, Privacy(1.0, 1e-6), 3, strategy=BLT(), seed=1)
     calibrated = one.calibrated

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import LogCosh
 from taciturn import Absolute, Hinge, Huber, Linear, Logistic, Quantile, ScalarLoss, Squared
 from taciturn.compiled import codes
 from taciturn.compiled import losses as compiled
 from taciturn.compiled.codes import loss_code
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import LogCosh
 
 EXACT = [Absolute(), Hinge(), Huber(0.7), Huber(1e-9), Huber(1e9), Linear(), Quantile(0.5), Quantile(0.9)]
 EXACT += [Quantile(1e-9), Quantile(1.0 - 2.0**-53), Squared()]
@@ -52,8 +52,8 @@ def scale_of(*numbers: float) -> float:
 def test_slopes(loss, u, y):
     """To the last bits; the logistic one is 0 where the exponential ends."""
     y = label(loss, y)
-    found = compiled.slope(*loss_code(loss), u, y)
-    assert found == pytest.approx(float(loss.slope(u, y)), rel=few, abs=1e-300)
+    result = compiled.slope(*loss_code(loss), u, y)
+    assert result == pytest.approx(float(loss.slope(u, y)), rel=few, abs=1e-300)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -62,25 +62,25 @@ def test_slopes(loss, u, y):
 def test_proxes(loss, z, y, step):
     """To the last bits of the numbers that are added."""
     y = label(loss, y)
-    found = compiled.prox(*loss_code(loss), z, y, step)
-    assert abs(found - loss.prox(z, y, step)) <= few * scale_of(z, y, found)
+    result = compiled.prox(*loss_code(loss), z, y, step)
+    assert abs(result - loss.prox(z, y, step)) <= few * scale_of(z, y, result)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("width", WIDTHS)
 @settings(max_examples=60)
 @given(u=st.floats(-10.0, 10.0), y=st.floats(-3.0, 3.0))
-def test_slopes_of_a_loss_that_is_rounded_off(loss, width, u, y):
+def test_slopes_of_a_smoothed_loss(loss, width, u, y):
     """The envelope's slope without cancellation: to the last bits of the exact one, `(u - prox(u))/width`."""
     y = label(loss, y)
-    found = compiled.slope(*loss_code(Smoothed(loss, width)), u, y)
-    assert abs(found) <= abs(loss.slope_bound(abs(u), abs(y))) * (1.0 + few)
+    result = compiled.slope(*loss_code(Smoothed(loss, width)), u, y)
+    assert abs(result) <= abs(loss.slope_bound(abs(u), abs(y))) * (1.0 + few)
     bent = scale_of(u, y, 1.0) / width if near_kink(loss, width, u, y) else scale_of(u, y) / (1.0 + width)
-    assert abs(found - float(exact_envelope_slope(loss, width, u, y))) <= few * scale_of(found, bent)
+    assert abs(result - float(exact_envelope_slope(loss, width, u, y))) <= few * scale_of(result, bent)
 
 
 def near_kink(loss, width, u, y) -> bool:
-    """Where a kink is rounded off: there `1/width` times an error of u is an error of the slope."""
+    """Where a kink is smoothed: there `1/width` times an error of u is an error of the slope."""
     return loss in KINKED and abs(y * u - 1.0 if isinstance(loss, Hinge) else u - y) <= 2.0 * width
 
 
@@ -110,7 +110,7 @@ def exact_envelope_slope(loss, width, u, y):
 @pytest.mark.parametrize("width", WIDTHS)
 @settings(max_examples=40)
 @given(u=st.floats(-10.0, 10.0), y=st.floats(-3.0, 3.0), step=STEPS)
-def test_a_loss_that_is_rounded_off_is_the_definition_s(loss, width, u, y, step):
+def test_a_smoothed_loss_is_the_definition_s(loss, width, u, y, step):
     """Slope and prox of `Smoothed`: exactly where the loss is straight, else to the last bits of u over the width."""
     y, smoothed = label(loss, y), Smoothed(loss, width)
     code = loss_code(smoothed)
@@ -135,13 +135,13 @@ def test_where_a_kinked_loss_is_straight_its_slope_is_exact(loss):
 )
 def test_the_logistic_prox_is_a_root_to_the_last_bits(z, step, sign):
     """Beside its root in 60 digits."""
-    found = sign * compiled.prox(*loss_code(Logistic()), sign * z, sign, step)
+    result = sign * compiled.prox(*loss_code(Logistic()), sign * z, sign, step)
     with mpmath.workdps(60):
         low, high = mpmath.mpf(z), mpmath.mpf(z) + mpmath.mpf(step)
         for _ in range(260):
             middle = (low + high) / 2
             low, high = (low, middle) if middle - z - step / (1 + mpmath.exp(middle)) > 0 else (middle, high)
-        assert abs(found - low) <= 4 * 2.0**-53 * scale_of(z, float(low), min(step, 1.0))
+        assert abs(result - low) <= 4 * 2.0**-53 * scale_of(z, float(low), min(step, 1.0))
 
 
 @pytest.mark.parametrize("z", [math.nan, math.inf, -math.inf])
@@ -205,12 +205,12 @@ def test_a_short_pull_is_cut_off_where_its_proof_says():
 @settings(max_examples=300)
 @given(share=st.floats(0.0, 1.0), part=st.floats(1e-9, 1.0))
 def test_short_pulls(share, part):
-    """Beside the root in forty digits, and beside the series itself."""
+    """Compared with the root in forty digits, and with the series itself."""
     a = compiled.SHORT * part
-    found = compiled._short_pull(a, share)
+    result = compiled._short_pull(a, share)
     q = 1.0 - share  # as exact as a number in (0, 1) may be
     with mpmath.workdps(40):
         true = mpmath.findroot(lambda e: e * (1 + mpmath.mpf(q) * mpmath.expm1(e)) - a, a)
-        assert abs(found - true) <= few * true
+        assert abs(result - true) <= few * true
     each = [sum(c * Fraction(q) ** m for m, c in enumerate(cs, start=int(k > 0))) for k, cs in enumerate(SERIES)]
-    assert abs(found - float(value([Fraction(0), *each], Fraction(a)))) <= few * found
+    assert abs(result - float(value([Fraction(0), *each], Fraction(a)))) <= few * result

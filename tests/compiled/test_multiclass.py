@@ -22,11 +22,11 @@ CODE = slope_code(MultiHinge(3))
 
 @given(SCORES, st.data())
 def test_slopes_and_values_are_those_of_the_class(u, data):
-    """Bit for bit: of tied classes, of margins just kept, and far out."""
+    """Bit for bit: of tied classes, of margins just met, and far out."""
     y = float(data.draw(st.integers(0, len(u) - 1)))
-    loss, label, found = MultiHinge(len(u)), np.array([y]), u.copy()
-    leader._slopes(CODE, 1.0, y, found)
-    np.testing.assert_array_equal(found, loss.slopes(u[None], label)[0])
+    loss, label, result = MultiHinge(len(u)), np.array([y]), u.copy()
+    leader._slopes(CODE, 1.0, y, result)
+    np.testing.assert_array_equal(result, loss.slopes(u[None], label)[0])
     assert weights._multi_hinge(u, y) == loss.losses(u[None], label)[0]
     rival = scores.rival(u, y)
     assert rival != y
@@ -47,7 +47,7 @@ def test_only_code_that_takes_slopes_or_values_has_a_number_for_it():
 
 @pytest.mark.parametrize("classes", [2, 3, 11])
 def test_one_point_and_many_examples(classes):
-    """The sum of gradients, dense and compressed, beside the definition's; sums on a lattice are exact."""
+    """The sum of gradients, dense and compressed, compared with the definition's; sums on a lattice are exact."""
     rng = np.random.default_rng(classes)
     problem = Problem(MultiHinge(classes), L2Ball(1.0), 4, intercept=0.3)
     learner, point = FTRL(problem), problem.domain.project(rng.normal(size=problem.size))
@@ -94,14 +94,14 @@ def test_classes_that_tie_are_told_apart_alike(classes, d):
         assert (np.argmax(slopes, axis=1) == np.where(y == 0, 1, 0)).all()  # of those that tie the first
 
 
-def test_a_margin_that_is_kept_but_for_rounding_is_kept():
+def test_a_margin_that_is_met_but_for_rounding_is_met():
     u = np.array([[0.1 + 0.2 + 1.0, 0.3 - 1e-14, 0.3], [0.1 + 0.2 + 1.0, 0.3 + 1e-9, 0.3]])
     label = np.zeros(2)
     np.testing.assert_array_equal(MultiHinge(3).slopes(u, label), [[0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
     for row, slopes in zip(u, MultiHinge(3).slopes(u, label), strict=True):
-        found = row.copy()
-        leader._slopes(CODE, 1.0, 0.0, found)
-        np.testing.assert_array_equal(found, slopes)
+        result = row.copy()
+        leader._slopes(CODE, 1.0, 0.0, result)
+        np.testing.assert_array_equal(result, slopes)
 
 
 @pytest.mark.privacy

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compiled.agree import assert_agree, assert_memories_agree
+from compiled.equivalence import assert_agree, assert_memories_agree
 from compiled.streams import ALL, BUDGET, DIMENSION, ROWS, private, problem, rounding_of, stream
 from taciturn import (
     BLT,
@@ -118,12 +118,12 @@ def assert_statistics_agree(learner):
         ending, slow = loop.statistics(made, made.start(), 0, V, y, rounds)
         middle, first = fast(made.start(), 0, V[:20], y[:20], rounds[rounds <= 20])
         end, rest = fast(middle, 20, V[20:], y[20:], rounds[rounds > 20])
-        found = np.concatenate([first, rest])
-        assert found.shape == slow.shape
-        assert (np.linalg.norm(found - slow, axis=1) <= rounding_of(made, rounds)).all()
+        result = np.concatenate([first, rest])
+        assert result.shape == slow.shape
+        assert (np.linalg.norm(result - slow, axis=1) <= rounding_of(made, rounds)).all()
         assert_memories_agree(ending, end, rounding_of(made, [ROWS])[0])
         sds = np.linspace(0.1, 1.0, len(rounds))
-        noisy = found + np.random.default_rng(2).normal(size=found.shape)
+        noisy = result + np.random.default_rng(2).normal(size=result.shape)
         expected = [made.decide(int(t), row, float(sd)) for t, row, sd in zip(rounds, noisy, sds, strict=True)]
         assert len(rounds) == 0 or np.max(np.abs(fast.decide(rounds, noisy, sds) - expected)) <= 1e-9
 
@@ -146,13 +146,13 @@ def assert_noise_agrees(calibrated):
         secret, encoded = calibrated.encode(secret, rows[k - 1], k)
         public, noisy, sd = calibrated.decode(public, encoded + part, k)
         shown.append((noisy, sd))
-    found = fast.add(*calibrated.start(), rows, 1, drawn)
+    result = fast.add(*calibrated.start(), rows, 1, drawn)
     noisy, sds = np.array([row for row, _ in shown]), np.array([sd for _, sd in shown])
     off = 0.0 if not hasattr(calibrated, "coder") else 1e-6 * np.max(sds)
-    np.testing.assert_allclose(found.noisy, noisy, rtol=0.0, atol=off)
-    np.testing.assert_allclose(found.noise_sd, sds, rtol=1e-12)
-    assert_memories_agree(secret, found.secret, 1e-9)
-    assert_memories_agree(public, found.public, off)
+    np.testing.assert_allclose(result.noisy, noisy, rtol=0.0, atol=off)
+    np.testing.assert_allclose(result.noise_sd, sds, rtol=1e-12)
+    assert_memories_agree(secret, result.secret, 1e-9)
+    assert_memories_agree(public, result.public, off)
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
@@ -170,14 +170,14 @@ def assert_strategies_agree(coder):
         public, total = coder.decode(public, np.asarray(more, dtype=float), k)
         encoded.append(more)
         sums.append(total)
-    (hidden, shown), k = coder.start(2), 1
+    (batch_secret, shown), k = coder.start(2), 1
     for part in (slice(0, 13), slice(13, 30)):
-        hidden, more = batch.encode(hidden, rows[part], k)
+        batch_secret, more = batch.encode(batch_secret, rows[part], k)
         shown, totals = batch.decode(shown, np.asarray(more, dtype=float), k, len(rows[part]))
         np.testing.assert_allclose(more, np.concatenate(encoded[part]), rtol=1e-12, atol=1e-9)
         np.testing.assert_allclose(totals, sums[part], rtol=1e-12, atol=1e-9)
         k += len(totals)
-    assert_memories_agree(secret, hidden, 1e-9)
+    assert_memories_agree(secret, batch_secret, 1e-9)
     assert_memories_agree(public, shown, 1e-9)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiled.agree import assert_agree
-from compiled.plain import ORDER, PLAIN, plain_kernels, sources
+from compiled.equivalence import assert_agree
+from compiled.python_kernels import ORDER, UNCOMPILED, python_kernels, sources
 
 IGD, ABSOLUTE = ("igd, hinge, ball", "gaussian", "every 7"), ("igd, absolute, ball", "gaussian", "every")
 GIGA, PRINTED = ("giga, squared, box", "gaussian", "every 7"), ("printed giga, logistic, ball", "gaussian", "every")
@@ -28,8 +28,8 @@ UNITS, CANDIDATES = ("ewoo on unit vectors", "exponential", "every"), ("ewoo, so
 SPARSE, SPARSE_BALL = (*IGD, "compressed"), ("igd, logistic, ball", "gaussian", "every 7", "compressed")
 SPARSE_BOX, SPARSE_PRINTED = ("igd, logistic, box", "gaussian", "every 7", "compressed"), (*PRINTED, "compressed")
 SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
-MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins kept", "tree", "every")
-MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins kept", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
+MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins met", "tree", "every")
+MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins met", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
 SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
 CASES = [
     IGD,
@@ -74,13 +74,13 @@ CASES += [("ftl, softmax, ball", "gaussian", "at"), MARGIN, SPARSE_MARGIN, MARGI
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_without_a_fault_plain_python_agrees(case, monkeypatch):
     """The sources themselves, not compiled, release what the definition does: it is the fault that is found below."""
-    plain_kernels(monkeypatch)
+    python_kernels(monkeypatch)
     assert_agree(*case)
 
 
 def test_all_kernels_are_there():
     """Those that plain Python replaces are all there are, each once."""
-    assert sorted([*ORDER, *PLAIN]) == sorted(sources())
+    assert sorted([*ORDER, *UNCOMPILED]) == sorted(sources())
 
 
 CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
@@ -108,7 +108,7 @@ COMPRESSED = {
     "an anchor at z": ("= length[0] * z[columns[p]], v[p]", "= z[columns[p]], v[p]", SPARSE_BOX),
     "a box of z": ("domain[1] / scale), domain[2] / scale", "domain[1]), domain[2]", SPARSE_GIGA),
     "a length that stays": ("squared += change", "pass", SPARSE),
-    "a ball that is not felt": ("if squared > border", "if False", SPARSE),
+    "a ball that is never active": ("if squared > border", "if False", SPARSE),
 }
 LATTICE = {
     "no noise": (" + take(noise, at, left)", "", IGD),
@@ -121,9 +121,9 @@ STRATEGIES = {
     "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
     "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
     "a sum that starts anew": ("take(total, j, size - j) + row", "row", ENDLESS),
-    "a hidden sum that starts anew": ("take(total, j, left) + noisy", "noisy", BLT),
-    "a sum that is not hidden": (" + take(noise, at, left)", "", BLT),
-    "hidden rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
+    "a noisy sum that starts anew": ("take(total, j, left) + noisy", "noisy", BLT),
+    "a sum without noise": (" + take(noise, at, left)", "", BLT),
+    "noisy rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
 }
 TREES = {
     "a node that is a leaf": ("waiting[height] = out[place + height]", "waiting[height] = rows[i]", TREE),
@@ -148,7 +148,7 @@ STEPS = {
 }
 LOSSES = {
     "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", LEADER_BUFFER),
-    "a kink that is not rounded off": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
+    "a kink that is not smoothed": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
     "a ball of the wrong size": ("high / unit / math.sqrt(squared)", "1.0 / unit / math.sqrt(squared)", IGD),
@@ -183,7 +183,7 @@ SCORES = {
     "a step that is not divided": ("(a - tau * s) / c", "a - tau * s", BALL),
     "a target that is not centred": ("hit - 1.0 / count", "hit", HOT),
     "no margin": ("short = 1.0 + top - u[own]", "short = top - u[own]", MARGIN),
-    "a margin that is never kept": ("if short > close:", "if True:", SPARSE_MARGIN),
+    "a margin that is never met": ("if short > close:", "if True:", SPARSE_MARGIN),
     "classes that always tie": ("if u[j] >= top - close and j != own", "if j != own", MARGIN),
     "a class that is its own rival": ("u[k] > u[best] and k != y", "u[k] > u[best]", SPARSE_MARGIN),
     "a rival that may only be the first": ("1 if y == 0.0 else 0\n", "0\n", MARGIN_LOSSES),
@@ -217,8 +217,8 @@ OBJECTIVE = {
 MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqrt(squared) > 1e6 * short", LOGISTIC)}
 ROOT = {
     "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
-    "a row that is not hidden": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
-    "gradients that go on for ever": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
+    "a row without noise": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
+    "gradients that are never reset": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
 }
 BY_MODULE = {"clipping": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "igd": STEPS, "losses": LOSSES}
 BY_MODULE |= {"sets": SETS, "qftl": QUADRATIC, "ftrl": LEADER, "multiclass": SCORES, "igd_multiclass": CLASSES}
@@ -231,6 +231,6 @@ FAULTS = {fault: (module, *change) for module, faults in BY_MODULE.items() for f
 def test_a_planted_fault_is_found(fault, monkeypatch):
     """Each of them alone; where releases are missing, by the stream itself."""
     module, old, new, case = FAULTS[fault]
-    plain_kernels(monkeypatch, module, old, new)
+    python_kernels(monkeypatch, module, old, new)
     with pytest.raises((AssertionError, RuntimeError)):
         assert_agree(*case)

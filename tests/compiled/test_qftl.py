@@ -49,10 +49,10 @@ def test_a_whole_block_in_one_call_is_exact(seed):
     """2¹⁷ rows, every entry the largest there can be or any other: the sums of Python's integers."""
     rng, largest = np.random.default_rng(seed), 2**18 - 1
     V = np.full((BLOCK, 3), float(largest)) if seed is None else rng.integers(-largest, largest + 1, (BLOCK, 3)) * 1.0
-    found = (V.T @ V).astype(np.int64)
+    result = (V.T @ V).astype(np.int64)
     columns = [[int(x) for x in column] for column in V.T]
     expected = [[sum(map(int.__mul__, a, b)) for b in columns] for a in columns]
-    assert found.tolist() == expected
+    assert result.tolist() == expected
     rows, rest = quadratic.sums(V, V[:, :1], 0, np.array([BLOCK]))
     assert rows[0].tolist() == [*(expected[a][b] for a in range(3) for b in range(a, 3)), *expected[0]]
     assert not rest.any()
@@ -96,7 +96,7 @@ def extremes(learner: QFTL, rng: np.random.Generator, count: int) -> tuple[np.nd
 
 
 def contribution(learner, exact, t, V, y, compiled):
-    """The row that is handed over after these examples."""
+    """The statistic after these examples."""
     if compiled:
         return Products(learner)(exact, t, V, y, np.array([t + len(y)]))[1][0]
     return learner.statistic(learner.absorb(exact, t, V, y, None), t + len(y))[1]
@@ -173,13 +173,13 @@ def test_points_solve_their_equations(d, outputs):
     factors = rng.normal(size=(8, d, d + 2))
     matrices, right = factors @ factors.transpose(0, 2, 1), rng.normal(size=(8, outputs, d))
     ridges, weight = rng.uniform(0.1, 2.0, 8), 0.37
-    found, solved = quadratic.points(rows_of(matrices, right, weight), d, weight, ridges, set_code(WholeSpace()))
+    result, solved = quadratic.points(rows_of(matrices, right, weight), d, weight, ridges, set_code(WholeSpace()))
     assert solved.all()
     for k, (M, u) in enumerate(zip(matrices, right, strict=True)):
         shifted = M + ridges[k] * np.eye(d)
         expected = cho_solve(cho_factor(shifted), u.T).T.ravel()
         allowed = 16 * d * 2.0**-53 * np.linalg.cond(shifted) * np.linalg.norm(expected)
-        assert np.linalg.norm(found[k] - expected) <= allowed
+        assert np.linalg.norm(result[k] - expected) <= allowed
 
 
 @pytest.mark.parametrize("domain", [L2Ball(0.4), Box(-0.1, 0.2)], ids=repr)
@@ -188,8 +188,8 @@ def test_points_lie_in_the_set(domain):
     rng = np.random.default_rng(8)
     rows = rows_of(np.tile(np.eye(3), (6, 1, 1)), rng.normal(size=(6, 2, 3)), 1.0)
     free, _ = quadratic.points(rows, 3, 1.0, np.ones(6), set_code(WholeSpace()))
-    found, _ = quadratic.points(rows, 3, 1.0, np.ones(6), set_code(domain))
-    np.testing.assert_allclose(found, [domain.project(x) for x in free], rtol=1e-14)
+    result, _ = quadratic.points(rows, 3, 1.0, np.ones(6), set_code(domain))
+    np.testing.assert_allclose(result, [domain.project(x) for x in free], rtol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,10 @@ def test_matrices_without_a_factor_are_flagged(matrix, ridge):
     """And change nothing for those beside them."""
     good, u = 2.0 * np.eye(3), np.ones((3, 1, 3))
     rows = rows_of([good, matrix, good], u, 1.0)
-    found, solved = quadratic.points(rows, 3, 1.0, np.array([1.0, ridge, 1.0]), set_code(L2Ball(9.0)))
+    result, solved = quadratic.points(rows, 3, 1.0, np.array([1.0, ridge, 1.0]), set_code(L2Ball(9.0)))
     assert solved.tolist() == [True, False, True]
-    np.testing.assert_allclose(found[[0, 2]], 1.0 / 3.0, rtol=1e-15)
-    assert not found[1].any()
+    np.testing.assert_allclose(result[[0, 2]], 1.0 / 3.0, rtol=1e-15)
+    assert not result[1].any()
 
 
 @pytest.mark.parametrize("loss", [Squared(), OneHot(3)], ids=repr)
@@ -225,9 +225,9 @@ def test_many_points_are_points_one_by_one(loss, noise):
     rows = np.cumsum(Products(learner)(learner.start(), 0, V, y, rounds)[1], axis=0)
     rows += noise * rng.normal(size=rows.shape)
     sds = np.full(30, 0.01 * noise)
-    found = Products(learner).decide(rounds, rows, sds)
+    result = Products(learner).decide(rounds, rows, sds)
     expected = [learner.decide(int(t), row, float(sd)) for t, row, sd in zip(rounds, rows, sds, strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(result, expected, atol=1e-9)
     if noise == 3.0:
         _, solved = quadratic.points(rows, 4, learner.weight, learner.total_ridge(rounds, sds), set_code(L2Ball(0.6)))
         assert not solved.all()

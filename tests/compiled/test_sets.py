@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import Diagonal
 from taciturn import Box, HalfSpace, L1Ball, L2Ball, Simplex, WholeSpace
 from taciturn.compiled import sets
 from taciturn.compiled.codes import set_code
 from taciturn.compiled.passes import project_batch
-from zoo import Diagonal
 
 SETS = [
     WholeSpace(),
@@ -33,10 +33,10 @@ UNIT = 2.0**-53
 @given(x=arrays(np.float64, 5, elements=ENTRIES))
 def test_projections(domain, x):
     """To the last bits of a norm of five entries, however large or small they are."""
-    found = x.copy()
-    sets.project(*set_code(domain), found)
-    np.testing.assert_allclose(found, domain.project(x), rtol=16 * UNIT, atol=1e-320)
-    assert domain.contains(found)
+    result = x.copy()
+    sets.project(*set_code(domain), result)
+    np.testing.assert_allclose(result, domain.project(x), rtol=16 * UNIT, atol=1e-320)
+    assert domain.contains(result)
 
 
 @settings(max_examples=100)
@@ -62,8 +62,8 @@ def test_many_rows(domain):
     """Row by row, by number or by the set's own verb; what goes in stays as it is."""
     rows = np.random.default_rng(4).normal(size=(20, 3))
     before = rows.copy()
-    found = project_batch(domain, rows)
-    np.testing.assert_allclose(found, [domain.project(row) for row in rows], rtol=16 * UNIT, atol=1e-320)
+    result = project_batch(domain, rows)
+    np.testing.assert_allclose(result, [domain.project(row) for row in rows], rtol=16 * UNIT, atol=1e-320)
     np.testing.assert_array_equal(rows, before)
     assert project_batch(domain, rows[:0]).shape == (0, 3)
 

@@ -61,12 +61,12 @@ def test_many_rows_are_rows_one_by_one(name, rows, cuts):
     """Up to rounding, and exactly the same however they are cut; memories too."""
     coder, rows = CODERS[name], np.rint(rows * 1e3) if CODERS[name].integer else rows
     whole, parts = at_once(coder, rows), at_once(coder, rows, cuts)
-    for found, again, expected in zip(whole, parts, one_by_one(coder, rows), strict=True):
-        if isinstance(found, dict):
-            assert list(found) == list(again) == list(expected)
-            arrays = [(found[key], again[key], expected[key]) for key in found]
+    for result, again, expected in zip(whole, parts, one_by_one(coder, rows), strict=True):
+        if isinstance(result, dict):
+            assert list(result) == list(again) == list(expected)
+            arrays = [(result[key], again[key], expected[key]) for key in result]
         else:
-            arrays = [(found, again, expected)]
+            arrays = [(result, again, expected)]
         for one, two, three in arrays:
             np.testing.assert_array_equal(one, two)
             assert (one.dtype, one.shape) == (three.dtype, three.shape)
@@ -87,7 +87,7 @@ def test_many_rows_are_a_product_of_matrices(name):
 
 
 def in_parts(coder, rows, noise, steps, largest):
-    """Noisy sums and memories by loops for each part: kept within bounds, encoded, rounded under noise, decoded."""
+    """Noisy sums and memories by loops for each part: clipped, encoded, rounded under noise, decoded."""
     batch, (secret, public) = passes.BLT(coder), coder.start(rows.shape[1])
     secret, encoded = batch.encode(secret, lattice.clipped(rows, largest), 1)
     public, sums = batch.decode(public, lattice.add_noise_batch(encoded, steps, np.inf, noise), 1, len(rows))
@@ -108,14 +108,14 @@ def test_one_loop_adds_the_noise_of_its_parts(buffers, rows, cuts, seed):
     largest = rng.uniform(1.0, 2.0, 40)
     secret, public = coder.start(rows.shape[1])
     given = [array.copy() for array in (rows, noise, secret["buffers"], public["buffers"], public["sum"])]
-    memories, found = (secret, public), []
+    memories, result = (secret, public), []
     for part in np.split(np.arange(40), sorted(cuts)):
         if len(part):
             numbers = rows[part], noise[part], steps[part], largest[part]
             *memories, sums = passes._blt_sums(coder, *memories, *numbers)
-            found.append(sums)
+            result.append(sums)
     expected = in_parts(coder, rows, noise, steps, largest)
-    np.testing.assert_array_equal(np.concatenate(found), expected[2])
+    np.testing.assert_array_equal(np.concatenate(result), expected[2])
     for ours, theirs in zip(memories, expected[:2], strict=True):
         assert list(ours) == list(theirs)
         for name in ours:
@@ -130,13 +130,13 @@ def test_trees_of_integers_are_exact(rows, first):
     """In Python's integers: every row, and every node that it completes, wherever one begins."""
     waiting = np.zeros((7, 2), dtype=np.int64)
     tree.encode(rows[:first], 1, waiting)
-    found = tree.encode(rows[first:], first + 1, waiting)
+    result = tree.encode(rows[first:], first + 1, waiting)
     expected = []
     for k in range(first + 1, 65):
         for height in range((k & -k).bit_length()):
             block = rows[k - 2**height : k].tolist()
             expected.append([sum(row[j] for row in block) for j in range(2)])
-    assert found.tolist() == expected
+    assert result.tolist() == expected
     for height in range(7):
         end = (64 >> height) - (1 - (64 >> height) % 2) << height  # the last row that completes a node of this height
         assert waiting[height].tolist() == rows[end - 2**height : end].sum(axis=0).tolist()
@@ -154,15 +154,15 @@ def test_any_row_may_be_the_first(k):
     np.testing.assert_array_equal(tree.encode(row, k, moved), expected)
     np.testing.assert_array_equal(moved, secret["nodes"])
     public, total = coder.decode({"nodes": nodes}, expected.astype(float), k)
-    found, total_at_once = passes.Tree(coder).decode({"nodes": nodes}, expected.astype(float), k, 1)
+    result, total_at_once = passes.Tree(coder).decode({"nodes": nodes}, expected.astype(float), k, 1)
     np.testing.assert_allclose(total_at_once[0], total, rtol=1e-13)
-    np.testing.assert_allclose(found["nodes"], public["nodes"], rtol=1e-15)
+    np.testing.assert_allclose(result["nodes"], public["nodes"], rtol=1e-15)
 
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("buffers", range(1, 10))
 def test_encoding_errs_by_less_than_is_charged(buffers):
-    """The error of an encoded entry beside exact arithmetic, in units of the largest row, is below `rounding_error`."""
+    """The error of an encoded entry, in units of the largest row, is below `rounding_error`."""
     n = 200
     coder = BLTCoder(n, *fitted(n, buffers))
     decays, _, weights, _ = coder.arrays

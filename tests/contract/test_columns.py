@@ -69,7 +69,7 @@ def test_hashes_are_the_same_for_ever():
 def test_hashes_spread_over_all_places_and_both_signs():
     placed = [Hashed("ip", 8).place(str(i)) for i in range(1_000)]
     assert {place for place, _ in placed} == set(range(8))
-    assert abs(sum(sign for _, sign in placed)) < 160  # five deviations, of hashes that never change
+    assert abs(sum(sign for _, sign in placed)) < 160  # five sigma, of hashes that never change
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ("number", "columns.x must be a table, got 'number'"),
     ],
 )
-def test_other_declarations_are_refused_by_name(declared, words):
+def test_other_declarations_are_rejected_by_name(declared, words):
     with pytest.raises(InvalidInput, match=words):
         column_of("x", declared)
 

@@ -95,7 +95,7 @@ def test_a_category_may_be_a_question_mark():
     assert contract(columns={"work": {"categories": ["?", "Private"]}}).feature_names == ("work=?", "work=Private")
 
 
-def test_a_file_without_columns_or_with_ignored_ones_alone_is_refused():
+def test_a_file_without_columns_or_with_ignored_ones_alone_is_rejected():
     data = {"privacy": {"epsilon": 1}, "target": {"column": "y", "range": [0, 1]}}
     with pytest.raises(InvalidInput, match=r"\[columns\] is missing or empty"):
         contract_of(data)
@@ -174,7 +174,7 @@ JUNK = st.recursive(
 
 @settings(max_examples=500)
 @given(st.data())
-def test_whatever_stands_in_a_file_it_is_a_contract_or_refused(data):
+def test_whatever_stands_in_a_file_it_is_a_contract_or_rejected(data):
     """Never another error, and never for long."""
     declared = copy.deepcopy(contract("range", horizon=10).declared)
     place = declared

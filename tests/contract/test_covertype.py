@@ -1,4 +1,4 @@
-"""Covertype from a CSV file: as accurate as the default bound promises, and read as the library reads arrays."""
+"""Covertype from a CSV file: with the accuracy of the default bound, and read as the library reads arrays."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ CONTRACT = {
 
 @pytest.mark.slow
 def test_class_two_against_the_rest_from_a_file(data_file, tmp_path):
-    """At (1, 1e-6), a tenth held out: 75.2 % with the default bound; five deviations of the test's share are .9 %."""
+    """At (1, 1e-6), a tenth held out: 75.2 % with the default bound; five sigma of the test's share are .9 %."""
     with np.load(data_file("covtype.npz")) as data:
         table = np.column_stack([data["num"], data["wilderness"], data["soil"], data["y"]]).astype(np.int64)
     table = np.random.default_rng(0).permutation(table)

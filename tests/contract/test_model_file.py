@@ -11,8 +11,8 @@ from taciturn import InvalidInput
 from taciturn.contract.model_file import model_of, read_model, write_model
 from taciturn.estimators.labels import classes_of, probabilities
 from taciturn.estimators.stream import Stream
+from taciturn.readers.predictions import write_predictions
 from taciturn.readers.rows import open_rows
-from taciturn.readers.score import write_predictions
 
 LABELS = {"positive": ["yes", "no"], "classes": ["yes", "maybe", "no"], "range": ["3", "9.5", "0"]}
 
@@ -101,7 +101,7 @@ def test_a_model_before_any_release_is_data_free():
         (lambda m: m["contract"].update(seed=1), "seed is unknown"),
     ],
 )
-def test_a_file_that_was_changed_is_refused(tmp_path, change, words):
+def test_a_file_that_was_changed_is_rejected(tmp_path, change, words):
     made = contract(horizon=60)
     write_model(tmp_path / "model.json", made, Stream(made.plan()))
     content = json.loads((tmp_path / "model.json").read_text())
@@ -111,7 +111,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path, change, words):
         read_model(tmp_path / "model.json")
 
 
-def test_what_is_no_model_is_refused(tmp_path):
+def test_anything_but_a_model_is_rejected(tmp_path):
     (tmp_path / "a").write_text("{")
     (tmp_path / "b").write_text("[]")
     for name, words in (("a", "is not valid JSON"), ("b", "is no"), ("nowhere", "cannot be read: No such file")):

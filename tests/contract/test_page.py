@@ -20,7 +20,7 @@ LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def printed(command):
-    """What a command line prints, its refusal included."""
+    """What a command line prints, its error included."""
     done = CliRunner().invoke(app, shlex.split(command)[1:], env={"COLUMNS": "120"})
     return done.output + (f"taciturn: {done.exception}\n" if isinstance(done.exception, TaciturnError) else "")
 
@@ -28,8 +28,8 @@ def printed(command):
 def check(text):
     for part in text.split("$ ")[1:]:
         command, _, expected = part.partition("\n")
-        found = printed(command)
-        assert doctest.OutputChecker().check_output(expected, found, LOOSE), f"{command}\n{found}"
+        result = printed(command)
+        assert doctest.OutputChecker().check_output(expected, result, LOOSE), f"{command}\n{result}"
 
 
 @pytest.fixture

@@ -80,6 +80,6 @@ def test_classes_are_decoded_as_they_were_declared():
     assert TARGETS[2].decode(np.array([-0.1, 0.1])).tolist() == ["rest", 2]
 
 
-def test_an_empty_range_is_refused():
+def test_an_empty_range_is_rejected():
     with pytest.raises(InvalidInput, match=r"target\.range"):
         Number("y", 1.0, 1.0)

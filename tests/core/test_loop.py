@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiled.agree import assert_agree, assert_memories_agree
+from compiled.equivalence import assert_agree, assert_memories_agree
 from compiled.streams import (
     ALL,
     BUDGET,
@@ -26,6 +26,7 @@ from compiled.streams import (
     rounding_of,
     stream,
 )
+from instances import Diagonal, LogCosh
 from taciturn import (
     BLT,
     EWOO,
@@ -56,7 +57,6 @@ from taciturn.core import loop
 from taciturn.core.loop import Definition
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.blt import BLTCoder
-from zoo import Diagonal, LogCosh
 
 
 def schedules_of(learner, mechanism):

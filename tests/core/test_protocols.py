@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from instances import LEARNERS
 from taciturn import Anytime, Certificate, Exponential, Gaussian
 from taciturn.checks.learners import MECHANISMS
 from taciturn.checks.mechanisms import (
@@ -19,7 +20,6 @@ from taciturn.checks.mechanisms import (
     seeded_noise_does_not_depend_on_batches,
 )
 from taciturn.core.protocols import misfit
-from zoo import LEARNERS
 
 ENDLESS = {"l2/tail": Gaussian(), "range/tail": Exponential(), "l2/entry": Anytime()}
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import taciturn
+from instances import LEARNERS
 from taciturn import (
     BLT,
     Anytime,
@@ -42,7 +43,6 @@ from taciturn import (
 )
 from taciturn.accounting import ledger as books
 from taciturn.core.state import described, fingerprint, name_of, read_extra, read_state
-from zoo import LEARNERS
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
 BUDGET = Privacy(1.0, 1e-6)

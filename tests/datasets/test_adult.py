@@ -81,7 +81,7 @@ def test_the_bound_is_attained():
 
 
 def test_a_row_does_not_depend_on_the_others():
-    """Nothing is learnt from the data: adding or removing people changes nobody's features."""
+    """Nothing is learnt from the data: adding or removing people changes no features of others."""
     others = [line(age=17, race="White"), line(capital_gain=99_999, income="<=50K")]
     np.testing.assert_array_equal(parse([line(), *others]).X[0], parse([line()]).X[0])
 
@@ -104,8 +104,8 @@ def test_a_line_that_is_none_is_named_and_not_repeated(bad, why):
 
 
 @pytest.mark.parametrize("text", ["", line(), "<html>Not found</html>", None])
-def test_another_file_is_refused_with_a_remedy(text, tmp_path):
-    """Empty, too short, no data at all, not there: the refusal names the file and where to get it."""
+def test_another_file_is_rejected_with_a_remedy(text, tmp_path):
+    """Empty, too short, no data at all, not there: the error names the file and where to get it."""
     path = tmp_path / "adult.data"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -137,7 +137,7 @@ def test_the_real_file_keeps_its_bounds(stream):
     assert (stream.X != 0.0).any(axis=0).all()
 
 
-def test_the_real_file_without_a_row_is_refused(file, tmp_path):
+def test_the_real_file_without_a_row_is_rejected(file, tmp_path):
     """The planted fault: the first row is gone."""
     opener = gzip.open if file.suffix == ".gz" else open
     with opener(file, "rt", encoding="utf-8") as text:

@@ -63,14 +63,14 @@ def test_a_value_that_is_not_published_leaves_its_group_at_zero(column, value):
         (f"{HEADER}\n{LINE}", "it has 1 rows, not 17,379"),
     ],
 )
-def test_another_file_is_refused_with_a_remedy(text, why, tmp_path):
+def test_another_file_is_rejected_with_a_remedy(text, why, tmp_path):
     (tmp_path / "hour.csv").write_text(text)
     with pytest.raises(InvalidInput, match=rf"is not UCI's hour.csv: .*{why}.* Put a fresh copy of {URL}"):
         bike(tmp_path / "hour.csv")
 
 
 def test_the_real_file_however_it_is_spelt(file, tmp_path):
-    """0.0 or 0, gzipped or not: the same stream; one rental more is refused."""
+    """0.0 or 0, gzipped or not: the same stream; one rental more is rejected."""
     lines = text(file, "hour.csv").splitlines()
     respelt = [lines[0], *(line.replace(",0.0,", ",0,") for line in lines[1:])]
     (tmp_path / "mine").write_bytes(gzip.compress("\n".join(respelt).encode()))

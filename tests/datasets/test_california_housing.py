@@ -48,13 +48,13 @@ def test_no_row_is_longer_than_the_bound(fields):
 @pytest.mark.parametrize(
     ("data", "why"), [(b"1,2", "it has 2 columns, not 9"), (b"a,b", "not a table"), (LINE, "1 rows")]
 )
-def test_another_file_is_refused_with_a_remedy(data, why, tmp_path):
+def test_another_file_is_rejected_with_a_remedy(data, why, tmp_path):
     (tmp_path / "mine").write_bytes(data)
     with pytest.raises(InvalidInput, match=rf"is not the California housing data: .*{why}.* Put a fresh copy of {URL}"):
         california_housing(tmp_path / "mine")
 
 
-def test_a_table_that_is_none_is_refused(tmp_path):
+def test_a_table_that_is_none_is_rejected(tmp_path):
     """Cut short, or with other columns."""
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -85,7 +85,7 @@ def test_there_are_seven_classes(positive):
         (line() + b"\n" + line() + b",1", "not a table"),
     ],
 )
-def test_what_is_no_table_is_refused(data, why):
+def test_anything_but_a_table_is_rejected(data, why):
     with pytest.raises(InvalidInput, match=why):
         parse(data)
 
@@ -93,7 +93,7 @@ def test_what_is_no_table_is_refused(data, why):
 @pytest.mark.parametrize(
     "data", [b"", line(), gzip.compress(line(), mtime=0), b"PK\x03\x04" + b"num.npy".rjust(33), None]
 )
-def test_another_file_is_refused_with_a_remedy(data, tmp_path):
+def test_another_file_is_rejected_with_a_remedy(data, tmp_path):
     """Empty, too short, an archive of something else, not there."""
     path = tmp_path / "covtype.data"
     if data is not None:
@@ -105,7 +105,7 @@ def test_another_file_is_refused_with_a_remedy(data, tmp_path):
 
 
 def test_either_file_is_read_and_checked(tmp_path, monkeypatch):
-    """Small files of both formats, under their own checksums: the same stream; a bit turned is refused."""
+    """Small files of both formats, under their own checksums: the same stream; a bit turned is rejected."""
     lines = b"\n".join(line(area=k % 4, soil=k, kind=1 + k % 7) for k in range(SOILS))
     cells = parse(lines)
     packed = io.BytesIO()

@@ -36,10 +36,10 @@ def places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def offline(monkeypatch):
-    def refuse(url, timeout):
+    def reject(url, timeout):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(urllib.request, "urlopen", reject)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -101,8 +101,8 @@ def test_the_cache_is_the_user_s(monkeypatch, tmp_path):
     assert cache() == Path.home() / ".cache" / "taciturn"
 
 
-def test_a_download_is_kept_and_not_repeated(places, served, monkeypatch, capsys):
-    """Over HTTP into the cache; the second time nobody is asked, and nothing else is left there."""
+def test_a_download_is_cached_and_not_repeated(places, served, monkeypatch, capsys):
+    """Over HTTP into the cache; the second time nothing is downloaded, and no other file is left there."""
     folder, address = served
     (folder / "numbers.csv").write_bytes(b"1, 2\n" * 50_000)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -133,7 +133,7 @@ def test_a_terminal_with_rich_shows_a_bar(rich, tmp_path, monkeypatch):
 
 
 def test_offline_says_what_to_download_and_where_to_put_it(places, offline):
-    """The refusal names the file, its address and both folders; it is one of ours."""
+    """The error names the file, its address and both folders; it is a TaciturnError."""
     with pytest.raises(InvalidInput) as caught:
         find("numbers.csv", NOWHERE)
     assert isinstance(caught.value, TaciturnError)
@@ -144,7 +144,7 @@ def test_offline_says_what_to_download_and_where_to_put_it(places, offline):
     )
 
 
-def test_a_cache_that_cannot_be_written_is_refused_alike(places):
+def test_a_cache_that_cannot_be_written_is_rejected_alike(places):
     """A file where the cache should be."""
     places[1].parent.touch()
     with pytest.raises(InvalidInput, match=r"numbers\.csv is not on this machine and could not be downloaded"):
@@ -153,7 +153,7 @@ def test_a_cache_that_cannot_be_written_is_refused_alike(places):
 
 @pytest.mark.parametrize(("length", "whole"), [(10, True), (None, True), (11, False)])
 def test_a_download_cut_short_leaves_nothing_behind(length, whole, places, monkeypatch):
-    """Ten bytes of eleven are refused; of an unannounced number, kept."""
+    """Ten bytes of eleven are rejected; of an unannounced number, cached."""
     monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: answer(b"0123456789", length))
     if whole:
         assert find("numbers.csv", NOWHERE).read_bytes() == b"0123456789"
@@ -216,7 +216,7 @@ def test_text_is_found_however_it_is_packed_and_called(data, name, tmp_path):
         (zipped(NUMBERS, "old/a.data", "new/a.data"), "it holds 2 files called a.data, not one"),
     ],
 )
-def test_what_cannot_be_read_is_refused(data, why, tmp_path):
+def test_what_cannot_be_read_is_rejected(data, why, tmp_path):
     """Cut short, not what it begins as, not UTF-8, not there, without the file or with two of them."""
     if data is not None:
         (tmp_path / "a.data").write_bytes(data)
@@ -226,7 +226,7 @@ def test_what_cannot_be_read_is_refused(data, why, tmp_path):
 
 @pytest.mark.parametrize("method", ["md5", "sha256"])
 def test_one_bit_is_noticed(method):
-    """The right bytes come back; one bit turned, or one byte more, is refused by what it is."""
+    """The right bytes come back; one bit turned, or one byte more, is rejected with the reason."""
     checksum = hashlib.new(method, NUMBERS).hexdigest()
     assert same_bytes(NUMBERS, len(NUMBERS), checksum) == NUMBERS
     with pytest.raises(InvalidInput, match=rf"its (MD5|SHA-256) checksum is \w+, not {checksum}"):
@@ -247,7 +247,7 @@ def test_a_table_is_known_by_its_numbers():
         same_table(table[::-1], 3, checksum)
 
 
-def test_a_refusal_names_the_file_and_a_fresh_copy(tmp_path):
+def test_an_error_names_the_file_and_a_fresh_copy(tmp_path):
     """Other errors pass."""
     with (
         pytest.raises(

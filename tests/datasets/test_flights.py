@@ -118,7 +118,7 @@ def test_an_unknown_name_leaves_its_group_at_zero(place, width):
         (LINES, "it has 3 rows, not 336,776"),
     ],
 )
-def test_another_file_is_refused_with_a_remedy(lines, why, tmp_path):
+def test_another_file_is_rejected_with_a_remedy(lines, why, tmp_path):
     (tmp_path / "flights.csv").write_text("\n".join(lines))
     with pytest.raises(
         InvalidInput,

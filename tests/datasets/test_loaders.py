@@ -46,10 +46,10 @@ def test_every_loader_is_here_and_on_the_page():
 
 @pytest.mark.parametrize(("load", "module"), DOWNLOADED.items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_offline_says_what_to_download_and_where_to_put_it(load, module, tmp_path, monkeypatch):
-    def refuse(url, timeout):
+    def reject(url, timeout):
         raise urllib.error.URLError("no network")
 
-    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(urllib.request, "urlopen", reject)
     monkeypatch.setenv("TACITURN_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(InvalidInput, match=rf"Download {re.escape(module.URL)} and put it into {tmp_path}/own or"):
@@ -58,7 +58,7 @@ def test_offline_says_what_to_download_and_where_to_put_it(load, module, tmp_pat
 
 @pytest.mark.parametrize(("load", "module"), DOWNLOADED.items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_what_was_downloaded_is_checked(load, module, tmp_path, monkeypatch):
-    """A page in the place of the data is refused, though it came from the right address."""
+    """A page in the place of the data is rejected, though it came from the right address."""
     (tmp_path / "page").write_text("<html>Moved</html>")
     monkeypatch.setattr(module, "URL", (tmp_path / "page").as_uri())
     monkeypatch.setenv("TACITURN_DATA", "")

@@ -29,7 +29,7 @@ def small(rows=50, seed=0) -> bytes:
 
 
 def test_a_line_becomes_timbres_and_roots():
-    """Averages by 100, covariances by the root, signs kept, all divided by sqrt(90)."""
+    """Averages by 100, covariances by the root with their signs, all divided by sqrt(90)."""
     line = np.zeros(91)
     line[[0, 1, 12, 13, 90]] = 1922, 50, -250, 2500, -1e6
     stream = parse(",".join(map(str, line)).encode())
@@ -58,7 +58,7 @@ def test_covariances_of_timbres_within_the_span_are_not_clipped():
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_a_file_of_the_right_checksum_is_read(pack, tmp_path, monkeypatch):
-    """In the order of the file, packed or not; a bit turned is refused."""
+    """In the order of the file, packed or not; a bit turned is rejected."""
     data = small()
     monkeypatch.setattr(songs, "TEXT", (len(data), hashlib.md5(data).hexdigest()))
     path = tmp_path / "mine"
@@ -82,7 +82,7 @@ def test_the_archive_of_uci_is_found_where_data_lies(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("data", [b"", small(), b"<html>"])
-def test_another_file_is_refused_with_a_remedy(data, tmp_path):
+def test_another_file_is_rejected_with_a_remedy(data, tmp_path):
     (tmp_path / "mine").write_bytes(data)
     why = rf"is not UCI's YearPredictionMSD.txt: it has {len(data):,} bytes, not 448,576,698. Put a fresh copy of {URL}"
     with pytest.raises(InvalidInput, match=why):
@@ -97,7 +97,7 @@ def test_another_file_is_refused_with_a_remedy(data, tmp_path):
         (b"2001," + b"nan," * 89 + b"1", "91 columns of finite numbers"),
     ],
 )
-def test_lines_that_are_none_are_refused(data, why):
+def test_lines_that_are_none_are_rejected(data, why):
     with pytest.raises(InvalidInput, match=why):
         parse(data)
 

@@ -19,15 +19,15 @@ def drawn(x, y, curve):
 
 def test_plain_axes():
     """Up is more, right is more."""
-    found = drawn(Axis("t", 0, 10), Axis("noise", 0, 4), Curve("c", [0, 5, 10], [0, 1, 4], "a"))
-    assert [pytest.approx(pair, abs=1e-3) for pair in found] == [(0, 0), (0.5, 0.25), (1, 1)]
+    result = drawn(Axis("t", 0, 10), Axis("noise", 0, 4), Curve("c", [0, 5, 10], [0, 1, 4], "a"))
+    assert [pytest.approx(pair, abs=1e-3) for pair in result] == [(0, 0), (0.5, 0.25), (1, 1)]
 
 
 def test_logarithmic_axes():
     """Equal factors are equal ways."""
     x, y = Axis("t", 1, 100, log=True), Axis("r", 0.01, 1, log=True)
-    found = drawn(x, y, Curve("c", [1, 10, 100], [1, 0.1, 0.01], "a"))
-    assert [pytest.approx(pair, abs=1e-3) for pair in found] == [(0, 1), (0.5, 0.5), (1, 0)]
+    result = drawn(x, y, Curve("c", [1, 10, 100], [1, 0.1, 0.01], "a"))
+    assert [pytest.approx(pair, abs=1e-3) for pair in result] == [(0, 1), (0.5, 0.5), (1, 0)]
 
 
 def test_what_lies_outside_is_left_out():

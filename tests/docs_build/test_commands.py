@@ -79,9 +79,9 @@ def test_every_command_and_option_of_taciturn_is_listed():
     from taciturn.cli import app as cli
 
     text = hooks.on_page_markdown(f"# Title\n\n{MARK}\n")
-    found = dict(commands(get_command(cli.app)))
-    assert len(found) >= 5
-    for name, command in found.items():
+    result = dict(commands(get_command(cli.app)))
+    assert len(result) >= 5
+    for name, command in result.items():
         section = text.partition(f"## {name}\n")[2].partition("\n## ")[0]
         assert " ".join(command.help.split("\n\n")[0].split()) in section
         for parameter in inspect.signature(inspect.unwrap(command.callback)).parameters:

@@ -17,7 +17,7 @@ MU = Privacy(1.0, 1e-6).mu
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_picture_is_whole(name):
+def test_a_picture_is_complete(name):
     """Well-formed, with a text for those who do not see it, a caption of sentences, and nothing from elsewhere."""
     drawn = picture(name)
     root = ElementTree.fromstring(drawn.svg)
@@ -55,7 +55,7 @@ def test_every_picture_is_shown_and_every_mark_is_a_picture():
     assert marks == set(NAMES)
 
 
-def test_a_mark_becomes_a_figure_and_an_unknown_one_is_refused():
+def test_a_mark_becomes_a_figure_and_an_unknown_one_is_rejected():
     """In the page as it is written, after the search has read it."""
     page = hooks.on_post_page("<p>before</p><!-- picture: tree --><p>after</p>")
     assert re.fullmatch(r"<p>before</p><figure.*</figcaption></figure><p>after</p>", page, re.S)
@@ -65,12 +65,12 @@ def test_a_mark_becomes_a_figure_and_an_unknown_one_is_refused():
 
 def test_the_tree_has_the_nodes_of_figure_1():
     """Example 3 is in one node of each height; the sum after 7 examples has one node for each 1-bit of 7."""
-    found = tree.nodes()
-    assert len(found) == 15
-    assert {node.name for node in found if node.holds} == {"3", "3–4", "1–4", "1–8"}
-    assert {node.name for node in found if node.used} == {"1–4", "5–6", "7"}
+    result = tree.nodes()
+    assert len(result) == 15
+    assert {node.name for node in result if node.holds} == {"3", "3–4", "1–4", "1–8"}
+    assert {node.name for node in result if node.used} == {"1–4", "5–6", "7"}
     root = ElementTree.fromstring(picture("tree").svg)
-    assert {e.text for e in root.iter(f"{SVG}text")} == {node.name for node in found}
+    assert {e.text for e in root.iter(f"{SVG}text")} == {node.name for node in result}
     assert len(list(root.iter(f"{SVG}polyline"))) == 14  # every node but the root has a parent
 
 

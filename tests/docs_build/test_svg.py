@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from docs_build.svg import COLOURS, box, drawing, line, number, tag, text
 
 
-def test_words_are_escaped_once_and_children_are_kept():
+def test_words_are_escaped_once_and_children_are_preserved():
     """A text may hold any character, an attribute too."""
     root = ElementTree.fromstring(tag("g", text(1.0, 2.0, "a < b & c"), id='"x"'))
     assert root.attrib["id"] == '"x"'

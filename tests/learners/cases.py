@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from instances import LOSSES, SETS, Distance
 from taciturn import FTL, GIGA, IGD, FadingIGD, L2Ball, OneHot, Problem, Softmax, Unprovable, WholeSpace
 from taciturn.learners.averaged import Averaged
-from zoo import LOSSES, SETS, Distance
 
 ROUNDED_UP = 1.0 + 1e-9
 
@@ -85,8 +85,8 @@ class Beyond:
 
     def gradient(self, x, v, y):
         out = np.zeros(len(x))
-        felt = max(0.0, y * x[1] - x[0] - 2.0)
-        out[:2] = self.push - felt, y * felt
+        excess = max(0.0, y * x[1] - x[0] - 2.0)
+        out[:2] = self.push - excess, y * excess
         return out
 
     def lipschitz(self, feature_bound, radius, label_bound):

@@ -6,6 +6,7 @@ import math
 
 import mpmath as mp
 
+from instances import Diagonal, LogCosh
 from taciturn import (
     Absolute,
     Box,
@@ -23,7 +24,6 @@ from taciturn import (
     WholeSpace,
 )
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import Diagonal, LogCosh
 
 PRECISION = 240
 Vector = list[mp.mpf]

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from taciturn import (
+    FTRL,
     IGD,
+    QFTL,
     Cost,
     Hinge,
     InvalidInput,
@@ -14,6 +16,7 @@ from taciturn import (
     Privacy,
     Problem,
     Simplex,
+    Squared,
     Unprovable,
     WholeSpace,
     averaged,
@@ -85,8 +88,8 @@ def test_the_lost_ridge_is_caught(how):
 
 
 @pytest.mark.privacy
-def test_the_printed_noise_is_refused_and_delivers_what_the_errata_say():
-    """Algorithm 6 as printed, alpha = .01, epsilon = 1, T = 1e5: refused, and BROKEN if asked for by name."""
+def test_the_printed_noise_is_rejected_and_delivers_what_the_errata_say():
+    """Algorithm 6 as printed, alpha = .01, epsilon = 1, T = 1e5: rejected, and BROKEN if asked for by name."""
     arguments = (linear(0.01), Privacy(1.0, 1e-6), 100_000)
     with pytest.raises(Unprovable, match="BROKEN"):
         pol(*arguments, calibration="paper-printed")
@@ -112,7 +115,17 @@ def test_offline_learning_releases_one_model_inside_the_set(how, domain):
     assert state.spent.mu == pytest.approx(Privacy(5.0, 1e-6).mu, rel=1e-3)
 
 
-def test_unknown_averages_are_refused():
+def test_unknown_averages_are_rejected():
     """By name."""
     with pytest.raises(InvalidInput, match="how must be one of"):
         averaged(IGD(linear(1.0)), "median", horizon=10)
+
+
+@pytest.mark.parametrize("name", ["Averaged", "QFTL", "FTRL", "int"])
+def test_what_has_no_iterates_is_not_averaged(name):
+    """In a sentence that names the learner, and says what to do."""
+    problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
+    learners = [averaged(IGD(problem), horizon=10), QFTL(problem), FTRL(problem), 3]
+    learner = next(each for each in learners if type(each).__name__ == name)
+    with pytest.raises(Unprovable, match=rf"certified for iterates, and {name} has none\. Use averaged"):
+        averaged(learner, horizon=10)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from instances import LOSSES
 from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
 from taciturn import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
 from taciturn.checks.certificates import moved, search
 from taciturn.checks.learners import first_round
 from taciturn.learners import igd
-from zoo import LOSSES
 
 pytestmark = pytest.mark.privacy
 
@@ -54,8 +54,8 @@ def test_no_neighbour_exceeds_the_certificate(group):
     effort = {"tries": 2, "evaluations": 3} if "ftl" in group else {}  # a leader is some hundred steps of the others
     for name, learner in BUILT.items():
         if name.split(",")[0] == group:
-            found = search(learner, seed=len(name), **effort)
-            assert found.share <= 1.0, f"{name}: {found}"
+            result = search(learner, seed=len(name), **effort)
+            assert result.share <= 1.0, f"{name}: {result}"
 
 
 @pytest.mark.slow
@@ -66,8 +66,8 @@ def test_no_neighbour_exceeds_the_certificate_however_long_one_searches(group, r
     effort = {"tries": 6, "evaluations": 8} if "ftl" in group else {"longest": 12, "tries": 24, "evaluations": 72}
     for name, learner in buildable(ridge).items():
         if name.split(",")[0] == group and first_round(learner) < 100:
-            found = search(learner, seed=len(name), **effort)
-            assert found.share <= 1.0, f"{name}: {found}"
+            result = search(learner, seed=len(name), **effort)
+            assert result.share <= 1.0, f"{name}: {result}"
 
 
 @pytest.mark.parametrize(

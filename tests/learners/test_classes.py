@@ -190,8 +190,8 @@ def test_no_pair_moves_the_candidates_apart_by_more_than_is_certified(loss, neig
         np.testing.assert_allclose(rows[-1], plain - plain.min(), atol=1e-6)
     rows = np.array(rows)
     changes = rows[:, None] - rows[None] if neighbours == "replace" else rows
-    found, bound = float(np.max(np.ptp(changes, axis=-1))), float(learner.certificate.at(1))
-    assert bound / 5.0 < found <= bound
+    result, bound = float(np.max(np.ptp(changes, axis=-1))), float(learner.certificate.at(1))
+    assert bound / 5.0 < result <= bound
 
 
 @pytest.mark.parametrize("loss", [Softmax(3), MultiHinge(3)], ids=str)

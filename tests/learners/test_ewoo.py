@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
+from instances import LOSSES, SETS
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     Absolute,
@@ -42,7 +43,6 @@ from taciturn.mechanisms.exponential import Exponential
 from taciturn.noise.sampling import GUMBEL_STEP
 from taciturn.problem.nets import grid
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import LOSSES, SETS
 
 pytestmark = pytest.mark.privacy
 
@@ -85,15 +85,15 @@ def search(learner: EWOO, seed: int, certified: float | None = None, tries: int 
         trial[:, -1] = problem.label_bound * rng.choice([-1.0, 1.0], 4)
         if attempt % 3:
             trial[-1, :-1] = -trial[1, :-1]  # mirrored
-        if (found := float(np.ptp(moved(learner, trial, 1)))) > best:
-            best, raw = found, trial
+        if (result := float(np.ptp(moved(learner, trial, 1)))) > best:
+            best, raw = result, trial
     step = 0.5 * problem.feature_bound
     for _ in range(climbs):
         trial = raw.copy()
         row, column = rng.choice([1, 3]), rng.integers(0, raw.shape[1])
         trial[row, column] += step * rng.normal() * (3.0 if column == raw.shape[1] - 1 else 1.0)
-        if (found := float(np.ptp(moved(learner, trial, 1)))) > best:
-            best, raw = found, trial
+        if (result := float(np.ptp(moved(learner, trial, 1)))) > best:
+            best, raw = result, trial
         else:
             step *= 0.97
     return best / bound
@@ -243,7 +243,7 @@ class Liar(ScalarLoss):
 
 @pytest.mark.parametrize("value_of", [10.0, math.nan, math.inf, 1e308])
 def test_a_loss_that_lies_about_its_variation_is_cut_to_it(value_of):
-    """Each example's losses are kept within W of the least, whatever the loss returns, so 2W holds all the same."""
+    """Each example's losses are clipped to W above the least, whatever the loss returns, so 2W holds all the same."""
     learner = EWOO(Problem(Liar(value_of), L2Ball(1.0), 2, label_bound=1.0), grid(L2Ball(1.0), 2, 4))
     with np.errstate(all="ignore"):
         assert search(learner, seed=4) <= 1.0
@@ -274,7 +274,7 @@ def stream_delta(learner: EWOO, certified: float | None, releases: int, privacy:
 
 @pytest.mark.parametrize("releases", [1, 3, 12])
 def test_a_whole_stream_keeps_its_budget(releases):
-    """The change is felt by every later release, and what all of them say together stays within (epsilon, delta)."""
+    """The change affects every later release, and all of them together stay within (epsilon, delta)."""
     assert stream_delta(experts(2), None, releases, Privacy(2.0, 1e-3)) <= 1e-3
 
 
@@ -395,15 +395,15 @@ class Deviance(Squared):
 
 @pytest.mark.privacy
 def test_a_loss_of_one_s_own_is_certified_by_what_it_is_cut_to():
-    """Its gradients would promise 0.0026, and rounding makes it 0.004: only the cut to W holds whatever it computes."""
+    """Its gradients would give 0.0026, and rounding makes it 0.004: only the cut to W holds whatever it computes."""
     learner = EWOO(Problem(Deviance(), WholeSpace(), 2, label_bound=1.0), [[1.0, 0.0], [0.999, 0.0]])
-    found = search(learner, seed=3)
-    assert found <= 1.0
+    result = search(learner, seed=3)
+    assert result <= 1.0
     assert float(learner.certificate.at(1)) > 1.5 * learner._gradients_apart * learner._diameter
 
 
 def test_nothing_is_certified_beyond_the_exact_sums():
-    """At 2^28 examples there is a bound, at one more there is none, and a horizon there is refused."""
+    """At 2^28 examples there is a bound, at one more there is none, and a horizon there is rejected."""
     learner = experts(2)
     assert np.isfinite(learner.certificate.at([1, weights.MOST])).all()
     assert learner.certificate.at(weights.MOST + 1) == math.inf
@@ -454,7 +454,7 @@ def test_points_are_plain_settings():
 
 
 @pytest.mark.parametrize(
-    ("points", "complaint"),
+    ("points", "message"),
     [
         ([[0.0, 0.0]], "two or more rows of 2"),
         ([0.0, 1.0], "two or more rows of 2"),
@@ -466,13 +466,13 @@ def test_points_are_plain_settings():
         ([[0.5, 0.0], [0.5, 0.0]], "nothing to choose"),
     ],
 )
-def test_what_cannot_be_candidates_is_refused(points, complaint):
+def test_what_cannot_be_candidates_is_rejected(points, message):
     """Each with what to do instead."""
-    with pytest.raises(InvalidInput, match=complaint):
+    with pytest.raises(InvalidInput, match=message):
         EWOO(Problem(Hinge(), L2Ball(1.0), 2), points)
 
 
-def test_losses_without_a_bound_are_refused():
+def test_losses_without_a_bound_are_rejected():
     """A loss of unbounded slope has no certificate, on any net."""
 
     class Steep(Linear):
@@ -494,7 +494,7 @@ def test_unbounded_domains_are_fine_for_a_finite_net():
     assert float(learner.certificate.at(1)) == pytest.approx(9.0, rel=1e-5)  # 2W = 2·½·3², less than Gd·D
 
 
-def test_slopes_that_belie_their_bound_are_refused():
+def test_slopes_that_belie_their_bound_are_rejected():
     """As for every learner."""
 
     class Steeper(Linear):

@@ -27,8 +27,8 @@ def test_the_order_of_addition_does_not_matter(rows, magnitude, seed):
     shuffled = np.random.default_rng(seed).permutation(rows)
     sums = [np.add.reduce(r, axis=0) for r in (rows, rows[::-1], shuffled, rows[::2] + rows[1::2])]
     by_hand = [sum(Fraction(float(x)) for x in column) for column in rows.T]
-    for found in (*sums, rows.sum(axis=0)):
-        assert [Fraction(float(x)) for x in found] == by_hand
+    for result in (*sums, rows.sum(axis=0)):
+        assert [Fraction(float(x)) for x in result] == by_hand
 
 
 @settings(max_examples=60)
@@ -36,12 +36,12 @@ def test_the_order_of_addition_does_not_matter(rows, magnitude, seed):
 def test_rounding_moves_an_entry_by_half_a_step(row, magnitude):
     """Of a lattice 2²⁶ to 2²⁷ times finer than the largest entry; larger ones are cut."""
     step, row = lattice_of(magnitude), row * magnitude
-    found = rounded(row, magnitude)
+    result = rounded(row, magnitude)
     assert magnitude / 2.0**27 < step <= magnitude / 2.0**26
     assert math.frexp(step)[0] == 0.5
-    assert np.array_equal(found / step, np.rint(found / step))
-    assert np.max(np.abs(found - np.clip(row, -magnitude, magnitude))) <= step / 2.0
-    assert np.array_equal(rounded(found, magnitude), found) or np.max(np.abs(row)) >= magnitude - step
+    assert np.array_equal(result / step, np.rint(result / step))
+    assert np.max(np.abs(result - np.clip(row, -magnitude, magnitude))) <= step / 2.0
+    assert np.array_equal(rounded(result, magnitude), result) or np.max(np.abs(row)) >= magnitude - step
 
 
 @pytest.mark.parametrize("magnitude", [1.0, 1.0 - 2.0**-53, 2.0 - 2.0**-52, 0.3, 1e10])
@@ -57,9 +57,9 @@ def test_as_many_as_it_says_can_be_added(magnitude):
 @pytest.mark.parametrize("wild", [math.nan, math.inf, -math.inf, 1e308])
 def test_anything_becomes_a_contribution(wild):
     """What is not a number counts 0, what is too large is cut."""
-    found = rounded(np.array([wild, 0.25]), 1.0)
-    assert np.abs(found[0]) in (0.0, 1.0)
-    assert found[1] == 0.25
+    result = rounded(np.array([wild, 0.25]), 1.0)
+    assert np.abs(result[0]) in (0.0, 1.0)
+    assert result[1] == 0.25
 
 
 def test_the_bound_ends_where_sums_stop_being_exact():
@@ -75,8 +75,8 @@ def test_the_bound_ends_where_sums_stop_being_exact():
 def test_the_bound_covers_rounding_in_both_worlds(pair):
     """Two contributions, rounded, lie no farther apart than their distance and `sqrt(size)` steps."""
     moved = float(np.linalg.norm(pair[0] - pair[1]))
-    found = float(np.linalg.norm(rounded(pair[0], 1.0) - rounded(pair[1], 1.0)))
-    assert found <= float(entry_bound(moved, 1.0, 5, 1.0))
+    result = float(np.linalg.norm(rounded(pair[0], 1.0) - rounded(pair[1], 1.0)))
+    assert result <= float(entry_bound(moved, 1.0, 5, 1.0))
 
 
 def test_the_bound_is_reached():
@@ -84,5 +84,5 @@ def test_the_bound_is_reached():
     step, size = lattice_of(1.0), 5
     low, high = np.full(size, 0.4999 * step), np.full(size, 0.5001 * step)
     moved = float(np.linalg.norm(high - low))
-    found = float(np.linalg.norm(rounded(high, 1.0) - rounded(low, 1.0)))
-    assert 0.99 * float(entry_bound(moved, 1.0, size, 1.0)) < found <= float(entry_bound(moved, 1.0, size, 1.0))
+    result = float(np.linalg.norm(rounded(high, 1.0) - rounded(low, 1.0)))
+    assert 0.99 * float(entry_bound(moved, 1.0, size, 1.0)) < result <= float(entry_bound(moved, 1.0, size, 1.0))

@@ -1,10 +1,11 @@
-"""Follow the leader: certified, by sums and by stored examples; and its linearised cousin is refused."""
+"""Follow the leader: certified, by sums and by stored examples; and its linearised variant is rejected."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from instances import Distance
 from taciturn import (
     FTL,
     Absolute,
@@ -29,7 +30,6 @@ from taciturn import (
 from taciturn.checks.certificates import search
 from taciturn.problem.optimize import mean_loss
 from taciturn.problem.scalar_loss import bisect
-from zoo import Distance
 
 REGRESSION = Problem(Squared(), L2Ball(5.0), dimension=3, label_bound=1.0, ridge=0.3)
 
@@ -46,7 +46,7 @@ def leader(learner, V, y):
 
 
 def test_squared_loss_is_the_normal_equations():
-    """Where the set is not felt: (Σ v v' + (alpha t + extra) I)^-1 Σ y v."""
+    """Where the constraint is inactive: (Σ v v' + (alpha t + extra) I)^-1 Σ y v."""
     V, y = sample(REGRESSION, 50)
     for extra in (0.0, 2.5):
         exact = np.linalg.solve(V.T @ V + (0.3 * 50 + extra) * np.eye(3), V.T @ y)
@@ -60,7 +60,7 @@ class SquaredByExamples(Squared):
 
 @pytest.mark.parametrize("domain", [L2Ball(50.0), L2Ball(5.0), L2Ball(0.2), Simplex(0.5)])
 def test_sums_and_stored_examples_agree(domain):
-    """Two ways to one leader, whether the set is felt or not."""
+    """Two ways to one leader, whether the constraint is active or not."""
     by_sums = FTL(replace(REGRESSION, domain=domain))
     by_examples = FTL(replace(REGRESSION, loss=SquaredByExamples(), domain=domain))
     V, y = sample(REGRESSION, 40)
@@ -183,7 +183,7 @@ def test_a_solver_that_stops_early_is_caught(monkeypatch):
     assert search(FTL(problem), seed=2, tries=6, evaluations=10).share > 1.5
 
 
-def test_what_cannot_be_certified_is_refused():
+def test_what_cannot_be_certified_is_rejected():
     """Each with a remedy."""
     with pytest.raises(Unprovable, match="extra_ridge"):
         FTL(Problem(Hinge(), L2Ball(1.0), 2))
@@ -229,11 +229,11 @@ class LinearisedFTRL:
 
 
 @pytest.mark.privacy
-def test_linearised_ftrl_is_refused_and_for_good_reason():
-    """It certifies its gradients one by one, which POCP does not hide; of its iterates' sensitivity nothing is left.
+def test_linearised_ftrl_is_rejected_and_for_good_reason():
+    """It certifies single gradients, to which POCP adds no noise; its iterates have no bounded sensitivity.
 
-    Half the squared distance to ±1, in a ball that is not felt, the first example turned round: the linearised leaders
-    lie ten thousand times farther apart than the leaders of whole losses may, and these keep their certificate.
+    Half the squared distance to ±1, with an inactive constraint and the sign of the first example changed: linearised
+    leaders lie ten thousand times farther apart than leaders of the losses may, and these keep their certificate.
     """
     problem = Problem(Distance(), L2Ball(1e9), 1, label_bound=1.0, ridge=0.05)
     with pytest.raises(Unprovable, match="entry"):

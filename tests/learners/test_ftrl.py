@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import LOSSES, Distance, labels_of
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     FTRL,
@@ -32,7 +33,6 @@ from taciturn import (
 )
 from taciturn.mechanisms.blt import BLT
 from taciturn.problem.losses import Nearness
-from zoo import LOSSES, Distance, labels_of
 
 BOUNDED = {"l2 ball": L2Ball(0.8), "box": Box(-0.5, 2.0), "simplex": Simplex(2.0)}
 BUDGET = Privacy(1.0, 1e-6)
@@ -69,8 +69,8 @@ def widest(learner: FTRL) -> float:
 def test_the_certificate_is_reached_and_not_passed(loss):
     """Gd, by two examples at one point."""
     learner = FTRL(Problem(LOSSES[loss](), L2Ball(1.2), 2, 1.5, 0.7))
-    found, bound = widest(learner), float(learner.certificate.at(1))
-    assert 0.99 * bound < found <= bound
+    result, bound = widest(learner), float(learner.certificate.at(1))
+    assert 0.99 * bound < result <= bound
     assert learner.certificate.kind == "l2/entry"
 
 
@@ -79,8 +79,8 @@ def test_the_certificate_is_reached_and_not_passed(loss):
 def test_the_certificate_of_a_loss_that_knows_less_is_not_passed(loss):
     """Twice the longest gradient, of which a pair uses more than half."""
     learner = FTRL(Problem(LOSSES[loss](), L2Ball(1.2), 2, 1.5, 0.7))
-    found, bound = widest(learner), float(learner.certificate.at(1))
-    assert 0.5 * bound < found <= bound
+    result, bound = widest(learner), float(learner.certificate.at(1))
+    assert 0.5 * bound < result <= bound
 
 
 @pytest.mark.privacy
@@ -245,7 +245,7 @@ def test_regret_on_an_easy_stream(ridge):
     assert 0.0 < sum(losses) - 500 * least < 0.2 * 500 * (0.0 - least)
 
 
-def test_refusals():
+def test_invalid_arguments_are_rejected():
     """Unbounded domains and gradients, each with a remedy."""
     for domain in (WholeSpace(), HalfSpace((1.0, 0.0), 1.0)):
         with pytest.raises(Unprovable, match=r"Bound the domain, e.g. L2Ball\(1.0\)"):

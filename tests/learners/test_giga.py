@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from instances import LOSSES, SETS, labels_of
 from learners.cases import VECTOR_LOSSES
 from taciturn import (
     GIGA,
@@ -21,7 +22,6 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
-from zoo import LOSSES, SETS, labels_of
 
 SMOOTH = ["huber", "linear", "log cosh", "logistic", "squared"]
 NOWHERE = np.zeros(0)
@@ -66,8 +66,8 @@ def test_it_takes_vector_losses(loss):
 
 @pytest.mark.parametrize("loss", ["absolute", "hinge", "quantile .5", "quantile .9"])
 @pytest.mark.parametrize("step", ["contracting", "printed"])
-def test_kinks_are_refused(loss, step):
-    """A loss with a kink has no gradient step that contracts, and the refusal says what to use."""
+def test_kinks_are_rejected(loss, step):
+    """A loss with a kink has no gradient step that contracts, and the error says what to use."""
     with pytest.raises(Unprovable, match=r"kink.*Use IGD"):
         GIGA(Problem(LOSSES[loss](), L2Ball(1.0), 2, label_bound=1.0, ridge=1.0), step)
 
@@ -135,7 +135,7 @@ def test_a_longer_step_does_not_contract():
 
 
 def test_settings_are_checked():
-    """Other steps, no ridge and unbounded gradients are refused by name."""
+    """Other steps, no ridge and unbounded gradients are rejected by name."""
     with pytest.raises(InvalidInput, match="contracting, printed"):
         GIGA(Problem(Logistic(), L2Ball(1.0), 1, ridge=1.0), "hasty")
     with pytest.raises(Unprovable, match="ridge"):

@@ -1,10 +1,11 @@
-"""IGD: how its pieces fit together, what it refuses, and what its rounding errors cost."""
+"""IGD: how its parts fit together, its errors, and the cost of rounding."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from instances import LOSSES, SETS, Distance, labels_of
 from learners import reference
 from learners.cases import buildable
 from taciturn import (
@@ -21,7 +22,6 @@ from taciturn import (
     Unprovable,
     WholeSpace,
 )
-from zoo import LOSSES, SETS, Distance, labels_of
 
 NOWHERE = np.zeros(0)
 
@@ -97,8 +97,8 @@ def test_the_bound_on_iterates_is_reached(learner):
     assert 0.999 * made.longest_iterate < float(x[0]) <= made.longest_iterate
 
 
-def test_refusals_have_a_remedy():
-    """No ridge, unbounded gradients, and a kink without a scalar form are refused, each with what to do."""
+def test_errors_have_a_remedy():
+    """No ridge, unbounded gradients, and a kink without a scalar form are rejected, each with what to do."""
 
     class Kinked(Distance):
         def smoothness(self, feature_bound):
@@ -113,8 +113,8 @@ def test_refusals_have_a_remedy():
 
 
 @pytest.mark.parametrize("learner", [IGD, GIGA])
-def test_gradients_without_a_bound_are_refused(learner):
-    """A loss whose gradients differ little but have no bound is refused at once: its certificate would be infinite."""
+def test_gradients_without_a_bound_are_rejected(learner):
+    """A loss whose gradients differ little but have no bound is rejected at once: its certificate would be infinite."""
     with pytest.raises(Unprovable):
         learner(Problem(Distance(), WholeSpace(), 2, label_bound=1.0, ridge=1.0))
 

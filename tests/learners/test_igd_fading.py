@@ -22,7 +22,7 @@ def apart(learner, t, changed):
 @pytest.mark.parametrize("strength", [0.1, 1.0])
 @pytest.mark.parametrize("t", [1, 10, 1000])
 def test_the_certificate_is_reached_by_the_last_example(strength, t):
-    """Linear losses, the set not felt: the last example moves the iterate by all that is certified."""
+    """Linear losses, inactive constraint: the last example moves the iterate by all that is certified."""
     learner = FadingIGD(PROBLEM, strength)
     bound = float(learner.certificate.at(t))
     assert 0.99 * bound < apart(learner, t, t - 1) <= bound
@@ -56,7 +56,7 @@ def test_a_step_is_the_argmin_of_its_definition():
         assert step[0] == pytest.approx(grid[np.argmin(objective)], abs=2e-5)
 
 
-def test_ridges_and_unbounded_sets_are_refused():
+def test_ridges_and_unbounded_sets_are_rejected():
     """Each with what to use instead."""
     for problem in (Problem(Hinge(), L2Ball(1.0), 2, ridge=0.1), Problem(Hinge(), WholeSpace(), 2)):
         with pytest.raises(Unprovable, match="IGD"):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from instances import LOSSES, SETS, labels_of
 from learners import reference
 from learners.cases import VECTOR_LOSSES
 from taciturn import IGD, Absolute, Box, Hinge, L2Ball, Logistic, Problem, Quantile, Unprovable, WholeSpace
 from taciturn.learners.implicit_step import implicit_step
-from zoo import LOSSES, SETS, labels_of
 
 UNIT = 2.0**-53
 NOWHERE = np.zeros(0)
@@ -31,7 +31,7 @@ def problem_of(loss: str, domain: str, ridge: float, size: int = 3) -> Problem |
 
 
 def allotted(learner: IGD, eta, problem: Problem | None = None):
-    """What one step may err by: rounding anywhere, and what it does to the root where the set is felt."""
+    """What one step may err by: rounding anywhere, and what it does to the root where the constraint is active."""
     p = problem or learner.problem
     pull = eta / (1.0 + eta * p.ridge)
     reach = learner.longest_iterate + p.lipschitz * pull
@@ -43,7 +43,7 @@ def allotted(learner: IGD, eta, problem: Problem | None = None):
 
 
 def stepped(learner: IGD) -> Problem:
-    """The problem whose steps IGD takes: kinks are rounded off where the set can be felt."""
+    """The problem whose steps IGD takes: kinks are smoothed where the set may be active."""
     return learner.stepped
 
 
@@ -147,7 +147,7 @@ def caps(rng: np.random.Generator):
 
 @pytest.mark.privacy
 def test_where_a_kink_meets_the_boundary_rounding_is_amplified():
-    """In a degenerate cap an exact step errs by far more than rounding; IGD's, with kinks rounded off, does not."""
+    """In a degenerate cap an exact step errs by far more than rounding; IGD's, with smoothed kinks, does not."""
     shares = []
     for problem, x, v, y, t in (case for case, _ in zip(caps(np.random.default_rng(3)), range(100), strict=False)):
         learner, eta = IGD(problem), 1.0 / (problem.ridge * t)
@@ -185,7 +185,7 @@ def test_rounded_kinks():
 
 @pytest.mark.privacy
 def test_a_rounded_kink_is_as_steep_as_the_loss_and_no_steeper():
-    """Two steps on opposite slopes, in a box that is felt, end no farther apart than certified."""
+    """Two steps on opposite slopes, in a box with active constraints, end no farther apart than certified."""
     bound, ridge, start = 1.0984368163011526, 1.5614196972110554, 1.1181583974203246
     low, high = 0.028612403655730426, 1.1828935211649536
     problem = Problem(Absolute(), Box(low, high), 2, feature_bound=bound, label_bound=4.0 * high * bound, ridge=ridge)

@@ -65,8 +65,8 @@ def search(learner: QFTL, starts: int = 4) -> float:
     R, R_y = 3.0 * learner.problem.feature_bound, learner.problem.label_bound
     for _ in range(starts):
         raw = np.concatenate([R * rng.normal(size=4), R_y * rng.choice([-2.0, 2.0]) * np.array([1.0, -1.0])])
-        found = minimize(lambda x: -apart(learner, x), raw, method="Nelder-Mead", options={"maxfev": 120})
-        best = max(best, -float(found.fun))
+        result = minimize(lambda x: -apart(learner, x), raw, method="Nelder-Mead", options={"maxfev": 120})
+        best = max(best, -float(result.fun))
     return best / float(learner.certificate.at(1))
 
 
@@ -135,12 +135,12 @@ def test_a_contribution_is_what_it_says(features, label, w):
     """`(svec(v vᵀ), w·y v)` up to the cutting of features and labels to 2⁻¹⁷ of 1 and 2, within its magnitude."""
     learner = QFTL(problem(1.5, 2.0), weight=w)
     V, y = learner.problem.clip([features], [label])
-    found = contribution(learner, features, label)
-    assert found[:3] == pytest.approx(packed(np.outer(V[0], V[0])), abs=2.0**1.5 * 1.5 * 2.0**-17)
-    assert found[3:] == pytest.approx(w * y[0] * V[0], abs=w * (2.0 * 2.0**-17 + 1.5 * 2.0**-16))
-    assert (np.abs(found[3:]) <= np.abs(w * y[0] * V[0]) * (1.0 + 1e-12)).all()  # cut towards zero
-    assert np.max(np.abs(found)) <= learner.certificate.magnitude * (1.0 + 1e-7)
-    assert len(found) == learner.statistic_size == 5
+    result = contribution(learner, features, label)
+    assert result[:3] == pytest.approx(packed(np.outer(V[0], V[0])), abs=2.0**1.5 * 1.5 * 2.0**-17)
+    assert result[3:] == pytest.approx(w * y[0] * V[0], abs=w * (2.0 * 2.0**-17 + 1.5 * 2.0**-16))
+    assert (np.abs(result[3:]) <= np.abs(w * y[0] * V[0]) * (1.0 + 1e-12)).all()  # cut towards zero
+    assert np.max(np.abs(result)) <= learner.certificate.magnitude * (1.0 + 1e-7)
+    assert len(result) == learner.statistic_size == 5
 
 
 # The point.
@@ -204,7 +204,7 @@ def decided(learner: QFTL, V: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("extra", [0.0, 2.5])
 @pytest.mark.parametrize("weight", [None, 0.2, 1.0, 7.0])
 def test_without_noise_it_is_the_leader(weight, extra):
-    """FTL on the same examples, up to the cutting of features and labels, where the domain is not felt."""
+    """FTL on the same examples, up to the cutting of features and labels, where the constraint is inactive."""
     p, V, y = regression()
     leader = FTL(p, extra)
     row = leader.statistic(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]
@@ -280,7 +280,7 @@ def test_it_classifies(schedule):
     assert np.mean(np.sign(p.predict(release.point, X)) == y) > 0.97
 
 
-def test_refusals():
+def test_invalid_arguments_are_rejected():
     """Each with a remedy."""
     for loss in (Linear(), Huber(1.0)):
         with pytest.raises(Unprovable, match="private FTRL for other losses"):

@@ -26,7 +26,7 @@ def problem(K: int = 3, R: float = 1.0, **settings) -> Problem:
 
 
 def contribution(learner: QFTL, features, label: float) -> np.ndarray:
-    """What one example adds to the sums, as it is handed over."""
+    """What one example adds to the statistic."""
     V, y = learner.problem.clip([features], [label])
     return learner.statistic(learner.absorb(learner.start(), 0, V, y, NOWHERE), 1)[1]
 
@@ -140,15 +140,15 @@ def test_a_lesser_sensitivity_is_caught(monkeypatch):
 @settings(max_examples=60)
 @given(features=arrays(np.float64, 2, elements=st.floats(-5.0, 5.0)), label=st.integers(0, 3), w=st.floats(0.1, 9.0))
 def test_a_contribution_is_what_it_says(features, label, w):
-    """`(svec(v vᵀ), w·y vᵀ)`, a row for each class, to the 12 bits or more that are kept of features and labels."""
+    """`(svec(v vᵀ), w·y vᵀ)`, a row for each class, to the 12 bits or more that features and labels are rounded to."""
     learner, close = QFTL(problem(4, 1.5), weight=w), 2.0**-10 * 1.5 * max(1.5, w)
     v = learner.problem.clip([features], [label])[0][0]
-    found = contribution(learner, features, label)
+    result = contribution(learner, features, label)
     labels = np.where(np.arange(4) == label, 0.75, -0.25)
-    assert found[:3] == pytest.approx(packed(np.outer(v, v)), abs=close)
-    assert found[3:].reshape(4, 2) == pytest.approx(w * np.array([each * v for each in labels]), abs=close)
-    assert np.max(np.abs(found)) <= learner.certificate.magnitude * (1.0 + 1e-7)
-    assert len(found) == learner.statistic_size == 11
+    assert result[:3] == pytest.approx(packed(np.outer(v, v)), abs=close)
+    assert result[3:].reshape(4, 2) == pytest.approx(w * np.array([each * v for each in labels]), abs=close)
+    assert np.max(np.abs(result)) <= learner.certificate.magnitude * (1.0 + 1e-7)
+    assert len(result) == learner.statistic_size == 11
 
 
 @pytest.mark.privacy
@@ -160,14 +160,14 @@ def test_a_zeroed_row_adds_nothing():
 
 
 def uneven(noise: np.ndarray, sd: float) -> bool:
-    """Whether some column of noise has another deviation; wrongly so once in 10⁷ times."""
+    """Whether some column of noise has another standard deviation; wrongly so once in 10⁷ times."""
     squares, share = np.sum((noise / sd) ** 2, axis=0), 1e-7 / (2.0 * noise.shape[1])
     return bool(np.any(squares < chi2.ppf(share, len(noise))) or np.any(squares > chi2.isf(share, len(noise))))
 
 
 @pytest.mark.privacy
 def test_every_column_of_labels_is_noised():
-    """By the stated deviation; a column that gets none, or a class's share of it, would be seen (seeded)."""
+    """By the stated standard deviation; a column that gets none, or a class's share of it, would be seen (seeded)."""
     private = pqftl(problem(4), Privacy(1.0, 1e-6), 1, seed=0)
     drawn = [replace(private, seed=seed).fit(np.zeros((1, 2)), [0]) for seed in range(60)]
     exact = contribution(private.learner, (0.0, 0.0), 0)

@@ -55,13 +55,13 @@ def regressions(p: Problem, X: np.ndarray, y: np.ndarray, extra: float = 0.0) ->
 @pytest.mark.parametrize("extra", [0.0, 2.5])
 @pytest.mark.parametrize("weight", [None, 0.2, 7.0])
 def test_without_noise_it_is_the_leader(weight, extra, intercept):
-    """A ridge regression for each class, and FTL on the same examples, where the domain is not felt."""
+    """A ridge regression for each class, and FTL on the same examples, where the constraint is inactive."""
     p, (X, y) = problem(4, domain=L2Ball(50.0), ridge=0.3, intercept=intercept), stream(50, 4)
-    found, leader = decided(QFTL(p, extra, weight), X, y), FTL(p, extra)
-    np.testing.assert_allclose(found, regressions(p, X, y, extra), atol=1e-6)
+    result, leader = decided(QFTL(p, extra, weight), X, y), FTL(p, extra)
+    np.testing.assert_allclose(result, regressions(p, X, y, extra), atol=1e-6)
     V, y = p.clip(X, y)
     row = leader.statistic(leader.absorb(leader.start(), 0, V, y, NOWHERE), len(y))[1]
-    assert np.linalg.norm(row - found) <= float(leader.certificate.at(len(y))) / 2000.0
+    assert np.linalg.norm(row - result) <= float(leader.certificate.at(len(y))) / 2000.0
 
 
 class ForgetsWeight(QFTL):
@@ -116,10 +116,10 @@ def test_the_noise_of_all_columns_is_shifted_away():
     R_y, w, ridge = math.sqrt(2.0 / 3.0), 0.6, 0.05
     single = Problem(Squared(), L2Ball(1.0), 2, label_bound=R_y, ridge=ridge)
     longest = min(1.0, R_y / (2.0 * math.sqrt(ridge)))
-    found = {p.outputs: shift(QFTL(p, 0.4, w), 7, 2.0) - 7.0 * ridge - 0.4 for p in (single, problem(ridge=ridge))}
+    result = {p.outputs: shift(QFTL(p, 0.4, w), 7, 2.0) - 7.0 * ridge - 0.4 for p in (single, problem(ridge=ridge))}
     lengths = {K: math.sqrt(2.0 * longest**2 + K / w**2) for K in (1, 3)}
-    assert found[3] / found[1] == pytest.approx(lengths[3] / lengths[1], rel=1e-8)
-    assert found[1] > lengths[1]
+    assert result[3] / result[1] == pytest.approx(lengths[3] / lengths[1], rel=1e-8)
+    assert result[1] > lengths[1]
     assert shift(QFTL(problem(ridge=ridge), 0.4, w), 7, 0.0) == pytest.approx(7.0 * ridge + 0.4, abs=1e-8)
 
 
@@ -225,7 +225,7 @@ def test_no_cut_of_the_stream_changes_a_bit():
     assert [(r.t, r.point.tobytes()) for r in whole] == [(r.t, r.point.tobytes()) for r in parts]
 
 
-def test_other_losses_of_several_scores_are_refused():
+def test_other_losses_of_several_scores_are_rejected():
     """With a remedy."""
     with pytest.raises(Unprovable, match="private FTRL for other losses"):
         QFTL(Problem(Softmax(3), L2Ball(1.0), 2))

@@ -93,7 +93,7 @@ def test_without_noise_sums_are_exact(name, schedule, monkeypatch):
 
 @pytest.mark.parametrize("name", ["tree", "refined tree", "blt", "square root", "anytime"])
 def test_sums_are_what_they_say(name):
-    """Every noisy sum lies within 6 of its stated deviations of the exact one (seeded; 160 chances of 2e-9)."""
+    """Every noisy sum lies within 6 of its stated sd of the exact one (seeded; 160 chances of 2e-9)."""
     private = private_sum(2, 1.0, Privacy(10.0, 1e-6), 40, strategy=STRATEGIES[name], schedule=every(2), seed=7)
     _, releases = private.run(private.start(), stream())
     V, _ = private.problem.clip(stream())
@@ -104,7 +104,7 @@ def test_sums_are_what_they_say(name):
 
 
 def test_contributions_are_scaled_down_and_added_exactly():
-    """Vectors longer than the bound; and what is handed over starts again from nothing."""
+    """Vectors longer than the bound; and the statistic starts again from zero."""
     learner = VectorSum(Problem(Nearness(), WholeSpace(), 2, 0.5))
     V, y = learner.problem.clip([[3.0, 4.0], [0.1, 0.2]])
     exact = learner.absorb(learner.start(), 0, V, y, NOWHERE)
@@ -125,13 +125,13 @@ def test_the_certificate_is_reached(neighbours, other, moved):
     for x in ([3.0, 4.0], other):
         V, y = learner.problem.clip([x, [0.3, 0.1]])
         rows.append(learner.absorb(learner.start(), 0, V, y, NOWHERE)["sum"])
-    found, bound = float(np.linalg.norm(rows[0] - rows[1])), float(learner.certificate.at(2))
-    assert found == pytest.approx(moved, rel=1e-7)
-    assert 0.999 * bound < found <= bound
+    result, bound = float(np.linalg.norm(rows[0] - rows[1])), float(learner.certificate.at(2))
+    assert result == pytest.approx(moved, rel=1e-7)
+    assert 0.999 * bound < result <= bound
     assert learner.certificate.kind == "l2/entry"
 
 
-def test_the_round_past_the_horizon_is_refused():
+def test_the_round_past_the_horizon_is_rejected():
     """Before anything changes, with what to do."""
     private = private_sum(2, 1.0, BUDGET, 40)
     state, _ = private.run(private.start(), stream()[:39])

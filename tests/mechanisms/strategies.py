@@ -117,7 +117,7 @@ def recomputed(private: Private, delta: float) -> tuple[float, float]:
     """`mu = ((Delta + own rounding)·max_j ‖C e_j‖ + lattice)/sd`, from the matrices, sd and step; and the lattice part.
 
     The learner rounds each contribution to 2⁻²⁶ of a power of two below its largest entry, or (QFTL) pays four times
-    that for sums made floats and multiplied; the mechanism rounds rows at the door where it only adds (trees), and
+    that for sums made floats and multiplied; the mechanism rounds rows first where it only adds (trees), and
     every encoded entry, float errors included, where it multiplies.
     """
     calibrated, size, n = private.calibrated, private.learner.statistic_size, len(private.timetable.rounds)

@@ -74,7 +74,7 @@ def test_rounding_errors_of_both_strategies_count(n):
 
 
 @pytest.mark.privacy
-def test_more_rows_than_its_epochs_hold_are_refused():
+def test_more_rows_than_its_epochs_hold_are_rejected():
     """2²⁴ - 1 are not: the last of them ends the 24th epoch. A 25th total would make columns longer than 1."""
     assert Anytime().coder(2**24 - 1).rows(2**24 - 1) == 2
     for n in (2**24, 2**25 - 1, 2**26):
@@ -85,7 +85,7 @@ def test_more_rows_than_its_epochs_hold_are_refused():
 @pytest.mark.parametrize(
     ("wrong", "match"), [({"buffers": 0}, "buffers"), ({"share": 0.0}, "share"), ({"share": 1.0}, "share")]
 )
-def test_refusals(wrong, match):
+def test_invalid_arguments_are_rejected(wrong, match):
     """Each by name."""
     with pytest.raises(InvalidInput, match=match):
         Anytime(**wrong)

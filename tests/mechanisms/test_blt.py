@@ -147,7 +147,7 @@ from taciturn.mechanisms.blt import fitted
 print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in sys.modules)
 """
     here = [x.hex() for part in _fit(1000, 3, "max") for x in part]
-    for found_anew in (True, False):
+    for computed_anew in (True, False):
         done = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -156,10 +156,10 @@ print([x.hex() for part in fitted(1000, 3) for x in part], "scipy.optimize" in s
             timeout=60,
             env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
         )
-        assert done.stdout.strip() == f"{here} {found_anew}"
+        assert done.stdout.strip() == f"{here} {computed_anew}"
 
 
-def test_what_is_kept_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
+def test_the_cache_is_bound_to_sources_and_versions(tmp_path, monkeypatch):
     """Of the package and of the libraries that fit."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     file = tmp_path / "taciturn" / "fits" / "blt-30-1-mean"
@@ -220,7 +220,7 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
 @pytest.mark.parametrize("buffers", [1, 4, 10])
 @pytest.mark.parametrize("aim", ["max", "mean"])
 def test_what_fits_return_is_legal(n, buffers, aim):
-    """So that it is found only once."""
+    """So that it is computed only once."""
     assert blt._in_order(fitted(n, buffers, aim))
 
 
@@ -228,7 +228,7 @@ def test_what_fits_return_is_legal(n, buffers, aim):
 @pytest.mark.parametrize("kind", ["ones", "signs", "random"])
 @pytest.mark.parametrize("buffers", [1, 4])
 def test_rounding_errors_are_bounded(kind, buffers):
-    """An encoded entry lies within `blur` of the exact one, for rows up to 1."""
+    """An encoded entry lies within `rounding_error` of the exact one, for rows up to 1."""
     n, rng = 300, np.random.default_rng(0)
     coder = BLT(buffers).coder(n)
     rows = {"ones": np.ones(n), "signs": rng.choice([-1.0, 1.0], n), "random": rng.uniform(-1, 1, n)}[kind]
@@ -241,17 +241,17 @@ def test_rounding_errors_are_bounded(kind, buffers):
             [mpmath.mpf(0)] * len(th),
         )
         for k in range(1, n + 1):
-            secret, found = coder.encode(secret, rows[k - 1 : k], k)
+            secret, result = coder.encode(secret, rows[k - 1 : k], k)
             x = mpmath.mpf(float(rows[k - 1]))
-            wanted = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
+            expected = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
             exact = [r * s + x for r, s in zip(th, exact, strict=True)]
-            assert abs(mpmath.mpf(float(found[0, 0])) - wanted) <= coder.rounding_error
+            assert abs(mpmath.mpf(float(result[0, 0])) - expected) <= coder.rounding_error
 
 
 @pytest.mark.parametrize(
     ("wrong", "match"), [({"buffers": 0}, "buffers"), ({"buffers": 11}, "at most 10"), ({"aim": "median"}, "max, mean")]
 )
-def test_refusals(wrong, match):
+def test_invalid_arguments_are_rejected(wrong, match):
     """Each names what is allowed."""
     with pytest.raises(InvalidInput, match=match):
         BLT(**wrong)

@@ -1,4 +1,4 @@
-"""The exponential mechanism: what a race costs, recomputed apart and from its exact probabilities, and who wins it."""
+"""The exponential mechanism: its cost, recomputed from exact probabilities, and the law of its winner."""
 
 from __future__ import annotations
 
@@ -145,8 +145,8 @@ def test_rounding_is_charged():
     assert made.rate(1) + 7.0 * 2.0**-32 <= tiny.epsilon
 
 
-def test_the_deviation_is_the_noises():
-    """`pi/(sqrt(6)·lam)`, in units of loss; noise over the rate has it, to 5.5 of its own deviations (fixed seed)."""
+def test_the_standard_deviation_is_the_noises():
+    """`pi/(sqrt(6)·lam)`, in units of loss; noise over the rate has it, to 5.5 sigma of its own (fixed seed)."""
     made = calibrated(2.0, 100, size=400)
     noise = np.asarray(made.noise(4, 1, 100)) * GUMBEL_STEP / made.rate(1)
     assert made.noise_sd(1) == pytest.approx(math.pi / math.sqrt(6.0) / made.rate(1))
@@ -171,7 +171,7 @@ def test_an_endless_release_costs_its_share():
 
 
 def test_an_endless_stream_ends_where_its_certificate_does():
-    """Rounds are public: releases up to the 1000th are drawn, the next is refused, and so is a call with both."""
+    """Rounds are public: releases up to the 1000th are drawn, the next is rejected, and so is a call with both."""
     ends = certificate_of(lambda t: np.where(t <= 1000, 1.0, math.inf))
     made = Exponential().calibrate(ends, Timetable(every(1), None), 3, BUDGET, "exact")
     assert len(list(made.noise(None, 900, 101))) == 101
@@ -271,11 +271,11 @@ def test_whatever_a_learner_hands_over_becomes_scores(row):
     assert (scores >= -(2**44) - 1).all()
 
 
-# The race: exact probabilities.
+# Selection: exact probabilities.
 
 
 def probabilities(scores) -> np.ndarray:
-    """The law of an ideal race between these scores."""
+    """The law of an ideal selection between these scores."""
     return np.exp(log_softmax(np.asarray(scores, dtype=np.float64) * GUMBEL_STEP))
 
 
@@ -359,7 +359,7 @@ def test_no_pair_of_rows_breaks_the_budget(base, moved, releases, epsilon):
 
 
 def rounded_race(scores, g: float) -> np.ndarray:
-    """The exact law of the winner if Gumbel noise is rounded to whole units of `g`, ties going to the first."""
+    """The exact law of the winner if Gumbel noise is rounded to multiples of `g`, ties going to the first."""
     n = np.arange(math.floor(-6.0 / g), math.ceil(45.0 / g) + 1)
     scores = np.asarray(scores)
     law = []
@@ -426,12 +426,12 @@ CELLS, DRAWS, FALSE_ALARM = 8, 200_000, 43.0
 
 
 def chi_square(slip: float) -> float:
-    """200 000 seeded races against the softmax of their losses, whose rate is wrong by a factor `slip`."""
+    """200 000 seeded selections against the softmax of their losses, whose rate is wrong by a factor `slip`."""
     made = calibrated(1.0, DRAWS, size=CELLS, privacy=Privacy(1500.0, 1e-6))
     row = np.linspace(0.0, 3.0, CELLS) / made.rate(1)
     _, scores = made.encode({}, row * slip, 1)
     noisy = scores + np.asarray(made.noise(11, 1, DRAWS))
-    winners = np.array([made.decode({}, race, k)[1][0] for k, race in enumerate(noisy[:200], start=1)])
+    winners = np.array([made.decode({}, selection, k)[1][0] for k, selection in enumerate(noisy[:200], start=1)])
     assert np.array_equal(winners, np.argmax(noisy[:200], axis=1))
     seen = np.bincount(np.argmax(noisy, axis=1), minlength=CELLS)
     expected = DRAWS * np.exp(log_softmax(-row * made.rate(1)))
@@ -439,13 +439,13 @@ def chi_square(slip: float) -> float:
 
 
 def test_the_winner_has_the_softmax_law():
-    """Seeded races, from losses to the number of the winner, agree with the exact law; false alarm 3.3e-7."""
+    """Seeded selections, from losses to the number of the winner, agree with the exact law; false alarm 3.3e-7."""
     assert chi_square(1.0) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("slip", [0.95, 1.05])
 def test_a_wrong_rate_is_caught(slip):
-    """Of a rate 5 % off the statistic has a mean above 280 and a deviation below 36: missed less than once in 1e20."""
+    """Of a rate 5 % off the statistic has a mean above 280 and an sd below 36: missed less than once in 1e20."""
     assert chi_square(slip) > FALSE_ALARM
 
 
@@ -503,17 +503,17 @@ def test_a_stream_is_guarded_like_any_other(tmp_path):
 def test_it_shares_a_ledger_with_gaussian_noise():
     """Both streams on one ledger: costs add, and the sum is read as zCDP, `rho + mu²/2`."""
     ledger = Ledger(Privacy(2.0, 1e-6))
-    race = Private(experts(4), Exponential(), every(1), BUDGET, 40)
+    selection = Private(experts(4), Exponential(), every(1), BUDGET, 40)
     walk = pigd(Problem(Logistic(), L2Ball(1.0), 4, ridge=0.1), Privacy(0.5, 1e-6), 40)
-    one, other = race.start(ledger), walk.start(ledger)
+    one, other = selection.start(ledger), walk.start(ledger)
     X, _ = stream(40)
-    race.run(one, X, np.zeros(40))
+    selection.run(one, X, np.zeros(40))
     walk.run(other, X, np.ones(40))
     spent = ledger.spent
-    rho = race.guarantee.delivered.rho + walk.guarantee.delivered.mu_squared / 2.0
+    rho = selection.guarantee.delivered.rho + walk.guarantee.delivered.mu_squared / 2.0
     assert not spent.gaussian
     assert str(spent) == f"rho = {rho:.4g}"
-    assert race.guarantee.epsilon < spent.epsilon(1e-6) <= 2.0
+    assert selection.guarantee.epsilon < spent.epsilon(1e-6) <= 2.0
     by_hand = Cost(rho=rho).epsilon(1e-6)
     assert spent.epsilon(1e-6) == pytest.approx(by_hand + spent.extra_epsilon, rel=1e-6)
     with pytest.raises(BudgetExhausted):
@@ -539,11 +539,11 @@ def test_guarantees_are_proven():
             assert 0.999 < guarantee.epsilon <= 1.0
 
 
-# Refusals.
+# Errors.
 
 
-def test_learners_and_mechanisms_that_do_not_fit_are_refused():
-    """EWOO under Gaussian noise and IGD in a race: both say what to use instead."""
+def test_learners_and_mechanisms_that_do_not_fit_are_rejected():
+    """EWOO under Gaussian noise and IGD under the exponential mechanism: both say what to use instead."""
     with pytest.raises(Unprovable, match=r"EWOO certifies range/tail .*Gaussian accepts l2/tail\. Use Exponential"):
         pocp(experts(3), BUDGET, 10)
     walk = IGD(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1))
@@ -553,33 +553,33 @@ def test_learners_and_mechanisms_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize("calibration", ["paper-printed", "paper-proven"])
 def test_the_paper_has_no_constants_for_it(calibration):
-    """Its calibrations are refused with the one there is."""
+    """Its calibrations are rejected with the one there is."""
     with pytest.raises(InvalidInput, match="calibration='exact'"):
         Private(experts(3), Exponential(), every(1), BUDGET, 10, calibration)
 
 
 @pytest.mark.parametrize("horizon", [10, None])
 @pytest.mark.parametrize("bound", [math.inf, math.nan, -1.0, 1e200])
-def test_what_is_not_a_bound_is_refused(horizon, bound):
+def test_what_is_not_a_bound_is_rejected(horizon, bound):
     """Infinite, negative and missing bounds, with or without a horizon."""
     with pytest.raises(Unprovable, match="no noise is enough"):
         calibrated(bound, horizon)
 
 
-def test_a_bound_that_ends_before_the_horizon_is_refused():
+def test_a_bound_that_ends_before_the_horizon_is_rejected():
     """The message names the first round without one."""
     ends = certificate_of(lambda t: np.where(t <= 7, 1.0, math.inf))
     with pytest.raises(Unprovable, match="statistic of round 8,"):
         Exponential().calibrate(ends, Timetable(every(1), 20), 3, BUDGET, "exact")
 
 
-def test_a_budget_that_rounding_would_use_up_is_refused():
+def test_a_budget_that_rounding_would_use_up_is_rejected():
     """Billions of releases under a tiny epsilon."""
     with pytest.raises(InvalidInput, match="Publish less often"):
         calibrated(1.0, 1, privacy=Privacy(13.0 * 2.0**-32, 1e-12))
 
 
-def test_rows_that_nothing_moves_are_raced_all_the_same():
+def test_rows_that_nothing_moves_are_selected_from_all_the_same():
     """A certificate of 0 gives a finite rate, under which the best candidate all but always wins."""
     made = calibrated(0.0, 10)
     _, scores = made.encode({}, np.array([1.0, 0.0, 1e-9]), 1)
@@ -598,3 +598,10 @@ def test_what_rounding_is_charged_covers_what_the_proof_adds_up():
     """Scores off by 1/2 + 2⁻⁸ units in two worlds at two ends, and noise by twice its error, four times: below 7."""
     units = 4.0 * (0.5 + 2.0**-8) + 8.0 * GUMBEL_ERROR
     assert 6.0 < units <= ROUNDING / GUMBEL_STEP <= 7.0
+
+
+def test_a_range_too_large_to_be_squared_is_rejected_in_a_sentence():
+    """By itself, and out of an edited state."""
+    with pytest.raises(InvalidInput, match=r"eta must be 0 or more, and at most .*, got 1e\+200\. State a smaller"):
+        bounded_range(1e200)
+    assert bounded_range(1e200, pure=True).plain_epsilon >= 1e200

@@ -55,7 +55,7 @@ def certificate_of(bound, magnitude: float = 1.0, **more) -> Certificate:
 
 
 def levels(calibrated, releases) -> tuple[np.ndarray, np.ndarray]:
-    """Deviations and lattice steps of these releases."""
+    """Standard deviations and lattice steps of these releases."""
     both = np.array([calibrated.levels(int(k)) for k in releases])
     return both[:, 0], both[:, 1]
 
@@ -146,7 +146,7 @@ def test_every_integer_is_in_range_over_long_horizons(dimension, epsilon):
 
 @pytest.mark.parametrize("horizon", [1000, None])
 def test_generous_budgets_can_be_planned(horizon):
-    """Of a large epsilon spread over many releases none is moved by more than a few deviations."""
+    """Of a large epsilon spread over many releases none is moved by more than a few sigma."""
     private = pigd(logistic(10), Privacy(50.0, 1e-6), horizon)
     assert private.guarantee.epsilon > 0.98 * 50.0
 
@@ -163,7 +163,7 @@ def test_rounding_is_charged():
 
 @pytest.mark.parametrize(("shape", "power"), [("S^(2/3)", 1.0), ("S^(1/2)", 2.0)])
 def test_the_shapes_are_optimal(shape, power):
-    """No other deviations of the same total cost have a smaller sum (2/3), or sum of squares (1/2)."""
+    """No other standard deviations of the same total cost have a smaller sum (2/3), or sum of squares (1/2)."""
     private = pocp(IGD(logistic()), BUDGET, 200, shape=shape)
     sd, _ = levels(private.calibrated, range(1, 201))
     moved = np.sqrt(costs(private, range(1, 201))) * sd
@@ -177,7 +177,7 @@ def test_the_shapes_are_optimal(shape, power):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_shapes_are_what_they_are_called(shape):
-    """Deviations are proportional to that power of the sensitivity."""
+    """Standard deviations are proportional to that power of the sensitivity."""
     private = pocp(IGD(logistic()), BUDGET, 500, shape=shape)
     sd, _ = levels(private.calibrated, [1, 10, 500])
     power = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}[shape]
@@ -185,8 +185,8 @@ def test_the_shapes_are_what_they_are_called(shape):
     assert sd / sd[0] == pytest.approx(expected / expected[0], rel=1e-4)
 
 
-def test_other_shapes_are_refused():
-    """A misspelt shape is refused with the list of shapes."""
+def test_other_shapes_are_rejected():
+    """A misspelt shape is rejected with the list of shapes."""
     with pytest.raises(InvalidInput, match="S, S"):
         Gaussian("S^2")
 
@@ -284,8 +284,8 @@ def test_rounding_moves_two_rows_apart_by_no_more_than_is_charged(row, moved):
     assert np.linalg.norm((a - b) * step) <= np.linalg.norm(np.add(row, moved) - row) + math.sqrt(3) * step
 
 
-def test_noise_has_the_deviation_that_is_charged():
-    """Noise on the lattice times the step has the stated deviation, to 5.5 of its own deviations (fixed seed)."""
+def test_noise_has_the_standard_deviation_that_is_charged():
+    """Noise on the lattice times the step has the stated standard deviation, to 5.5 sigma of its own (fixed seed)."""
     private = pigd(logistic(300), BUDGET, 400)
     noise = np.asarray(private.calibrated.noise(11, 1, 400))
     sd, step = levels(private.calibrated, range(1, 401))
@@ -297,11 +297,11 @@ def test_noise_has_the_deviation_that_is_charged():
     assert abs(halved - 1.0) > 5.5 * math.sqrt(2.0 / normal.size)
 
 
-# Given noise, and refusals.
+# Given noise, and errors.
 
 
 def test_the_papers_noise_is_charged_for_what_it_is():
-    """Deviations `beta/t` deliver `Σ (S' t/beta)²`, whatever they claim."""
+    """Standard deviations `beta/t` deliver `Σ (S' t/beta)²`, whatever they claim."""
     privacy = Privacy(1.0, 1e-6)
     private = pigd(
         Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=1.0), privacy, 100, calibration="paper-proven"
@@ -325,8 +325,8 @@ def test_a_learner_the_paper_does_not_name_gets_the_least_true_constant():
 
 
 @pytest.mark.parametrize("horizon", [5, None])
-def test_what_cannot_be_hidden_is_refused_at_once(horizon):
-    """An infinite certificate, and rows of more lattice steps than a float can count, are refused at construction."""
+def test_sensitivities_without_enough_noise_are_rejected_at_once(horizon):
+    """An infinite certificate, and rows of more lattice steps than a float can count, are rejected at construction."""
     table = Timetable(every(1), horizon)
     with pytest.raises(Unprovable, match="not a finite bound"):
         Mechanism().calibrate(certificate_of(lambda t: np.full_like(t, np.inf)), table, 1, BUDGET, "exact")
@@ -340,7 +340,7 @@ def test_the_paper_needs_a_horizon():
         pigd(logistic(), BUDGET, calibration="paper-proven")
 
 
-def test_kinked_losses_are_hidden_too():
+def test_kinked_losses_are_privatized_too():
     """A hinge over a long horizon keeps its budget, rounding errors included."""
     private = pigd(Problem(Hinge(), L2Ball(1.0), 5, ridge=0.01), BUDGET, 20_000)
     assert math.fsum(costs(private, range(1, 20_001))) <= BUDGET.mu**2
@@ -358,5 +358,5 @@ def test_levels_of_an_endless_stream_at_once_are_those_one_by_one(mechanism, sch
         calibrated = Private(experts(4), Exponential(), schedule, Privacy(1.0, 1e-6), seed=1).calibrated
         at_once, single = calibrated.rates_of, calibrated.rate
     for k, count in ((1, 50), (3, 1), (40, 13)):
-        found = np.atleast_2d(at_once(k, count)).T
-        np.testing.assert_array_equal(found, [np.atleast_1d(single(k + j)) for j in range(count)])
+        result = np.atleast_2d(at_once(k, count)).T
+        np.testing.assert_array_equal(result, [np.atleast_1d(single(k + j)) for j in range(count)])

@@ -18,7 +18,7 @@ BUDGET = Privacy(1.0, 1e-6)
 
 
 def all_at_once(private, power):
-    """Deviations, steps and costs by one array for all releases."""
+    """Standard deviations, steps and costs by one array for all releases."""
     rounds, mu = private.timetable.rounds, private.privacy.mu
     S = private.learner.certificate.at(rounds)
 

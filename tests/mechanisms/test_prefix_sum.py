@@ -113,7 +113,7 @@ def test_rounding_errors_are_charged(strategy, schedule):
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
 def test_the_whole_cost_is_spent_at_the_first_release(name):
-    """However few sums are shown: a strategy hides all of its rows at once."""
+    """However few sums are shown: a strategy charges all of its rows at once."""
     calibrated = CASES["sum"](STRATEGIES[name], BUDGET, 20).calibrated
     assert calibrated.cost(0) == FREE
     assert calibrated.cost(1) == calibrated.cost(20) == calibrated.cost(None)
@@ -121,8 +121,8 @@ def test_the_whole_cost_is_spent_at_the_first_release(name):
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
-def test_noise_has_the_deviation_that_is_charged(name):
-    """On every encoded entry, to 5.5 of its own deviations (fixed seed); noise of half that would be caught."""
+def test_noise_has_the_standard_deviation_that_is_charged(name):
+    """On every encoded entry, to 5.5 sigma of its own (fixed seed); noise of half that would be caught."""
     private = private_sum(100, 1.0, BUDGET, 60, strategy=STRATEGIES[name])
     calibrated = private.calibrated
     drawn = calibrated.noise(3, 1, 60)
@@ -162,8 +162,8 @@ def test_secret_noise_is_fresh_every_time():
 
 @pytest.mark.parametrize("horizon", [20, None])
 @pytest.mark.parametrize("wild", [1e300, -1e300, math.inf, math.nan])
-def test_a_learner_that_breaks_its_word_is_cut(wild, horizon):
-    """Whatever is handed over, what is encoded lies within the certified magnitude."""
+def test_statistics_beyond_the_certificate_are_clipped(wild, horizon):
+    """For any statistic, the encoded row lies within the certified magnitude."""
     for strategy in (BinaryTree(), BLT()) if horizon else (Anytime(),):
         calibrated = private_sum(2, 1.0, BUDGET, horizon, strategy=strategy).calibrated
         _, integers = calibrated.encode(calibrated.start()[0], np.array([wild, 0.5]), 1)
@@ -173,7 +173,7 @@ def test_a_learner_that_breaks_its_word_is_cut(wild, horizon):
 @pytest.mark.parametrize("name", list(STRATEGIES))
 @pytest.mark.parametrize("epsilon", [1.0, 30.0])
 def test_the_sampler_s_reach_is_charged(name, epsilon):
-    """Each draw's error, and the chance that one falls beyond 12 deviations of either world's entry, which moves."""
+    """Each draw's error, and the chance that one falls beyond 12 sigma of either world's entry, which moves."""
     private = CASES["sum"](STRATEGIES[name], Privacy(epsilon, 1e-6), 20)
     calibrated, cost, (_, _, C) = private.calibrated, private.guarantee.delivered, dense(name, 20)
     errors = calibrated.step(1) + 2.0 * calibrated.coder.rounding_error * 1.5
@@ -185,7 +185,7 @@ def test_the_sampler_s_reach_is_charged(name, epsilon):
 
 @pytest.mark.parametrize(("epsilon", "horizon"), [(50.0, 1000), (20.0, None)])
 def test_generous_budgets_can_be_planned(epsilon, horizon):
-    """As for independent noise: no entry is moved by more than a few deviations."""
+    """As for independent noise: no entry is moved by more than a few sigma."""
     assert private_sum(10, 1.0, Privacy(epsilon, 1e-6), horizon).guarantee.epsilon > 0.98 * epsilon
 
 
@@ -196,7 +196,7 @@ def test_generous_budgets_can_be_planned(epsilon, horizon):
     ("epsilon", "delivered", "true"), [(0.01, 0.034, False), (0.1, 0.118, False), (1.0, 0.40, True), (10.0, 1.4, True)]
 )
 def test_the_papers_tree_is_charged_for_what_it_is(epsilon, delivered, true):
-    """With epsilon where epsilon² belongs it is refused below, wasteful above (docs/errata.md, E13)."""
+    """With epsilon where epsilon² belongs it is rejected below, wasteful above (docs/errata.md, E13)."""
     plan = {"strategy": BinaryTree(refined=False), "calibration": "paper-printed"}
     private = private_sum(1, 1.0, Privacy(epsilon, 1e-6), 100_000, allow_broken=True, **plan)
     assert private.guarantee.epsilon == pytest.approx(delivered, rel=0.02)
@@ -208,7 +208,7 @@ def test_the_papers_tree_is_charged_for_what_it_is(epsilon, delivered, true):
 
 
 def test_the_papers_two_trees_are_charged_as_one():
-    """PQFTL as printed: `sqrt(17·4.5)/sigma` at R = R_y = 1, T = 1e5; other weights are refused with the right one."""
+    """PQFTL as printed: `sqrt(17·4.5)/sigma` at R = R_y = 1, T = 1e5; other weights are rejected with the right one."""
     problem, plan = Problem(Squared(), L2Ball(0.5), 2, label_bound=1.0), {"calibration": "paper-printed"}
     plan |= {"strategy": BinaryTree(refined=False), "allow_broken": True}
     private = pqftl(problem, Privacy(0.01, 1e-6), 100_000, weight=1.0, **plan)
@@ -237,13 +237,13 @@ def test_the_papers_noise_is_for_its_own_tree():
         private_sum(1, 1.0, BUDGET, calibration="paper-printed")
 
 
-def test_the_papers_noise_for_one_round_is_refused():
+def test_the_papers_noise_for_one_round_is_rejected():
     """`log T` is 0 there, and so would be the noise."""
     with pytest.raises(InvalidInput, match="horizon"):
         private_sum(1, 1.0, BUDGET, 1, strategy=BinaryTree(refined=False), calibration="paper-printed")
 
 
-def test_more_examples_than_can_be_added_exactly_are_refused():
+def test_more_examples_than_can_be_added_exactly_are_rejected():
     """2²⁶ of them are not, at once."""
     assert private_sum(1, 1.0, BUDGET, schedule=at([2**26])).guarantee.holds
     with pytest.raises(Unprovable):

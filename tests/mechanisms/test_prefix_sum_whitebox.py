@@ -1,9 +1,9 @@
-"""A white-box audit of running sums: two worlds that differ in one example, told apart exactly as well as is stated.
+"""A white-box audit of running sums: two worlds that differ in one example, distinguished exactly as well as is stated.
 
 As in `test_whitebox`, on the encoded rows: with D the neighbour's shift of all of them, on their lattice, and
 `mu_pair = ‖D‖/sd`, the statistic `⟨noisy - exact, D⟩/sd²/mu_pair` is N(0, 1) in one world and N(mu_pair, 1) in the
 other. Of learners with feedback the exact rows of both worlds are recomputed along what was released. Bits come from
-seeds; with fresh ones each check would raise a false alarm with probability 4e-8 (5.5 deviations).
+seeds; with fresh ones each check would raise a false alarm with probability 4e-8 (5.5 sigma).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sums(name: str) -> Game:
     return Game(private_sum(1, 1.0, BUDGET, T, strategy=STRATEGIES[name]), ((1.0, 1.0), (-1.0, 1.0)))
 
 
-def spiteful(point: np.ndarray) -> tuple[float, float]:
+def opposing(point: np.ndarray) -> tuple[float, float]:
     """An example that goes against the point released last."""
     return math.cos(float(point[0])), float(-np.sign(point[0]) or 1.0)
 
@@ -65,7 +65,7 @@ def spiteful(point: np.ndarray) -> tuple[float, float]:
 def gradients(name: str) -> Game:
     """Losses whose gradients depend on the points released before, and so do their examples."""
     problem = Problem(Hinge(), L2Ball(2.0), 1)
-    return Game(pftrl(problem, BUDGET, T, strategy=STRATEGIES[name]), ((1.0, 1.0), (1.0, -1.0)), spiteful)
+    return Game(pftrl(problem, BUDGET, T, strategy=STRATEGIES[name]), ((1.0, 1.0), (1.0, -1.0)), opposing)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def play(game: Game, world: int) -> Trial:
 
 
 def audit(game: Game, trials: int) -> list[str]:
-    """What an auditor complains of; empty if the stated mu is the whole truth."""
+    """Violations; empty if the stated mu is right."""
     worlds = [[play(game, world) for _ in range(trials)] for world in (0, 1)]
     noise = [np.array([trial.z - world * trial.apart for trial in worlds[world]]) for world in (0, 1)]
     pairs = np.array([trial.apart for world in worlds for trial in world])
@@ -133,7 +133,7 @@ def audit(game: Game, trials: int) -> list[str]:
         "the noise is not the stated one": any(abs(np.std(z) - 1.0) > FAR / math.sqrt(2.0 * trials) for z in noise),
         "the noise is not centred": any(abs(np.mean(z)) > FAR / math.sqrt(trials) for z in noise),
     }
-    return [complaint for complaint, found in wrong.items() if found]
+    return [violation for violation, seen in wrong.items() if seen]
 
 
 @pytest.mark.parametrize(("make", "trials"), [(sums, 150), (gradients, 70)])
@@ -186,8 +186,8 @@ FAULTS = {
 def test_wrong_noise_is_caught(name, fault):
     """Half of it, none, or the same for every row.
 
-    Deviations of the statistic: .5, 0, and `Σ D/‖D‖`, which is 2 for the tree and 2.4 for BLT. 150 games allow 1 ± .32:
-    .18/(.5/sqrt(300)) = 6 deviations from .5, .68/(2/sqrt(300)) = 5.9 from 2.
+    Standard deviations of the statistic: .5, 0, and `Σ D/‖D‖`, which is 2 for the tree and 2.4 for BLT. 150 games
+    allow 1 ± .32: .18/(.5/sqrt(300)) = 6 sigma from .5, .68/(2/sqrt(300)) = 5.9 from 2.
     """
     assert "the noise is not the stated one" in audit(corrupt(sums(name), FAULTS[fault]), 150)
 
@@ -210,7 +210,7 @@ def test_half_the_sensitivity_is_caught(make):
 
 
 class Peeking(FTRL):
-    """Linearised follow-the-leader: gradients at its own exact points, which nobody released."""
+    """Linearised follow-the-leader: gradients at its own exact points, which are not released."""
 
     def start(self):
         return {"sum": np.zeros(1), "all": np.zeros(1)}

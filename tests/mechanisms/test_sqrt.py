@@ -49,15 +49,15 @@ def test_the_column_is_that_of_the_floats_in_use():
 @pytest.mark.privacy
 @pytest.mark.parametrize("kind", ["ones", "signs", "random"])
 def test_rounding_errors_are_bounded(kind):
-    """An encoded entry lies within `blur` of the exact inner product, for rows up to 1."""
+    """An encoded entry lies within `rounding_error` of the exact inner product, for rows up to 1."""
     coder, rng = SquareRoot().coder(400), np.random.default_rng(0)
     rows = {"ones": np.ones(400), "signs": rng.choice([-1.0, 1.0], 400), "random": rng.uniform(-1, 1, 400)}[kind]
     secret, _ = coder.start(1)
     for k in range(1, 401):
-        secret, found = coder.encode(secret, rows[k - 1 : k], k)
+        secret, result = coder.encode(secret, rows[k - 1 : k], k)
         if k % 40 == 0:
             exact = sum(
                 Fraction(float(f)) * Fraction(float(x))
                 for f, x in zip(coder.coefficients, rows[k - 1 :: -1], strict=False)
             )
-            assert abs(float(Fraction(float(found[0, 0])) - exact)) <= coder.rounding_error
+            assert abs(float(Fraction(float(result[0, 0])) - exact)) <= coder.rounding_error

@@ -75,7 +75,7 @@ def test_memory_does_not_grow(name):
 @settings(max_examples=12)
 @given(n=LENGTHS, seed=st.integers(0, 99))
 def test_trees_add_integers_exactly(name, n, seed):
-    """Rows rounded at the door, then `C` of integers; and, not refined, the decoded sum is exact too."""
+    """Rows rounded first, then `C` of integers; and, not refined, the decoded sum is exact too."""
     calibrated, rng = CASES["sum"](STRATEGIES[name], BUDGET, n).calibrated, np.random.default_rng(seed)
     _, B, C = dense(name, n)
     X, step = rng.uniform(-1.0, 1.0, (n, 3)), calibrated.step(1)
@@ -109,7 +109,7 @@ def test_rows_that_are_multiplied_are_rounded_after(name, n, seed):
 
 
 @ALL
-def test_the_stated_deviation_is_that_of_the_decoded_noise(name):
+def test_the_stated_standard_deviation_is_that_of_the_decoded_noise(name):
     """`sd·‖e_k B‖`, which every release says of itself."""
     private = CASES["sum"](STRATEGIES[name], BUDGET, 20, seed=1)
     _, B, _ = dense(name, 20)
@@ -127,8 +127,8 @@ def test_no_strategy_is_better_than_can_be(n):
 
 @ALL
 @pytest.mark.parametrize("n", [0, -1, 1.5, "many"])
-def test_the_number_of_releases_is_a_whole_number(name, n):
-    """Others are refused by name."""
+def test_the_number_of_releases_is_an_integer(name, n):
+    """Others are rejected by name."""
     with pytest.raises(InvalidInput, match="an integer, 1 or more"):
         STRATEGIES[name].coder(n)
 

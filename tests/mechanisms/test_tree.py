@@ -18,8 +18,8 @@ TABLE = {2**10: (10.5, 8.0), 2**14: (14.5, 10.8), 2**17: (17.5, 12.9), 2**20: (2
 @pytest.mark.parametrize("n", TABLE)
 def test_largest_errors(n):
     """At mu = 1, plain and refined, within half a percent of docs/running_sums.md."""
-    found = [float(np.max(BinaryTree(refined).errors(n))) for refined in (False, True)]
-    assert found == pytest.approx(TABLE[n], rel=5e-3)
+    result = [float(np.max(BinaryTree(refined).errors(n))) for refined in (False, True)]
+    assert result == pytest.approx(TABLE[n], rel=5e-3)
 
 
 def test_a_sum_is_one_node_for_each_1_bit():

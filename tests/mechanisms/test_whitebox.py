@@ -1,9 +1,9 @@
-"""A white-box audit in miniature: two worlds that differ in one example, told apart exactly as well as is stated.
+"""A white-box audit in miniature: two worlds that differ in one example, distinguished exactly as well as is stated.
 
 With `D_k` the neighbour's shift of release k, on its lattice, and `mu_pair² = Σ‖D_k‖²/sigma_k²`, the statistic
 `Z = Σ⟨noisy_k - h_k, D_k⟩/sigma_k² / mu_pair` is N(0, 1) in one world and N(mu_pair, 1) in the other. The noise's
-deviation and the shift are tested apart. Bits come from seeds, so that nothing is left to chance; with fresh ones each
-check would raise a false alarm with probability 4e-8 (5.5 deviations).
+sd and the shift are tested apart. Bits come from seeds, so that nothing is left to chance; with fresh ones each
+check would raise a false alarm with probability 4e-8 (5.5 sigma).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def tight(ridge: float = 1.0) -> Problem:
     return Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=ridge)
 
 
-def spiteful(point: np.ndarray) -> float:
+def opposing(point: np.ndarray) -> float:
     """The label that goes against the point released last."""
     return float(np.sign(point[0]) or 1.0)
 
@@ -96,7 +96,7 @@ def apart(private: Private, adversary: Adversary | None = None) -> float:
 
 
 def audit(private: Private, adversary: Adversary | None, trials: int) -> list[str]:
-    """What an auditor complains of; empty if the stated mu is the whole truth."""
+    """Violations; empty if the stated mu is right."""
     worlds = [list(games(private, world, adversary, trials)) for world in (0, 1)]
     stated = private.guarantee.delivered.mu
     noise = [np.array([trial.z - world * trial.apart for trial in worlds[world]]) for world in (0, 1)]
@@ -108,13 +108,13 @@ def audit(private: Private, adversary: Adversary | None, trials: int) -> list[st
         "the noise is not the stated one": any(abs(np.std(z) - 1.0) > FAR / math.sqrt(2.0 * trials) for z in noise),
         "the noise is not centred": any(abs(np.mean(z)) > FAR / math.sqrt(trials) for z in noise),
     }
-    return [complaint for complaint, found in wrong.items() if found]
+    return [violation for violation, seen in wrong.items() if seen]
 
 
 BUDGET = Privacy(14.0, 1e-6)
 
 
-@pytest.mark.parametrize(("adversary", "trials"), [(None, 500), (spiteful, 120)])
+@pytest.mark.parametrize(("adversary", "trials"), [(None, 500), (opposing, 120)])
 @pytest.mark.parametrize("algorithm", [pigd, pgiga])
 def test_the_tight_pair_is_told_apart_exactly_as_stated(algorithm, adversary, trials):
     """On the tight problem the audit measures the mechanism's own mu, adaptive streams included."""
@@ -126,20 +126,20 @@ def test_the_tight_pair_is_told_apart_exactly_as_stated(algorithm, adversary, tr
 
 @pytest.mark.parametrize("shape", ["S", "S^(1/2)"])
 def test_other_shapes_cost_the_same(shape):
-    """However the budget is spread, the pair is told apart equally well."""
+    """However the budget is spread, the pair is distinguished equally well."""
     private = pigd(tight(0.1), BUDGET, T, shape=shape)
     assert audit(private, None, 200) == []
     assert apart(private) > 0.99 * private.guarantee.delivered.mu
 
 
 def test_an_adaptive_pair_on_a_ball():
-    """Where the certificate is not tight the pair is told apart less well than stated, and as well as computed."""
+    """Where the certificate is not tight the pair is distinguished less well than stated, and as well as computed."""
     private = pgiga(Problem(Logistic(), L2Ball(1.0), 1, ridge=0.5), BUDGET, T)
-    assert audit(private, spiteful, 60) == []
+    assert audit(private, opposing, 60) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("adversary", [None, spiteful])
+@pytest.mark.parametrize("adversary", [None, opposing])
 @pytest.mark.parametrize("algorithm", [pigd, pgiga])
 def test_the_audit_in_full(algorithm, adversary):
     """Four thousand games a world measure mu to about one in a hundred."""
@@ -157,7 +157,7 @@ def corrupt(private: Private, monkeypatch, change) -> Private:
 
 
 def test_halved_noise_is_caught(monkeypatch):
-    """Noise of half the stated deviation."""
+    """Noise of half the stated standard deviation."""
     private = corrupt(pigd(tight(), BUDGET, T), monkeypatch, lambda noise: noise // 2)
     assert "the noise is not the stated one" in audit(private, None, 200)
 
@@ -177,7 +177,7 @@ def test_no_noise_is_caught(monkeypatch):
 
 
 def test_a_bias_is_caught(monkeypatch):
-    """Noise that leans to one side by a quarter of its deviation."""
+    """Noise that leans to one side by a quarter of its standard deviation."""
     private = pigd(tight(), BUDGET, T)
     lean = int(0.25 * private.calibrated.levels(1)[0] / private.calibrated.levels(1)[1])
     assert "the noise is not centred" in audit(corrupt(private, monkeypatch, lambda noise: noise + lean), None, 250)

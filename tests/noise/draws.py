@@ -1,7 +1,7 @@
-"""What is asked of the sampler's draws, and what each question is worth: a list of complaints, empty if there are none.
+"""What is asked of the sampler's draws, and what each question is worth: a list of violations, empty if there are none.
 
 Draws of the tests come from seeds, so that nothing here is left to chance; were the seeds fresh, each threshold of
-5.5 deviations would be passed by honest draws with a probability below 4e-8.
+5.5 sigma would be passed by honest draws with a probability below 4e-8.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REACH = 12
 Draw = Callable[[int], np.ndarray]
 
 
-def complaints(draw: Draw, scale: float, count: int, chunk: int = 250_000) -> list[str]:
+def violations(draw: Draw, scale: float, count: int, chunk: int = 250_000) -> list[str]:
     """Everything wrong with `count` draws that claim to be `round(N(0, scale²))`."""
     edges = np.ceil(ndtri(np.arange(1, CELLS) / CELLS) * scale - 0.5)
     shares = np.diff(np.concatenate([[0.0], ndtr((edges - 0.5) / scale), [1.0]]))
@@ -48,7 +48,7 @@ def complaints(draw: Draw, scale: float, count: int, chunk: int = 250_000) -> li
         wrong[f"bit {bit}"] = abs(ones - total / 2) > FAR * np.sqrt(total) / 2
     for power, (mean, variance) in enumerate(((0.0, 1.0), (1.0, 2.0), (0.0, 15.0), (3.0, 96.0)), start=1):
         wrong[f"moment {power}"] = abs(moments[power - 1] / total - mean) > FAR * np.sqrt(variance / total)
-    return [name for name, found in wrong.items() if found]
+    return [name for name, result in wrong.items() if result]
 
 
 def smirnov(values: np.ndarray, scale: float, beyond: float = 0.0) -> float:
@@ -72,29 +72,29 @@ class Given:
         self.words, self.at = words, 0
 
     def __call__(self, count: int, into: np.ndarray | None = None, /) -> np.ndarray:
-        found = self.words[self.at : self.at + count]
+        result = self.words[self.at : self.at + count]
         self.at += count
         if into is None:
-            return found
-        into[: len(found)] = found
-        into[len(found) : count] = 0
+            return result
+        into[: len(result)] = result
+        into[len(result) : count] = 0
         return into[:count]
 
 
 def slow_normal(scale: float, count: int, bits: Callable[[int], np.ndarray]) -> np.ndarray:
     """Integers distributed as `round(N(0, scale²))`, by another road: the compiled sampler's slow twin.
 
-    The half-line is cut into blocks of 2^-10 deviations. One is chosen by a table of whole weights
+    The half-line is cut into blocks of 2^-10 sigma. One is chosen by a table of integer weights
     `w_i ≥ C·exp(-x_i²/2)`, `x_i` its lower end; an integer is chosen uniformly, by masking bits, from the least power
-    of two that covers the block; it is kept if it lies in the block, is not minus zero, and a uniform of 106 bits is
-    below `C·exp(-x²/2)/w_i`.
+    of two that covers the block; it is accepted if it lies in the block, is not minus zero, and a uniform of 106 bits
+    is below `C·exp(-x²/2)/w_i`.
     """
     drawn = np.zeros(count, dtype=np.int64)
     missing = np.arange(count)
     while missing.size:
-        kept, values = _attempt(scale, missing.size, bits)
-        drawn[missing[kept]] = values
-        missing = missing[~kept]
+        accepted, values = _attempt(scale, missing.size, bits)
+        drawn[missing[accepted]] = values
+        missing = missing[~accepted]
     return drawn
 
 
@@ -111,8 +111,8 @@ def _attempt(scale: float, count: int, bits: Callable[[int], np.ndarray]) -> tup
     whole, part = np.divmod(ratio * 2.0**53, 1.0)
     coarse, fine = ((word >> np.uint64(11)).astype(np.float64) for word in words[2:])
     below = (coarse < whole) | ((coarse == whole) & (fine < part * 2.0**53))
-    kept = (value < last) & below & ~(negative & (value == 0))
-    return kept, np.where(negative, -value, value)[kept]
+    accepted = (value < last) & below & ~(negative & (value == 0))
+    return accepted, np.where(negative, -value, value)[accepted]
 
 
 @cache
@@ -127,7 +127,7 @@ def _blocks() -> tuple[np.ndarray, np.ndarray]:
 
 
 def apart(one: np.ndarray, other: np.ndarray, scale: float) -> float:
-    """Two-sample chi-square of as many draws of each in 256 cells: deviations above what draws of one kind have."""
+    """Two-sample chi-square of as many draws of each in 256 cells: sd above what draws of one kind have."""
     edges = np.ceil(ndtri(np.arange(1, 256) / 256) * scale - 0.5)
     a, b = (np.bincount(np.searchsorted(edges, draws, side="right"), minlength=256) for draws in (one, other))
     return float((np.sum((a - b) ** 2 / (a + b)) - 255) / np.sqrt(510.0))

@@ -24,7 +24,7 @@ MIRROR = 2**64 - 1024
 
 @cache
 def column(name: int) -> list[int]:
-    """A row of the whole table, as integers: inner, width, start, t."""
+    """A row of the integer table, as integers: inner, width, start, t."""
     return [int(n) for n in tables()[0][name]]
 
 
@@ -87,9 +87,10 @@ def by_definition(scales: Sequence[float], words: np.ndarray, group: int) -> lis
         for start in range(0, len(scales), group):
             some = scales[start : start + group]
             first = [next(source) for _ in some]
-            found = [_at_once(word, scale) for word, scale in zip(first, some, strict=True)]
+            result = [_at_once(word, scale) for word, scale in zip(first, some, strict=True)]
             drawn += [
-                _slow_path(first[i], source, some[i], *ends) if found[i] is None else found[i] for i in range(len(some))
+                _slow_path(first[i], source, some[i], *ends) if result[i] is None else result[i]
+                for i in range(len(some))
             ]
     return drawn
 

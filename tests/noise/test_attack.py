@@ -1,7 +1,7 @@
 """Mironov's attack: the low bits of a float Gaussian name the input, and those of a lattice do not.
 
 Two neighbouring data sets are known, and so are the exact rows h they lead to. One of them was chosen by a coin, and
-its row hidden in one release at mu = 0.1, which lets nobody guess right more often than `Phi(mu/2) = 52 %` of the time.
+its row noised in one release at mu = 0.1: no guess is right more often than `Phi(mu/2) = 52 %` of the time.
 
 The textbook's release is `y = h + sigma·Phi⁻¹(U)`, in doubles, U a multiple of 2⁻⁵³. There are fewer such numbers than
 doubles: for each entry of y and each h the attacker tries the few U that come into question, and sees whether one of
@@ -109,7 +109,7 @@ def test_the_pair_is_as_far_apart_as_the_guarantee_says(released):
 
 
 def test_the_textbook_is_broken_by_its_low_bits(released):
-    """The same rows, the same deviation: nine of ten inputs are named, and the true one can always be reached."""
+    """The same rows, the same sd: nine of ten inputs are named, and the true one can always be reached."""
     rows, games, sigma, _ = released
     rng, reachable = np.random.default_rng(1), in_doubles(sigma)
     outputs = [(world, textbook(rows[world], sigma, rng)) for world, _ in games]

@@ -1,4 +1,4 @@
-"""The door: draws are in distribution what they should be, and never the same twice. The proof is in test_ziggurat."""
+"""Draws have the right distribution and never repeat; test_ziggurat tests the bound that is proven."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from noise.draws import apart, complaints, repeats, slow_normal, smirnov
-from noise.driven import compiled, rectangles, spoilt
+from noise.draws import apart, repeats, slow_normal, smirnov, violations
 from noise.rational import tailed
+from noise.sampler_harness import compiled, rectangles, spoilt
 from taciturn import InvalidInput
 from taciturn.noise import sampling
 from taciturn.noise.sampling import lattice_gumbel, lattice_normal, secret_bits, seeded_bits
@@ -34,14 +34,14 @@ def seeded(scale: float, seed: int = 0):
 @pytest.mark.parametrize(("scale", "count"), [(2.0**25, 1_000_000), (2.0**30.3, 10_000_000), (2.0**40, 1_000_000)])
 def test_draws_are_a_rounded_gaussian(scale, count):
     """Cells, moments, signs and low bits of millions of draws are those of the exact distribution."""
-    assert complaints(seeded(scale), scale, count) == []
+    assert violations(seeded(scale), scale, count) == []
 
 
 @pytest.mark.slow
 def test_many_draws_are_a_rounded_gaussian():
-    """Forty million draws too, and as many of them lie beyond four and five deviations as should."""
+    """Forty million draws too, and as many of them lie beyond four and five sigma as should."""
     scale = 2.0**33.7
-    assert complaints(seeded(scale, 1), scale, 40_000_000) == []
+    assert violations(seeded(scale, 1), scale, 40_000_000) == []
     draw, beyond = seeded(scale, 2), np.zeros(2)
     for _ in range(160):
         x = np.abs(draw(250_000)) / scale
@@ -57,26 +57,26 @@ def test_the_whole_shape(scale):
 
 
 def far(beyond: float, tries: int, scale: float, seed: int, *, tail: bool = True) -> np.ndarray:
-    """What comes of tries that are forced beyond so many deviations: six words each, of which two choose the block."""
+    """What comes of tries that are forced beyond so many sigma: six words each, of which two choose the block."""
     words = seeded_bits(seed, 0)(6 * tries).reshape(-1, 6)
     words[:, 0] = tailed(words[:, 0])
     starts = tables()[0][2, LAYERS:] / 2.0**60
     words[:, 1] <<= np.uint64(np.searchsorted(starts, beyond))
     attempt = compiled(tables() if tail else ending_at(5.0))
-    found = (attempt(scale, row) for row in words)
-    return np.array([value for value in found if value is not None])
+    result = (attempt(scale, row) for row in words)
+    return np.array([value for value in result if value is not None])
 
 
 def ending_at(end: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rectangles without the blocks beyond so many deviations."""
-    whole, real = tables()
-    kept = LAYERS + int(np.searchsorted(whole[2, LAYERS:] / 2.0**60, end))
-    return whole[:, :kept].copy(), real[:, :kept].copy()
+    """Rectangles without the blocks beyond so many sigma."""
+    integers, real = tables()
+    count = LAYERS + int(np.searchsorted(integers[2, LAYERS:] / 2.0**60, end))
+    return integers[:, :count].copy(), real[:, :count].copy()
 
 
 @pytest.mark.parametrize("beyond", [4.0454, 5.0, 7.0])
 def test_the_tail(beyond):
-    """Draws forced into the tail, beyond 5 or 7 deviations too, have its shape there; false alarm 1e-7."""
+    """Draws forced into the tail, beyond 5 or 7 sigma too, have its shape there; false alarm 1e-7."""
     scale = 2.0**31
     values = far(beyond, 100_000, scale, 4)
     least = np.min(np.abs(values)) / scale
@@ -88,7 +88,7 @@ def test_the_tail(beyond):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_slow_twin_agrees(scale):
-    """Two million draws of each are less than 6.5 deviations of the chi-square of 256 cells apart, false alarm 2e-8."""
+    """Two million draws of each are less than 6.5 sigma of the chi-square of 256 cells apart, false alarm 2e-8."""
     fast = lattice_normal(scale, (2_000_000,), seeded_bits(9, 0))
     slow = slow_normal(scale, 2_000_000, seeded_bits(9, 1))
     assert apart(fast, slow, scale) < 6.5
@@ -99,45 +99,45 @@ def test_the_slow_twin_agrees(scale):
 
 
 def test_a_scale_off_by_a_five_hundredth_is_caught():
-    """Noise of 0.2 % too large or too small a deviation: moved by 9 of the second moment's own, 5.5 of which alarm."""
+    """Noise of 0.2 % too large or too small an sd: moved by 9 of the second moment's own, 5.5 of which alarm."""
     scale = 2.0**30
     for wrong in (0.998 * scale, 1.002 * scale):
-        assert "moment 2" in complaints(seeded(wrong, 11), scale, 10_000_000)
+        assert "moment 2" in violations(seeded(wrong, 11), scale, 10_000_000)
 
 
 def test_a_tail_cut_off_is_caught():
-    """Rectangles that end at five deviations have no tail to be forced into."""
+    """Rectangles that end at five sigma have no tail to be forced into."""
     values = far(4.5, 50_000, 2.0**31, 4, tail=False)
     assert smirnov(values, 2.0**31, np.min(np.abs(values)) / 2.0**31) > 2.9
 
 
-def with_tables(whole: np.ndarray, real: np.ndarray, spoil=lambda words: words):
+def with_tables(integers: np.ndarray, real: np.ndarray, spoil=lambda words: words):
     """A source of draws from other rectangles, or other words."""
     bits = spoilt(seeded_bits(10, 0), spoil)
 
     def draw(count: int) -> np.ndarray:
-        with rectangles(whole, real):
+        with rectangles(integers, real):
             return lattice_normal(2.0**30, (count,), bits)
 
     return draw
 
 
 def test_rectangles_as_they_are_pass():
-    """The planted faults below are found in what has no complaints otherwise."""
-    assert complaints(with_tables(*tables()), 2.0**30, 2_000_000) == []
+    """The planted faults below are detected in a sampler that passes otherwise."""
+    assert violations(with_tables(*tables()), 2.0**30, 2_000_000) == []
 
 
 def test_a_wrong_wedge_is_caught():
-    """Points above the curve kept, or none kept in the wedges: the fourth moment moves by 11 deviations or more."""
-    whole, real = tables()
+    """Points above the curve accepted, or none accepted in the wedges: the fourth moment moves by 11 sigma or more."""
+    integers, real = tables()
     for wrong in (np.zeros_like(real), real + 2.0):
-        assert "moment 4" in complaints(with_tables(whole, wrong), 2.0**30, 10_000_000)
+        assert "moment 4" in violations(with_tables(integers, wrong), 2.0**30, 10_000_000)
 
 
 def test_no_tail_at_all_is_caught():
-    """Layers without blocks lack one draw in 19,000, which moves the fourth moment by 9 of its deviations."""
+    """Layers without blocks lack one draw in 19,000, which moves the fourth moment by 9 of its standard deviations."""
     cut = (table[:, :LAYERS].copy() for table in tables())
-    assert "moment 4" in complaints(with_tables(*cut), 2.0**30, 25_000_000)
+    assert "moment 4" in violations(with_tables(*cut), 2.0**30, 25_000_000)
 
 
 def test_a_sign_shared_with_the_layer_is_caught():
@@ -146,32 +146,32 @@ def test_a_sign_shared_with_the_layer_is_caught():
     def tied(words: np.ndarray) -> np.ndarray:
         return (words & ~np.uint64(2**63)) | (words & np.uint64(512)) << np.uint64(54)
 
-    assert {"cells", "moment 1"} <= set(complaints(with_tables(*tables(), tied), 2.0**30, 2_000_000))
+    assert {"cells", "moment 1"} <= set(violations(with_tables(*tables(), tied), 2.0**30, 2_000_000))
 
 
 def test_a_low_bit_stuck_is_caught():
     """Draws whose lowest or third bit never moves."""
     honest = seeded(2.0**30, 5)
-    assert complaints(lambda count: honest(count) & ~np.int64(1), 2.0**30, 500_000) == ["bit 0"]
-    assert complaints(lambda count: honest(count) | np.int64(4), 2.0**30, 500_000) == ["bit 2"]
+    assert violations(lambda count: honest(count) & ~np.int64(1), 2.0**30, 500_000) == ["bit 0"]
+    assert violations(lambda count: honest(count) | np.int64(4), 2.0**30, 500_000) == ["bit 2"]
 
 
 def test_a_lost_sign_is_caught():
     """Draws that are never negative, and ones whose sign is their lowest bit."""
     honest = seeded(2.0**30, 6)
-    assert "sign" in complaints(lambda count: np.abs(honest(count)), 2.0**30, 500_000)
+    assert "sign" in violations(lambda count: np.abs(honest(count)), 2.0**30, 500_000)
 
     def tied(count):
         values = np.abs(honest(count))
         return np.where(values & 1, values, -values)
 
-    assert complaints(tied, 2.0**30, 500_000) == ["sign and lowest bit together"]
+    assert violations(tied, 2.0**30, 500_000) == ["sign and lowest bit together"]
 
 
 def test_a_repeated_block_is_caught():
     """Words that start over after every call give the same draws twice."""
     same = seeded(2.0**30, 7)(250_000)
-    assert complaints(lambda count: same, 2.0**30, 500_000)[0].startswith("the same")
+    assert violations(lambda count: same, 2.0**30, 500_000)[0].startswith("the same")
     again = np.tile(seeded(2.0**40, 7)(1000), 2)
     assert repeats(again) == 1000
 
@@ -211,7 +211,7 @@ def test_seeded_bits_repeat_and_differ():
 
 
 def test_words_are_uniform():
-    """All 64 bits of the words are ones half the time, to 5.5 deviations."""
+    """All 64 bits of the words are ones half the time, to 5.5 sigma."""
     words = seeded_bits(3, 0)(200_000)
     for bit in range(64):
         ones = int(np.count_nonzero((words >> np.uint64(bit)) & np.uint64(1)))
@@ -263,12 +263,12 @@ def test_a_forked_child_draws_its_own():
     assert repeats(np.concatenate([mine, theirs])) == 0
 
 
-# The door.
+# Validation of scales.
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**24.99, 2.0**40.01, -(2.0**30), math.inf, math.nan, [2.0**30, 3.0]])
-def test_scales_outside_the_range_are_refused(scale):
-    """A scale the proof does not cover is refused, wherever in the array it stands."""
+def test_scales_outside_the_range_are_rejected(scale):
+    """A scale the proof does not cover is rejected, wherever in the array it stands."""
     with pytest.raises(InvalidInput, match="between 2\\^25 and 2\\^40"):
         lattice_normal(scale, (2,))
 
@@ -373,10 +373,10 @@ def test_a_gumbel_off_its_ideal_is_caught(fault):
 
 
 def gumbel_complaints(values: np.ndarray) -> list[str]:
-    """Everything wrong with draws that claim to be standard Gumbel: honest ones have a complaint once in 1e6 at most.
+    """Everything wrong with draws that claim to be standard Gumbel: correct ones fail once in 1e6 at most.
 
-    Mean and variance (whose own variances are `pi²/6/n` and `4.4·(pi²/6)²/n`) to 5.5 deviations, 4e-8 each; the
-    Kolmogorov-Smirnov distance to 2.9/sqrt(n), 1e-7; eight low bits to 5.5 deviations.
+    Mean and variance (whose own variances are `pi²/6/n` and `4.4·(pi²/6)²/n`) to 5.5 sigma, 4e-8 each; the
+    Kolmogorov-Smirnov distance to 2.9/sqrt(n), 1e-7; eight low bits to 5.5 sigma.
     """
     x, n, variance = np.sort(values * sampling.GUMBEL_STEP), len(values), math.pi**2 / 6.0
     steps, expected = np.arange(n + 1) / n, np.exp(-np.exp(-x))
@@ -388,7 +388,7 @@ def gumbel_complaints(values: np.ndarray) -> list[str]:
         "shape": distance > 2.9,
         "bits": max(abs(count - n / 2.0) for count in ones) > 5.5 * math.sqrt(n) / 2.0,
     }
-    return [name for name, found in wrong.items() if found]
+    return [name for name, result in wrong.items() if result]
 
 
 def test_draws_are_gumbel():

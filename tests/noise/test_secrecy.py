@@ -1,4 +1,4 @@
-"""Noise is nobody's twice, and the data have no say in it: forks, threads, copies, files, and the order of events."""
+"""Noise is never reused and independent of the data: forks, threads, copies, files, and the order of events."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def test_threads_have_no_noise_in_common(name):
 
 @fork
 @forks
-def test_a_source_that_is_kept_is_caught(monkeypatch):
+def test_a_source_that_is_reused_is_caught(monkeypatch):
     """Planted: one key for a process. A child goes on where its parent does, with the same noise."""
-    kept = secret_bits()
-    monkeypatch.setattr(releases, "secret_bits", lambda: kept)
+    stored = secret_bits()
+    monkeypatch.setattr(releases, "secret_bits", lambda: stored)
     noisy(ONE)
     assert in_common([of_a_child(lambda: noisy(ONE)), noisy(ONE)]) == ROUNDS * SIZE
 
@@ -147,9 +147,9 @@ def test_a_key_is_drawn_for_each_call_and_stored_nowhere(monkeypatch, tmp_path):
     assert [len(key) for key in keys] == [32] * 4
     assert len(set(keys)) == 4
     state.dump(tmp_path / "state.npz")
-    kept = [pickle.dumps(thing) for thing in (one, state, shown[0])] + [(tmp_path / "state.npz").read_bytes()]
-    kept += [repr(thing).encode() for thing in (one, state, shown, vars(one.calibrated))]
-    assert not any(key[:8] in place for key in keys for place in kept)
+    stored = [pickle.dumps(thing) for thing in (one, state, shown[0])] + [(tmp_path / "state.npz").read_bytes()]
+    stored += [repr(thing).encode() for thing in (one, state, shown, vars(one.calibrated))]
+    assert not any(key[:8] in place for key in keys for place in stored)
 
 
 def test_sources_are_forgotten(monkeypatch):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from noise.draws import Given, repeats
-from noise.driven import compiled, planted, planted_fast_path
 from noise.rational import EDGE, MIRROR, PLACES, SCALES, by_definition, column, leading, rounded, sign, tailed
+from noise.sampler_harness import compiled, planted, planted_fast_path
 from taciturn.noise import ziggurat
 from taciturn.noise.sampling import seeded_bits
 from taciturn.noise.ziggurat import GROUP, draw, draw_fast, fast_path_table, finish
@@ -59,11 +59,11 @@ def misjudged(see: Callable[..., np.ndarray], scale: float, words: np.ndarray, t
     left = see(drawn, 0, np.array([scale]), words.size, words, fast_path_table() if table is None else table)
     slow_path, wrong = compiled(fast=False), []
     for i in np.setdiff1d(np.arange(words.size), left):
-        word, found = int(words[i]), int(drawn[i])
+        word, result = int(words[i]), int(drawn[i])
         ends = [Fraction(leading(word) << 64 | more, 2**117) for more in (0, ONES)]
         exact = {rounded(u * column(1)[word & 1023] / PLACES, scale) * sign(word) for u in ends}
         finds = {slow_path(scale, [word, more, ONES]) for more in (0, ONES)}
-        if not exact == finds == {found} or leading(word) + 1 > column(0)[word & 1023] >> 11:
+        if not exact == finds == {result} or leading(word) + 1 > column(0)[word & 1023] >> 11:
             wrong.append(word)
     return wrong, words.size - left.size
 

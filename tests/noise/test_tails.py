@@ -1,7 +1,7 @@
-"""Draws are counted in rings of one deviation, out to six and beyond, against exact probabilities.
+"""Draws are counted in rings of one sigma, out to six and beyond, against exact probabilities.
 
 Nothing is forced here: values are drawn as a release draws them, and far ones are waited for. Of ten billion draws 19.7
-should lie beyond six deviations, and a sampler that never goes there is told by their absence (3e-9).
+should lie beyond six sigma, and a sampler that never goes there is told by their absence (3e-9).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from noise.draws import Draw
-from noise.driven import rectangles
+from noise.sampler_harness import rectangles
 from taciturn.noise.sampling import lattice_normal, seeded_bits
 from taciturn.noise.ziggurat_tables import LAYERS, tables
 
@@ -76,14 +76,14 @@ def test_rings_are_counted():
     assert shares(scale).sum() == pytest.approx(1.0, abs=1e-15)
 
 
-def test_the_tail_to_five_deviations():
-    """Two hundred million draws: 115 of them should lie beyond five deviations."""
+def test_the_tail_to_five_standard_deviations():
+    """Two hundred million draws: 115 of them should lie beyond five sigma."""
     assert strange(seeded(2.0**33.7, 1), 2.0**33.7, 200_000_000) == []
 
 
 @pytest.mark.slow
-def test_the_tail_to_six_deviations():
-    """Ten billion draws; the secret ones, whose seed nobody chose."""
+def test_the_tail_to_six_standard_deviations():
+    """Ten billion draws; with secret bits."""
     scale = 2.0**33.7
     assert strange(lambda count: lattice_normal(scale, (count,)), scale, 10_000_000_000) == []
 
@@ -91,19 +91,19 @@ def test_the_tail_to_six_deviations():
 # Planted faults.
 
 
-@pytest.mark.parametrize(("wrong", "found"), [(0.998, "ring 0"), (1.002, "ring 0")])
-def test_a_scale_off_by_a_five_hundredth_is_caught(wrong, found):
-    """0.2 %: of forty million draws 39,000 change places over the first border, 13 of their deviations."""
-    assert found in strange(seeded(wrong * 2.0**30, 2), 2.0**30, 40_000_000)
+@pytest.mark.parametrize(("wrong", "result"), [(0.998, "ring 0"), (1.002, "ring 0")])
+def test_a_scale_off_by_a_five_hundredth_is_caught(wrong, result):
+    """0.2 %: of forty million draws 39,000 change places over the first border, 13 of their standard deviations."""
+    assert result in strange(seeded(wrong * 2.0**30, 2), 2.0**30, 40_000_000)
 
 
-def test_a_tail_cut_at_five_deviations_is_caught():
-    """Rectangles that end near five deviations: some 100 draws of 200 million lie nearer than they should."""
-    whole, real = tables()
-    kept = LAYERS + int(np.searchsorted(whole[2, LAYERS:] / 2.0**60, 5.0)) - 1
+def test_a_tail_cut_at_five_standard_deviations_is_caught():
+    """Rectangles that end near five sigma: some 100 draws of 200 million lie nearer than they should."""
+    integers, real = tables()
+    end = LAYERS + int(np.searchsorted(integers[2, LAYERS:] / 2.0**60, 5.0)) - 1
 
     def draw(count: int) -> np.ndarray:
-        with rectangles(whole[:, :kept].copy(), real[:, :kept].copy()):
+        with rectangles(integers[:, :end].copy(), real[:, :end].copy()):
             return honest(count)
 
     honest = seeded(2.0**30, 3)

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from noise.draws import Given
-from noise.driven import Tables, Try, compiled
 from noise.rational import (
     EDGE,
     MIRROR,
@@ -33,6 +32,7 @@ from noise.rational import (
     share,
     tailed,
 )
+from noise.sampler_harness import Tables, Try, compiled
 from taciturn.noise import ziggurat
 from taciturn.noise.sampling import LOG_RATIO, REACH, lattice_normal, seeded_bits
 from taciturn.noise.ziggurat import GROUP, draw
@@ -114,7 +114,7 @@ def misplaced(attempt: Try, scale: float, cells: Iterable[tuple[int, int]]) -> l
 
 
 def some_cells(scale: float, seed: int, count: int) -> Iterator[tuple[int, int]]:
-    """Cells of which some part is kept whatever V: in layers, the first, random and the last ones; in all blocks."""
+    """Cells of which some part is accepted for any V: in layers, the first, random and the last ones; in all blocks."""
     rng = np.random.default_rng(seed)
     _, width, start, _ = (column(i) for i in range(4))
     yield from ((layer, k) for layer in (0, 1, 400, 1023) for k in (1, 2, 3))
@@ -164,8 +164,8 @@ def test_a_cell_in_the_wrong_place_is_caught(fault):
 # The densities.
 
 
-def kept(attempt: Try, scale: float, strip: int, u: int) -> Fraction:
-    """The share of heights at which a point of a rectangle is kept."""
+def accepted(attempt: Try, scale: float, strip: int, u: int) -> Fraction:
+    """The share of heights at which a point of a rectangle is accepted."""
     low, high = 0, 2**53
     if attempt(scale, words_of(strip, u, high - 1)) is not None:
         return Fraction(1)
@@ -186,7 +186,7 @@ def density_error(attempt: Try, scale: float, x: Fraction) -> mp.mpf:
         u = math.floor((x * PLACES - start[q]) / width[q] * 2 ** fineness(q))
         end = EDGE * 2**117 if q == 0 else 2 ** fineness(q)
         if 0 <= u < end:
-            density += share(q) * PLACES / width[q] * kept(attempt, scale, q, u)
+            density += share(q) * PLACES / width[q] * accepted(attempt, scale, q, u)
     with mp.workprec(200):
         area = F(EDGE * width[0] / PLACES) * width[0] / PLACES
         return mp.log(LAYERS * area * density.numerator / density.denominator / F(x)) if density else mp.inf
@@ -214,23 +214,23 @@ def test_every_place_is_as_likely_as_it_should(scale, seed):
 
 def altered(change: Callable[[np.ndarray, np.ndarray], None]) -> Tables:
     """The rectangles after a change."""
-    whole, real = (table.copy() for table in tables())
-    change(whole, real)
-    return whole, real
+    integers, real = (table.copy() for table in tables())
+    change(integers, real)
+    return integers, real
 
 
 def set_to(row: int, value: float) -> Tables:
-    return altered(lambda whole, real: real[row].fill(value))
+    return altered(lambda integers, real: real[row].fill(value))
 
 
 WRONG_RECTANGLES = {
-    "a wedge that is always kept": lambda: set_to(1, 0.0),
-    "a wedge that is never kept": lambda: set_to(0, 2.0),
+    "a wedge that is always accepted": lambda: set_to(1, 0.0),
+    "a wedge that is never accepted": lambda: set_to(0, 2.0),
     "the curve of the layer below": lambda: (tables()[0], np.roll(tables()[1], 1, axis=1)),
     "a wedge in single precision": lambda: (tables()[0], tables()[1].astype(np.float32).astype(np.float64)),
     "heights of 40 bits": lambda: (tables()[0], np.round(tables()[1] * 2.0**40) / 2.0**40),
     "an inner part a little too wide": lambda: altered(
-        lambda whole, _: whole[0, :LAYERS].__iadd__(np.uint64(2**64 // 2**24))
+        lambda integers, _: integers[0, :LAYERS].__iadd__(np.uint64(2**64 // 2**24))
     ),
     "no tail": lambda: (tables()[0][:, :LAYERS].copy(), tables()[1][:, :LAYERS].copy()),
 }
@@ -265,7 +265,7 @@ def covered(strip: int, low: mp.mpf, high: mp.mpf, real: np.ndarray) -> mp.mpf:
 
 @cache
 def crossings(strip: int, a: float, b: float) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
-    """F at the rectangle's t, up to where all heights are kept, and from where none is."""
+    """F at the rectangle's t, up to where all heights are accepted, and from where none is."""
     inner, width, _, t = (column(i)[strip] for i in range(4))
     with mp.workprec(400):
         under = F(Fraction(t, PLACES))
@@ -335,7 +335,7 @@ def test_the_last_integer(scale):
 
 
 def test_tries_that_end_nowhere():
-    """Beyond the last block, and where 128 bits in a row are zero, nothing is kept."""
+    """Beyond the last block, and where 128 bits in a row are zero, nothing is accepted."""
     for words in ([0, 1 << 28], [0, 1 << 63], [0, 0]):
         assert compiled()(2.0**30, [2**63 - 1024, *words, 5, 5, 0]) is None
     assert compiled()(2.0**30, [2**63 - 1024, 0, 1 << 27, 5, 5, 0]) is not None

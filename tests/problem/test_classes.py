@@ -1,4 +1,4 @@
-"""Problems with several classes: labels at the door, the shape of points, and predictions."""
+"""Problems with several classes: validation of labels, the shape of points, and predictions."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def loss(request) -> ScoresLoss:
 @pytest.mark.parametrize("y", [[0, 1, 2], [2.0, 1.0, -0.0], ["0", "1", "2"], np.array([2, 0, 1], np.uint8)], ids=str)
 @pytest.mark.parametrize("kind", [Softmax, OneHot])
 def test_classes_pass_as_they_are(kind, y):
-    """Whole numbers from 0 on, however they are written, are never cut like other labels."""
+    """Integers from 0 on, however they are written, are never cut like other labels."""
     problem = Problem(kind(3), L2Ball(1.0), 1)
     assert problem.clip([[0.1]] * 3, y)[1].tolist() == [float(label) for label in y]
 
 
 @pytest.mark.parametrize("label", [-1, 3, 0.5, 1.0000001, 1e300, -1e-300])
-def test_other_classes_are_refused_with_a_remedy(label):
+def test_other_classes_are_rejected_with_a_remedy(label):
     """By the row's number, and what a class is."""
     with pytest.raises(InvalidInput, match=r"row 1 has label .*, and Softmax needs a class from 0 to 2\..*public rule"):
         Problem(Softmax(3), L2Ball(1.0), 1).clip([[0.1], [0.2]], [0, label])
 
 
 @pytest.mark.parametrize("label", [math.nan, math.inf, -math.inf, None, "blue"])
-def test_labels_that_are_no_numbers_are_refused(label):
-    """Nobody is told to zero them, for then text would be learnt from as nothing, and silently."""
+def test_labels_that_are_no_numbers_are_rejected(label):
+    """The error does not suggest `on_bad="zero"`, which would silently ignore text."""
     with pytest.raises(
         InvalidInput, match=r"row 1 cannot be used: its label is .*Map your classes by a public rule"
     ) as e:
@@ -89,10 +89,10 @@ def test_predictions_are_scores(loss):
     problem, rng = Problem(loss, L2Ball(5.0), 2, intercept=0.5), np.random.default_rng(8)
     W = rng.normal(size=(loss.classes, 3))
     X = np.array([[0.3, 0.4], [30.0, 40.0], [0.0, 0.0]])
-    found = problem.predict(W.ravel(), X)
-    assert found.shape == (3, loss.classes)
+    result = problem.predict(W.ravel(), X)
+    assert result.shape == (3, loss.classes)
     V = np.array([[0.3, 0.4, 0.5], [0.6, 0.8, 0.5], [0.0, 0.0, 0.5]])
-    np.testing.assert_allclose(found, V @ W.T, atol=1e-10)
+    np.testing.assert_allclose(result, V @ W.T, atol=1e-10)
     assert problem.predict(list(W.ravel()), X[:1]).shape == (1, loss.classes)
     assert problem.predict(W.ravel(), X[:0]).shape == (0, loss.classes)
 

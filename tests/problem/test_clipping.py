@@ -1,4 +1,4 @@
-"""The door itself: arrays out of anything, and rows cut to their bound; what a problem adds is in `test_problem`."""
+"""Inputs become arrays, and rows are clipped to their bound; `test_problem` tests what a problem adds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_rows_of_any_kind(X):
 
 @pytest.mark.parametrize("bad", [None, "many", 1j, object(), [1.0]])
 def test_what_is_no_number_is_not_one(bad):
-    """It becomes NaN, a bad value like any other, or the call is refused."""
+    """It becomes NaN, a bad value like any other, or the call is rejected."""
     try:
         V, _ = as_rows([[1.0, bad], [2.0, 3.0]], [0.0, 0.0], 2)
     except InvalidInput:
@@ -53,13 +53,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("X", "y"), WRONG)
-def test_other_shapes_are_refused(X, y):
+def test_other_shapes_are_rejected(X, y):
     """With the shapes that are expected, or that rows must be equal."""
     with pytest.raises(InvalidInput, match=r"For one example pass \[x\] and \[y\]|rows of equal length"):
         as_rows(X, y, 2)
 
 
-def test_a_number_without_labels_is_refused():
+def test_a_number_without_labels_is_rejected():
     """Like any other shape."""
     with pytest.raises(InvalidInput, match="expected features of shape"):
         as_rows(3.0, None, 2)

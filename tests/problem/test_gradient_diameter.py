@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from instances import LOSSES
 from taciturn import Logistic, ScalarLoss, Squared
 from taciturn.checks.losses import widest_pair
-from zoo import LOSSES
 
 BOUNDS = [  # feature_bound R, radius B, label_bound Y
     (1.0, 1.0, 1.0),
@@ -24,10 +24,10 @@ def test_no_pair_exceeds_the_diameter(name, bounds):
     """In one, two and five dimensions the search stays below; where the bound is tight, 0.97 of it would be caught."""
     loss = LOSSES[name]()
     diameter = loss.gradient_diameter(*bounds)
-    found = {dimension: widest_pair(loss, *bounds, dimension, rounds=200, candidates=300) for dimension in (1, 2, 5)}
-    assert max(found.values()) <= diameter * (1.0 + 1e-15)
+    result = {dimension: widest_pair(loss, *bounds, dimension, rounds=200, candidates=300) for dimension in (1, 2, 5)}
+    assert max(result.values()) <= diameter * (1.0 + 1e-15)
     if name not in LOOSE:
-        assert min(found[2], found[5]) > 0.97 * diameter
+        assert min(result[2], result[5]) > 0.97 * diameter
 
 
 class ShortHinge(ScalarLoss):

@@ -165,10 +165,10 @@ def test_a_missing_value_is_not_a_number(where, chunks):
 )
 def test_columns_of_any_kind(column, numbers):
     """What is no number in an array is none in a table; a value's number depends on that value alone."""
-    found = ColumnRows(pa.table({"x": column}))
-    np.testing.assert_array_equal(found[:][:, 0], numbers)
+    result = ColumnRows(pa.table({"x": column}))
+    np.testing.assert_array_equal(result[:][:, 0], numbers)
     for i in range(3):
-        np.testing.assert_array_equal(found[i : i + 1][:, 0], numbers[i : i + 1])
+        np.testing.assert_array_equal(result[i : i + 1][:, 0], numbers[i : i + 1])
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ns"])
@@ -204,7 +204,7 @@ def test_a_bad_row_is_named_by_its_number_in_the_call(form, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [sp.csr_matrix(X[:, :2]), table(X[:, :2]), batch(X[:, :2]), sp.coo_array(X[0])])
-def test_other_shapes_are_refused(rows):
+def test_other_shapes_are_rejected(rows):
     """As for arrays, with both shapes."""
     with pytest.raises(InvalidInput, match=r"expected features of shape \(n, 3\)"):
         PROBLEM.clip(rows, Y)
@@ -239,13 +239,13 @@ def test_one_duration_in_a_list_does_not_change_the_others():
 
 
 def test_masked_values_are_missing():
-    """What lies under a mask is nobody's value."""
+    """Masked values are missing."""
     masked = np.ma.MaskedArray([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
     np.testing.assert_array_equal(as_numbers(masked), [[1.0, np.nan], [3.0, 4.0]])
 
 
-def test_a_source_that_gives_another_number_of_rows_is_refused():
-    """Rows that nobody sent would be learnt."""
+def test_a_source_that_gives_another_number_of_rows_is_rejected():
+    """Rows that were never sent would be learnt."""
     problem = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)
     for clip in (problem.clip_block, clip_for(problem).dense):
         with pytest.raises(InvalidInput, match=r"expected \d+ rows"):
@@ -266,8 +266,8 @@ def test_predictions_of_a_block_at_a_time(loss, rows, monkeypatch):
     assert len(asked) == max(1, -(-rows // 5))
 
 
-def crooked(indptr, indices, kind=np.int32):
-    """A sparse matrix of two columns whose structure nobody checked."""
+def malformed(indptr, indices, kind=np.int32):
+    """A sparse matrix of two columns whose structure is not checked."""
     matrix = sp.csr_matrix((len(indptr) - 1, 2))
     matrix.indptr, matrix.indices = np.array(indptr, dtype=kind), np.array(indices)
     matrix.data = np.full(len(indices), 0.1)
@@ -275,21 +275,21 @@ def crooked(indptr, indices, kind=np.int32):
 
 
 CROOKED = {
-    "a column of the next row": crooked([0, 2, 3, 4], [0, 3, 0, 0]),
-    "a column far away": crooked([0, 1, 1, 1], [2**40]),
-    "a negative column": crooked([0, 1, 1, 1], [-1]),
-    "starts that fall": crooked([0, 2, 1, 2], [0, 1]),
-    "unsigned starts that fall": crooked([0, 2, 1, 2], [0, 1], np.uint32),
-    "starts that wrap around": crooked([0, 2**31 - 1, -2, 2], [0, 1]),
-    "starts beyond the end": crooked([0, 1, 2, 9], [0, 1]),
-    "a negative start": crooked([-1, 1, 2, 2], [0, 1]),
+    "a column of the next row": malformed([0, 2, 3, 4], [0, 3, 0, 0]),
+    "a column far away": malformed([0, 1, 1, 1], [2**40]),
+    "a negative column": malformed([0, 1, 1, 1], [-1]),
+    "starts that fall": malformed([0, 2, 1, 2], [0, 1]),
+    "unsigned starts that fall": malformed([0, 2, 1, 2], [0, 1], np.uint32),
+    "starts that wrap around": malformed([0, 2**31 - 1, -2, 2], [0, 1]),
+    "starts beyond the end": malformed([0, 1, 2, 9], [0, 1]),
+    "a negative start": malformed([-1, 1, 2, 2], [0, 1]),
 }
 
 
 @pytest.mark.privacy
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("fault", CROOKED)
-def test_a_crooked_sparse_matrix_is_refused_on_every_way(fault, compiled):
+def test_a_malformed_sparse_matrix_is_rejected_by_every_pass(fault, compiled):
     """SciPy's own way to dense rows would put an entry into another person's row, or anywhere in memory."""
     problem = Problem(Squared(), L2Ball(1.0), dimension=2, label_bound=1.0, ridge=0.1)
     for learner, mechanism in ((QFTL(problem), BLT()), (IGD(problem), Gaussian())):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from instances import LOSSES, labels_of
 from taciturn import Huber, InvalidInput, Quantile, ScalarLoss
 from taciturn.checks.losses import (
     Predictions,
@@ -18,7 +19,6 @@ from taciturn.checks.losses import (
     variation_is_a_bound,
 )
 from taciturn.problem.scalar_loss import Smoothed
-from zoo import LOSSES, labels_of
 
 EACH = pytest.mark.parametrize("name", LOSSES)
 PREDICTIONS = st.floats(-50.0, 50.0)
@@ -220,14 +220,14 @@ def test_prox_of_extreme_numbers_is_finite(name, z, step):
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
 def test_a_quantile_lies_between_0_and_1(level):
-    """Other levels are refused."""
+    """Other levels are rejected."""
     with pytest.raises(InvalidInput, match="level must lie strictly between 0 and 1"):
         Quantile(level)
 
 
 @pytest.mark.parametrize("width", [0.0, -1.0, math.inf, math.nan])
 def test_a_huber_width_is_positive(width):
-    """Other widths are refused."""
+    """Other widths are rejected."""
     with pytest.raises(InvalidInput, match="width must be positive"):
         Huber(width)
 
@@ -247,9 +247,9 @@ def widest(loss: ScalarLoss, reach: float, label_bound: float) -> float:
 def test_variation_is_a_bound(name, reach, label_bound):
     """No label's loss varies by more over the predictions; but for the user's, the bound is reached."""
     loss = LOSSES[name]()
-    found, bound = widest(loss, reach, label_bound), loss.variation(reach, label_bound)
-    assert found <= bound + 1e-12
-    assert name == "log cosh" or found >= bound * (1.0 - 1e-8)
+    result, bound = widest(loss, reach, label_bound), loss.variation(reach, label_bound)
+    assert result <= bound + 1e-12
+    assert name == "log cosh" or result >= bound * (1.0 - 1e-8)
 
 
 @EACH

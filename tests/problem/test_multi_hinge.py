@@ -37,7 +37,7 @@ from taciturn.plan import recommend
 from taciturn.problem.multiclass import ScoresLoss
 
 FEW = arrays(np.int64, 4, elements=st.integers(-2, 2)).map(lambda u: u.astype(float))
-"""Scores that tie, and margins that are just kept, more often than not."""
+"""Scores that tie, and margins that are just met, more often than not."""
 
 
 # Ties.
@@ -55,7 +55,7 @@ FEW = arrays(np.int64, 4, elements=st.integers(-2, 2)).map(lambda u: u.astype(fl
         ([9.0, 1.0, 1.0], 0, 0.0, [0.0, 0.0, 0.0]),
     ],
 )
-def test_of_several_rivals_the_first_counts_and_a_margin_just_kept_is_kept(scores, y, value, slope):
+def test_of_several_rivals_the_first_counts_and_a_margin_just_met_is_met(scores, y, value, slope):
     """One fixed rule, so that the same examples have the same gradients."""
     U, label = np.array([scores]), np.array([float(y)])
     assert MultiHinge(3).losses(U, label) == pytest.approx([value], rel=1e-15)
@@ -64,7 +64,7 @@ def test_of_several_rivals_the_first_counts_and_a_margin_just_kept_is_kept(score
 
 @given(FEW, FEW, st.integers(0, 3))
 def test_slopes_are_subgradients_at_every_tie(u, other, y):
-    """In whole numbers, exactly: no loss lies below a tangent, wherever that is taken."""
+    """In integers, exactly: no loss lies below a tangent, wherever that is taken."""
     loss, label = MultiHinge(4), np.array([float(y)])
     here, there = loss.losses(u[None], label)[0], loss.losses(other[None], label)[0]
     assert there >= here + loss.slopes(u[None], label)[0] @ (other - u)
@@ -163,16 +163,16 @@ def test_the_variation_is_a_bound_and_nearly_reached(longest):
     """From 0 to `1 + sqrt(2)·R·B` on a net of two opposite points, if one keeps the margin; else as Lipschitz says."""
     loss, R = MultiHinge(2), 1.5
     v, W = R * np.array([0.6, 0.8]), longest * np.outer([math.sqrt(0.5), -math.sqrt(0.5)], [0.6, 0.8]).ravel()
-    found = float(np.ptp(loss.values(np.array([W, -W]), v, 1.0)))
+    result = float(np.ptp(loss.values(np.array([W, -W]), v, 1.0)))
     learner = EWOO(Problem(loss, L2Ball(longest), 2, R), [W, -W])
     stated = loss.variation(np.array([W, -W]), R, 1.0)
     assert stated == pytest.approx(1.0 + math.sqrt(2.0) * R * longest, rel=1e-8)
-    assert (1.0 - 1e-8) * learner.variation < found <= learner.variation <= stated * (1.0 + 1e-12)
+    assert (1.0 - 1e-8) * learner.variation < result <= learner.variation <= stated * (1.0 + 1e-12)
 
 
 # Who takes it.
 
-REFUSED = {
+REJECTED = {
     "igd": (IGD, "IGD cannot certify its step on MultiHinge.*Use FTRL"),
     "fading igd": (FadingIGD, "IGD cannot certify its step on MultiHinge.*Use FTRL"),
     "giga": (GIGA, "MultiHinge has a kink.*Use FTRL"),
@@ -186,16 +186,16 @@ REFUSED = {
 
 @pytest.mark.parametrize("domain", [L2Ball(1.0), WholeSpace(), Simplex()], ids=str)
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
-@pytest.mark.parametrize("name", REFUSED)
-def test_solvers_refuse_it_and_say_what_to_use(name, ridge, domain):
+@pytest.mark.parametrize("name", REJECTED)
+def test_solvers_reject_it_and_say_what_to_use(name, ridge, domain):
     """Whatever else the problem lacks."""
-    learner, message = REFUSED[name]
+    learner, message = REJECTED[name]
     with pytest.raises(Unprovable, match=message):
         learner(Problem(MultiHinge(3), domain, 2, ridge=ridge))
 
 
 @pytest.mark.parametrize("method", [None, "pigd", "pgiga"])
-def test_a_plan_without_a_bounded_set_is_refused(method):
+def test_a_plan_without_a_bounded_set_is_rejected(method):
     """With the same remedy; over a ball it is private FTRL."""
     problem = Problem(MultiHinge(3), WholeSpace(), 2, ridge=0.1)
     with pytest.raises(Unprovable, match="Use FTRL"):

@@ -150,8 +150,8 @@ def test_a_row_of_targets_is_no_matrix():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("classes", [1, 0, -3, 2.5, math.nan, "3", None])
-def test_fewer_than_two_classes_are_refused(kind, classes):
-    """And so is what is no number of classes; a whole float will do."""
+def test_fewer_than_two_classes_are_rejected(kind, classes):
+    """And so is what is no number of classes; a float with an integer value is accepted."""
     with pytest.raises(InvalidInput, match="classes must be an integer, 2 or more"):
         kind(classes)
     assert kind(3.0) == kind(3) != kind(4)
@@ -234,9 +234,9 @@ def test_least_squares_reaches_its_lipschitz_constant():
     problem = Problem(loss, L2Ball(B), 2, R, neighbours="zero-out")
     target = loss.targets(np.array([2.0]))[0]
     W = -B * np.outer(target / np.linalg.norm(target), [0.6, 0.8]).ravel()
-    found = np.linalg.norm(loss.gradient(W, R * np.array([0.6, 0.8]), 2.0))
-    assert found == pytest.approx(R * (R * B + math.sqrt(0.75)), rel=1e-12)
-    assert found <= problem.lipschitz <= found * (1.0 + 1e-8)
+    result = np.linalg.norm(loss.gradient(W, R * np.array([0.6, 0.8]), 2.0))
+    assert result == pytest.approx(R * (R * B + math.sqrt(0.75)), rel=1e-12)
+    assert result <= problem.lipschitz <= result * (1.0 + 1e-8)
     assert problem.gradient_diameter == problem.lipschitz
     everywhere = Problem(loss, WholeSpace(), 2, R)
     assert math.isinf(everywhere.lipschitz)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from instances import SETS
 from taciturn import Box, HalfSpace, InvalidInput, L1Ball, L2Ball, WholeSpace
 from taciturn.problem.nets import distance_bound, grid
-from zoo import SETS
 
 BOUNDED = sorted(name for name, make in SETS.items() if math.isfinite(make(2).radius_in(2)))
 
@@ -44,13 +44,13 @@ def test_a_grid_of_a_box_is_regular():
 
 
 @pytest.mark.parametrize("domain", [WholeSpace(), HalfSpace((1.0, 2.0), 0.5)])
-def test_sets_without_end_are_refused(domain):
+def test_sets_without_end_are_rejected(domain):
     """With what to do instead."""
     with pytest.raises(InvalidInput, match="Bound it"):
         grid(domain, 2, 5)
 
 
-def test_nets_of_millions_are_refused():
+def test_nets_of_millions_are_rejected():
     """The dimension is what makes them so."""
     with pytest.raises(InvalidInput, match="more than a million points"):
         grid(L2Ball(1.0), 7, 8)

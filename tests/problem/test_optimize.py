@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from instances import LOSSES, SETS, Distance, labels_of
 from taciturn import Absolute, Box, Hinge, Huber, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
 from taciturn.problem import optimize as minimise
 from taciturn.problem.optimize import (
@@ -17,7 +18,6 @@ from taciturn.problem.optimize import (
     quadratic_minimiser,
     rounding_slack,
 )
-from zoo import LOSSES, SETS, Distance, labels_of
 
 
 def sample(problem, n, seed):
@@ -39,7 +39,7 @@ def distance(objective, domain, x):
 @pytest.mark.parametrize("form", SETS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_comes_as_near_as_asked(loss, form):
-    """For every loss and set, kinks rounded off; by the inequality itself, from the first point and from afar."""
+    """For every loss and set, with smoothed kinks; by the inequality itself, from the first point and from afar."""
     domain = SETS[form](3)
     problem = Problem(LOSSES[loss](), domain, 3, label_bound=1.5, ridge=0.05)
     V, y = sample(problem, 40, seed=len(loss) + len(form))
@@ -70,7 +70,7 @@ def test_it_agrees_with_a_general_solver(loss):
 
 
 def test_vector_losses_are_minimised_by_steps_alone():
-    """Half the squared distance: the minimiser is the mean of the targets over 1 + ridge, kept inside the ball."""
+    """Half the squared distance: the minimiser is the mean of the targets over 1 + ridge, projected onto the ball."""
     problem = Problem(Distance(), L2Ball(0.3), 2, label_bound=1.0, ridge=0.5)
     V, y = sample(problem, 20, seed=2)
     objective = mean_loss(problem, V, y, 0.5)
@@ -80,7 +80,7 @@ def test_vector_losses_are_minimised_by_steps_alone():
 
 
 def test_without_a_guess_plain_steps_arrive(monkeypatch):
-    """Newton's method and momentum only save time: the promise rests on plain steps."""
+    """Newton's method and momentum only save time: the proof uses plain steps."""
     problem = Problem(Logistic(), L2Ball(0.5), 3, ridge=0.05)
     V, y = sample(problem, 50, seed=3)
     objective = mean_loss(problem, V, y, 0.05)
@@ -91,7 +91,7 @@ def test_without_a_guess_plain_steps_arrive(monkeypatch):
 
 
 def test_a_search_that_ends_too_early_would_be_seen(monkeypatch):
-    """A planted fault, steps that are called short too soon, leaves the promised distance."""
+    """A planted fault, steps that are called short too soon, exceeds the certified distance."""
     problem = Problem(Logistic(), L2Ball(5.0), 3, ridge=0.01)
     V, y = sample(problem, 50, seed=3)
     objective = mean_loss(problem, V, y, 0.01)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from compiled.untidy import holed, untidy
+from compiled.sparse_inputs import noncanonical_csr, with_zeros
 from taciturn import InvalidInput, L2Ball, Logistic, Privacy, Problem, Softmax, Squared, private_sum
 from taciturn.problem import predict as predicting
 from taciturn.problem.inputs import CompressedRows, SparseRows
 
 LOSSES = {"scalar": Logistic(), "real labels": Squared(), "scores": Softmax(3)}
-X = holed(np.random.default_rng(5).normal(size=(50, 7)) * np.geomspace(0.01, 100.0, 50)[:, None])
+X = with_zeros(np.random.default_rng(5).normal(size=(50, 7)) * np.geomspace(0.01, 100.0, 50)[:, None])
 
 
 def problem(name: str, dimension: int = 7, intercept: float = 0.5) -> Problem:
@@ -24,13 +24,13 @@ def problem(name: str, dimension: int = 7, intercept: float = 0.5) -> Problem:
 def never_dense(monkeypatch):
     """No block of a sparse matrix may be made dense."""
 
-    def refuse(*_):
+    def reject(*_):
         raise AssertionError("made dense")
 
-    monkeypatch.setattr(SparseRows, "__getitem__", refuse)
-    monkeypatch.setattr(CompressedRows, "dense", refuse)
+    monkeypatch.setattr(SparseRows, "__getitem__", reject)
+    monkeypatch.setattr(CompressedRows, "dense", reject)
     for kind in (sp.csr_matrix, sp.csr_array):
-        monkeypatch.setattr(kind, "toarray", refuse)
+        monkeypatch.setattr(kind, "toarray", reject)
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.5])
@@ -43,7 +43,7 @@ def test_sparse_rows_are_predicted_as_the_same_numbers_in_an_array(name, interce
     assert expected.shape == ((50, 3) if name == "scores" else (50,))
     for entries in (2**20, 40):
         monkeypatch.setattr(predicting, "_VALUES", entries)
-        for matrix in (untidy(X), sp.csr_array(X), sp.csc_matrix(X)):
+        for matrix in (noncanonical_csr(X), sp.csr_array(X), sp.csc_matrix(X)):
             np.testing.assert_allclose(p.predict(point, matrix), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -74,7 +74,7 @@ def test_a_bad_row_is_named_in_whatever_block_it_is(sparse, monkeypatch):
     bad = X.copy()
     bad[33, 2] = np.inf
     with pytest.raises(InvalidInput, match="row 33 cannot be used: feature 2"):
-        problem("scalar").predict(np.zeros(8), untidy(bad) if sparse else bad)
+        problem("scalar").predict(np.zeros(8), noncanonical_csr(bad) if sparse else bad)
 
 
 def test_scores_of_anothers_own_see_arrays():
@@ -102,7 +102,7 @@ def test_a_door_of_anothers_own_is_used():
     np.testing.assert_allclose(p.predict(np.ones(7), sp.csr_matrix(X)), p.predict(np.ones(7), X))
 
 
-def test_what_is_no_point_is_refused_with_a_remedy():
+def test_anything_but_a_point_is_rejected_with_a_remedy():
     private = private_sum(2, 1.0, Privacy(1.0, 1e-6), horizon=2, seed=1)
     _, releases = private.run(private.start(), np.eye(2))
     p = problem("scalar", dimension=2, intercept=0.0)

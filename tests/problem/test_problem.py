@@ -1,4 +1,4 @@
-"""The door: every example is made legal, totally, and the constants cover whatever comes through."""
+"""Every example is clipped to the public bounds, and the constants cover every clipped example."""
 
 import math
 from fractions import Fraction
@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import LOSSES, SETS, Diagonal, Distance, LogCosh, labels_of
 from taciturn import Box, HalfSpace, Hinge, InvalidInput, L2Ball, Logistic, Problem, Simplex, Squared, WholeSpace
-from zoo import LOSSES, SETS, Diagonal, Distance, LogCosh, labels_of
 
 ANYTHING = st.floats(width=64)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -110,7 +110,7 @@ def test_labels_are_cut(label, bound):
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("column", [0, 1, None])
 def test_a_bad_row_is_named(bad, column):
-    """On the trusted side a NaN or infinity is refused, by the number of its row, and the arguments stay the same."""
+    """On the trusted side a NaN or infinity is rejected, by the number of its row, and the arguments stay the same."""
     X, y = np.arange(6.0).reshape(3, 2), np.zeros(3)
     if column is None:
         y[2] = bad
@@ -126,7 +126,7 @@ def test_a_bad_row_is_named(bad, column):
 
 @pytest.mark.parametrize("label", [0.0, 2.0, -1.0000001])
 def test_signs_are_minus_one_and_one(label):
-    """A classifier refuses any other label, and says how to make it one."""
+    """A classifier rejects any other label, and says how to make it one."""
     with pytest.raises(InvalidInput, match=r"row 1 has label .* needs -1 or \+1\..*public rule"):
         Problem(Logistic(), L2Ball(1.0), 1).clip([[1.0], [1.0]], [1.0, label])
 
@@ -211,14 +211,14 @@ def test_no_rows_are_rows():
         ([[[1.0, 2.0]]], [1.0]),
     ],
 )
-def test_other_shapes_are_refused(X, y):
+def test_other_shapes_are_rejected(X, y):
     """The message says what was expected and what came."""
     with pytest.raises(InvalidInput, match=r"expected features of shape \(n, 2\)"):
         squared(2).clip(X, y)
 
 
 @pytest.mark.parametrize("X", [[["a", "b"]], [[object(), 1.0]], [[1.0], [1.0, 2.0]], None])
-def test_what_is_not_a_number_is_refused(X):
+def test_what_is_not_a_number_is_rejected(X):
     """Words, objects and ragged lists raise InvalidInput."""
     with pytest.raises(InvalidInput):
         squared(2).clip(X, [1.0])
@@ -242,7 +242,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("setting", "message"), SETTINGS, ids=lambda value: str(value)[:30])
-def test_senseless_settings_are_refused(setting, message):
+def test_invalid_settings_are_rejected(setting, message):
     """By name, when the problem is built."""
     with pytest.raises(InvalidInput, match=message):
         squared(2, **setting)
@@ -250,7 +250,7 @@ def test_senseless_settings_are_refused(setting, message):
 
 @pytest.mark.parametrize("dimension", [0, -1, 1.5, math.nan, None, "2"])
 def test_dimensions_are_positive_integers(dimension):
-    """Others are refused by name; a whole float will do."""
+    """Others are rejected by name; a float with an integer value is accepted."""
     with pytest.raises(InvalidInput, match="dimension must be an integer, 1 or more"):
         squared(dimension)
     assert squared(2.0).clip([[1.0, 2.0]], [0.0])[0].shape == (1, 2)
@@ -362,7 +362,7 @@ def test_a_loss_of_ones_own():
 
 
 def test_a_set_of_ones_own():
-    """A user's set enters by its five members, and may refuse a dimension."""
+    """A user's set enters by its five members, and may reject a dimension."""
     problem = Problem(Hinge(), Diagonal(2.0), 3)
     assert problem.radius == 2.0
     assert problem.first_point.tolist() == [0.0, 0.0, 0.0]
@@ -391,7 +391,7 @@ def test_a_problem_is_a_value():
 
 
 @pytest.mark.parametrize("settings", [{"loss": Logistic}, {"loss": "logistic"}, {"domain": L2Ball}, {"domain": 1.0}])
-def test_classes_and_words_for_losses_and_sets_are_refused_with_an_example(settings):
+def test_classes_and_words_for_losses_and_sets_are_rejected_with_an_example(settings):
     """The class instead of an instance is the commonest slip."""
     with pytest.raises(InvalidInput, match="Give it as in"):
         Problem(**({"loss": Logistic(), "domain": L2Ball(1.0), "dimension": 2} | settings))

@@ -1,4 +1,4 @@
-"""Numbers are scaled by one rule, one at a time or many, at whichever door."""
+"""Numbers are scaled by one rule, one at a time or many, for every kind of input."""
 
 import math
 

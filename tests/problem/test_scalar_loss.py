@@ -12,9 +12,9 @@ from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
 from scipy.special import expit
 
+from instances import LogCosh
 from taciturn import IGD, Huber, L2Ball, Logistic, Problem, Squared, Unprovable
 from taciturn.problem.scalar_loss import ROUNDED_UP, bisect, widest_chord
-from zoo import LogCosh
 
 ANGLES = st.floats(0.0, math.pi)
 LOG_SCALES = st.floats(-4.0, 4.0)
@@ -25,8 +25,8 @@ REACHES = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0]  # R·B
 @given(st.floats(-1e6, 1e6), st.floats(1e-9, 1e6), st.floats(1e-9, 1e6))
 def test_bisection_finds_the_last_bit(root, below, above):
     """The answer is the root or its neighbour."""
-    found = bisect(lambda x: x - root, root - below, root + above)
-    assert np.nextafter(root, -math.inf) <= found <= np.nextafter(root, math.inf)
+    result = bisect(lambda x: x - root, root - below, root + above)
+    assert np.nextafter(root, -math.inf) <= result <= np.nextafter(root, math.inf)
 
 
 def test_bisection_finds_a_jump():
@@ -103,11 +103,11 @@ def test_logistic_diameter_by_brute_force(reach, feature_bound):
     """No two of 26,000 gradients at a point of the ball are farther apart, and two come within a thousandth."""
     radius = reach / feature_bound
     bound = Logistic().gradient_diameter(feature_bound, radius, 1.0)
-    found = [
+    result = [
         plane_diameter(gradients(Logistic(), feature_bound, share * radius, [-1.0, 1.0])) for share in (1.0, 0.5, 1e-9)
     ]
-    assert max(found) <= bound
-    assert found[0] >= bound * (1.0 - 1e-3)
+    assert max(result) <= bound
+    assert result[0] >= bound * (1.0 - 1e-3)
 
 
 @pytest.mark.privacy
@@ -117,9 +117,9 @@ def test_squared_diameter_by_brute_force(reach, label_bound):
     """The same for squared loss, over labels up to the bound."""
     labels = label_bound * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
     bound = Squared().gradient_diameter(2.0, reach / 2.0, label_bound)
-    found = [plane_diameter(gradients(Squared(), 2.0, share * reach / 2.0, labels)) for share in (1.0, 0.5)]
-    assert max(found) <= bound
-    assert found[0] >= bound * (1.0 - 1e-3)
+    result = [plane_diameter(gradients(Squared(), 2.0, share * reach / 2.0, labels)) for share in (1.0, 0.5)]
+    assert max(result) <= bound
+    assert result[0] >= bound * (1.0 - 1e-3)
 
 
 @pytest.mark.privacy
@@ -128,8 +128,8 @@ def test_squared_diameter_by_brute_force(reach, label_bound):
 def test_huber_diameter_by_brute_force(reach, width):
     """Clipping a slope can drive two gradients apart; it cannot drive them past the bound."""
     labels = np.linspace(-1.0, 1.0, 9)
-    found = plane_diameter(gradients(Huber(width), 1.0, reach, labels))
-    assert found <= Huber(width).gradient_diameter(1.0, reach, 1.0)
+    result = plane_diameter(gradients(Huber(width), 1.0, reach, labels))
+    assert result <= Huber(width).gradient_diameter(1.0, reach, 1.0)
 
 
 @pytest.mark.parametrize(("radius", "diameter"), [(1.0, 1.10), (2.0, 1.27), (5.0, 1.62), (10.0, 1.82)])
@@ -198,9 +198,9 @@ class Claims(LogCosh):
     ("claims", "words"),
     [({"bound": 0.001}, "slope_bound"), ({"curvature": 1e-6}, "curvature"), ({"sign": -1.0}, "convex")],
 )
-def test_a_loss_that_belies_its_constants_is_refused(claims, words):
+def test_a_loss_that_belies_its_constants_is_rejected(claims, words):
     """Before any certificate is printed for it; the honest one passes."""
-    for loss, refused in ((Claims(), False), (Claims(**claims), True)):
+    for loss, rejected in ((Claims(), False), (Claims(**claims), True)):
         problem = Problem(loss, L2Ball(2.0), dimension=2, label_bound=1.0, ridge=0.1)
-        with pytest.raises(Unprovable, match=words) if refused else contextlib.nullcontext():
+        with pytest.raises(Unprovable, match=words) if rejected else contextlib.nullcontext():
             IGD(problem)

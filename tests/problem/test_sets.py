@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from instances import SETS, Diagonal
 from taciturn import Box, ConvexSet, HalfSpace, InvalidInput, L1Ball, L2Ball, Simplex, WholeSpace
 from taciturn.checks.sets import CHECKS, Around
-from zoo import SETS, Diagonal
 
 EACH = pytest.mark.parametrize("name", SETS)
 BOUNDED = pytest.mark.parametrize("name", [name for name in SETS if "space" not in name])
@@ -181,7 +181,7 @@ def test_half_spaces_have_an_offset(offset):
 
 
 def test_half_spaces_have_one_dimension():
-    """A half-space refuses points of another dimension; the other sets exist in all."""
+    """A half-space rejects points of another dimension; the other sets exist in all."""
     with pytest.raises(InvalidInput, match="normal has 2 entries"):
         HalfSpace((1.0, 2.0), 0.0).check_dimension(3)
     for domain in (WholeSpace(), L2Ball(1.0), L1Ball(1.0), Box(0.0, 1.0), Simplex(), Diagonal(1.0)):

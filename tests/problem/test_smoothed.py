@@ -1,4 +1,4 @@
-"""A loss with its kinks rounded off: what the Moreau envelope promises."""
+"""Smoothed losses have the properties of a Moreau envelope."""
 
 import math
 

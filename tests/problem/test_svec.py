@@ -16,7 +16,7 @@ SQUARES = st.integers(1, 6).flatmap(
 
 @settings(max_examples=60)
 @given(SQUARES, SQUARES)
-def test_lengths_and_products_are_kept(one, other):
+def test_lengths_and_products_are_preserved(one, other):
     """`svec(M)·svec(N) = tr(MN)`, and so `‖svec(M)‖ = ‖M‖`."""
     M = one + one.T
     assert np.linalg.norm(packed(M)) == pytest.approx(np.linalg.norm(M), rel=1e-12)
@@ -44,7 +44,7 @@ def test_a_stack_of_matrices():
     assert np.array_equal(packed(M), [packed(M[0]), packed(M[1])])
 
 
-def test_noise_of_one_deviation_is_symmetric_noise():
+def test_noise_of_one_standard_deviation_is_symmetric_noise():
     """Unit vectors come back as matrices of unit length: `s` on the diagonal, `s/sqrt(2)` twice beside it."""
     for e in np.eye(6):
         assert np.linalg.norm(unpacked(e, 3)) == pytest.approx(1.0)

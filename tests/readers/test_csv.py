@@ -17,7 +17,7 @@ from taciturn.readers import rows
 from taciturn.readers.csv import DELIMITERS, CsvRows, header_of, read_fast, split
 from taciturn.readers.lines import LONGEST, line_ends
 
-WHOLE = [
+COMPLETE = [
     "50,Oslo,1,10.0.0.1,hi,yes",
     "25,Rome,7.0,,,no",
     "1e1,Paris,x,b,c,yes",
@@ -31,7 +31,7 @@ FIELDS = st.one_of(
 )
 LINES = st.one_of(
     st.lists(FIELDS, min_size=6, max_size=6).map(lambda f: ",".join(f).encode()),
-    st.sampled_from([line.encode() for line in WHOLE]),
+    st.sampled_from([line.encode() for line in COMPLETE]),
     st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")),
     st.sampled_from([b"", b"\r", b",,,,,", b'"', b'1,"a', b"1,2", b"\xff\xfe,1,2,3,4,5", b'1,"Oslo",1,"a""b",x,"yes"']),
 )
@@ -60,7 +60,7 @@ def test_the_fast_reader_agrees_with_the_definition(lines, newline, ended):
 def test_the_fast_reader_takes_plain_blocks():
     """Else the test above would compare the definition with itself."""
     for newline in ("\n", "\r\n"):
-        block = (newline.join(WHOLE) + newline).encode()
+        block = (newline.join(COMPLETE) + newline).encode()
         assert read_fast(block, line_ends(block), ROWS.header, ROWS.columns, ROWS.floats) is not None
 
 
@@ -72,13 +72,13 @@ def test_fields_are_those_of_python_s_reader(fields, delimiter):
     python_csv.writer(file, delimiter=delimiter, lineterminator="").writerow(fields)
     assert split(file.getvalue(), delimiter) == fields
     line = delimiter.join(fields)
-    found = split(line, delimiter)
+    result = split(line, delimiter)
     try:
         theirs = next(python_csv.reader([line], delimiter=delimiter, strict=True))
     except python_csv.Error:
-        assert found is None
+        assert result is None
     else:
-        assert found == (theirs or [""])
+        assert result == (theirs or [""])
 
 
 CORRUPTION = st.one_of(
@@ -96,7 +96,7 @@ def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place, most
     """However the row is corrupted, but for a newline, which makes two of it: that is what a row of CSV is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("taciturn.readers.lines._CHUNK", chunk)
-        lines = [line.encode() for line in WHOLE]
+        lines = [line.encode() for line in COMPLETE]
         changed = [*lines[:place], corrupt, *lines[place + 1 :]]
         made = contract()
         before, after = (
@@ -118,12 +118,12 @@ def test_a_quote_does_not_change_how_a_mark_far_below_it_is_read():
     columns = {"town": {"hash": 64}}
     marked = ["\ufeffRome,yes" if row == 256 else "Rome,yes" for row in range(512)]
     quoted = ['"Rome",yes', *marked[1:]]
-    found = [
+    result = [
         np.concatenate([b.X for b in read(contract(columns=columns), "\n".join(["town,bought", *rows, ""]))])
         for rows in (marked, quoted)
     ]
-    assert np.array_equal(*found)
-    assert not np.array_equal(found[0][255], found[0][256])
+    assert np.array_equal(*result)
+    assert not np.array_equal(result[0][255], result[0][256])
 
 
 def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):
@@ -159,7 +159,7 @@ def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):
 )
 def test_the_first_bad_row_is_named_after_the_rows_before_it(row, words):
     row = row.encode() if isinstance(row, str) else row
-    data = b"\n".join([HEADER.encode(), WHOLE[0].encode(), row, b"worse", b""])
+    data = b"\n".join([HEADER.encode(), COMPLETE[0].encode(), row, b"worse", b""])
     batches = rows.open_rows(contract(), io.BytesIO(data))
     first = next(batches)
     assert (len(first.X), first.first, first.lines.tolist()) == (1, 0, [2])
@@ -172,8 +172,8 @@ def test_the_first_bad_row_is_named_after_the_rows_before_it(row, words):
 
 
 def test_rare_bad_rows_keep_the_rest_fast():
-    """A block that the fast reader refuses is halved, so a bad row slows its neighbours and not the file."""
-    lines = [WHOLE[0]] * 5_000
+    """A block that the fast reader rejects is halved, so a bad row slows its neighbours and not the file."""
+    lines = [COMPLETE[0]] * 5_000
     lines[1_234] = "abc,Oslo,1,a,b,yes"
     parts = list(ROWS.parse(("\n".join(lines) + "\n").encode(), 2))
     slow = [part for part in parts if isinstance(part.values["age"], csv_rows.PlainValues)]
@@ -182,17 +182,17 @@ def test_rare_bad_rows_keep_the_rest_fast():
 
 
 def test_without_arrow_rows_are_the_same(monkeypatch):
-    fast = read(contract(), csv(*WHOLE), bad_rows="zero")
+    fast = read(contract(), csv(*COMPLETE), bad_rows="zero")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    slow = read(contract(), csv(*WHOLE), bad_rows="zero")
+    slow = read(contract(), csv(*COMPLETE), bad_rows="zero")
     assert np.array_equal(fast[0].X, slow[0].X, equal_nan=True)
     assert np.array_equal(fast[0].y, slow[0].y, equal_nan=True)
 
 
 @pytest.mark.parametrize("delimiter", DELIMITERS)
 def test_the_header_says_what_separates(delimiter):
-    data = csv(*WHOLE).replace(",", delimiter)
-    assert np.array_equal(read(contract(), data)[0].X, read(contract(), csv(*WHOLE))[0].X)
+    data = csv(*COMPLETE).replace(",", delimiter)
+    assert np.array_equal(read(contract(), data)[0].X, read(contract(), csv(*COMPLETE))[0].X)
 
 
 def test_headers_may_be_quoted_and_marked_as_utf_8():

@@ -13,7 +13,7 @@ from contract.declared import contract, csv, read
 from taciturn import InvalidInput
 from taciturn.readers.rows import open_rows
 
-WHOLE = [
+COMPLETE = [
     {"age": 50, "town": "Oslo", "floor": 1, "ip": "10.0.0.1", "note": [1], "bought": "yes"},
     {"age": "25", "town": "Rome", "floor": 7.0, "bought": "no", "more": {}},
     {"age": 1e1, "town": None, "floor": "x", "ip": "b", "bought": True},
@@ -36,7 +36,7 @@ def lines(*records):
 
 def test_the_same_rows_as_csv():
     rows = ["50,Oslo,1,10.0.0.1,hi,yes", "25,Rome,7,,,no", "10,,x,b,,true"]
-    [plain], [objects] = read(contract(), csv(*rows)), read(contract(), lines(*WHOLE), format="json")
+    [plain], [objects] = read(contract(), csv(*rows)), read(contract(), lines(*COMPLETE), format="json")
     assert np.array_equal(plain.X, objects.X)
     assert np.array_equal(plain.y, objects.y)
     assert objects.lines.tolist() == [1, 2, 3]
@@ -44,14 +44,14 @@ def test_the_same_rows_as_csv():
 
 def test_a_byte_order_mark_begins_a_file():
     """It is skipped there, and nowhere else: within a file it spoils its own line."""
-    [plain] = read(contract(), lines(*WHOLE), format="json")
-    [marked] = read(contract(), BOM_UTF8 + lines(*WHOLE), format="json")
+    [plain] = read(contract(), lines(*COMPLETE), format="json")
+    [marked] = read(contract(), BOM_UTF8 + lines(*COMPLETE), format="json")
     assert np.array_equal(plain.X, marked.X)
     assert np.array_equal(plain.y, marked.y)
     assert marked.lines.tolist() == [1, 2, 3]
     assert marked.size == plain.size + len(BOM_UTF8)
     assert read(contract(), BOM_UTF8, format="json") == []
-    first, *others = lines(*WHOLE).splitlines(keepends=True)
+    first, *others = lines(*COMPLETE).splitlines(keepends=True)
     for data, bad in ((first + BOM_UTF8 + b"".join(others), 1), (2 * BOM_UTF8 + first + b"".join(others), 0)):
         [batch] = read(contract(), data, format="json", bad_rows="zero")
         assert np.isnan(batch.y).tolist() == [row == bad for row in range(3)]
@@ -60,9 +60,9 @@ def test_a_byte_order_mark_begins_a_file():
 
 
 def test_a_file_with_a_mark_and_a_packed_one(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(BOM_UTF8 + lines(*WHOLE))
+    (tmp_path / "a.jsonl").write_bytes(BOM_UTF8 + lines(*COMPLETE))
     with gzip.open(tmp_path / "b.jsonl.gz", "wb") as file:
-        file.write(BOM_UTF8 + lines(*WHOLE))
+        file.write(BOM_UTF8 + lines(*COMPLETE))
     for name in ("a.jsonl", "b.jsonl.gz"):
         assert sum(len(batch.X) for batch in open_rows(contract(), tmp_path / name)) == 3
 
@@ -70,7 +70,7 @@ def test_a_file_with_a_mark_and_a_packed_one(tmp_path):
 @pytest.mark.privacy
 @given(CORRUPTION, st.integers(0, 2))
 def test_a_corrupt_row_changes_no_other_and_takes_one_round(corrupt, place):
-    whole = lines(*WHOLE).splitlines(keepends=True)
+    whole = lines(*COMPLETE).splitlines(keepends=True)
     changed = [*whole[:place], corrupt + b"\n", *whole[place + 1 :]]
     [before] = read(contract(), b"".join(whole), format="json", bad_rows="zero")
     [after] = read(contract(), b"".join(changed), format="json", bad_rows="zero")

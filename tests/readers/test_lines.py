@@ -1,4 +1,4 @@
-"""Lines end at newlines and nowhere else, in bounded memory; a live input is not kept waiting."""
+"""Lines end at newlines and nowhere else, in bounded memory; a live input does not wait."""
 
 import io
 import os
@@ -32,16 +32,16 @@ def test_blocks_are_the_lines_in_order(data, most):
 
 
 def test_a_line_without_end_takes_no_memory_without_end(monkeypatch):
-    """Ten megabytes without a newline: what is kept is a megabyte, and the lines about it are whole."""
+    """Ten megabytes without a newline: a megabyte is stored, and the lines before and after are complete."""
     monkeypatch.setattr(module, "_CHUNK", 2**18)
     data = b"head\nbefore\n" + b"x" * (10 * LONGEST) + b"\nafter\n"
     lines = Lines(io.BytesIO(data))
     lines.first()
-    kept = b""
+    stored = b""
     for block in lines.blocks(10):
         assert len(lines._pending) <= LONGEST + 2 * 2**18
-        kept += block
-    before, long, after = kept.split(b"\n")[:3]
+        stored += block
+    before, long, after = stored.split(b"\n")[:3]
     assert (before, after, len(long)) == (b"before", b"after", LONGEST + 1)
     assert lines.size == len(data)
 
@@ -69,7 +69,7 @@ def test_a_legal_line_is_not_cut(monkeypatch):
 
 
 def test_a_pipe_that_pauses_hands_over_what_has_arrived():
-    """The writer goes on only when its first line was read: whoever waits for more than that waits for ever."""
+    """The writer goes on only when its first line was read: a reader that waits for more waits for ever."""
     read, write = os.pipe()
     seen, patient = threading.Event(), []
 

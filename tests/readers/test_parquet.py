@@ -59,13 +59,13 @@ def test_types_of_the_schema_do_not_matter(tmp_path, changes):
 @pytest.mark.privacy
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", tz="UTC")])
 @pytest.mark.parametrize("column", ["ip", "town", "bought"])
-def test_a_day_that_python_does_not_have_is_missing_and_stops_nobody(tmp_path, kind, column):
+def test_a_day_that_python_does_not_have_is_missing_and_stops_no_other_row(tmp_path, kind, column):
     far = 2**30 if kind == pa.date32() else 2**62
     days, others = pa.array([0, 1, far, 2, 3], kind), pa.array([0, 1, None, 2, 3], kind)
     paths = (written(tmp_path / f"{i}.parquet", **{column: values}) for i, values in enumerate((days, others)))
-    found, missing = (list(open_rows(contract(), path, bad_rows="zero")) for path in paths)
+    result, missing = (list(open_rows(contract(), path, bad_rows="zero")) for path in paths)
     for name in ("X", "y"):
-        arrays = [np.concatenate([getattr(batch, name) for batch in batches]) for batches in (found, missing)]
+        arrays = [np.concatenate([getattr(batch, name) for batch in batches]) for batches in (result, missing)]
         assert np.array_equal(*arrays, equal_nan=True)
     if column == "bought":
         with pytest.raises(InvalidInput, match="line 3: bought is missing"):
@@ -87,13 +87,13 @@ def test_bad_rows_are_named_by_their_number(tmp_path):
         ({"town": [["Oslo"]] * 5}, "column town holds list"),
     ],
 )
-def test_other_types_are_refused_before_any_row(tmp_path, changes, words):
+def test_other_types_are_rejected_before_any_row(tmp_path, changes, words):
     path = written(tmp_path / "rows.parquet", **changes)
     with pytest.raises(InvalidInput, match=words):
         open_rows(contract(), path)
 
 
-def test_what_is_no_parquet_is_refused(tmp_path):
+def test_anything_but_a_parquet_is_rejected(tmp_path):
     (tmp_path / "rows.parquet").write_bytes(b"PAR1 not")
     with pytest.raises(InvalidInput, match="this Parquet file cannot be read"):
         open_rows(contract(), tmp_path / "rows.parquet")
@@ -101,7 +101,7 @@ def test_what_is_no_parquet_is_refused(tmp_path):
         open_rows(contract(), tmp_path / "nowhere.parquet")
 
 
-def test_a_file_that_is_broken_in_the_middle_is_refused_when_it_is_met(tmp_path):
+def test_a_file_that_is_broken_in_the_middle_is_rejected_when_it_is_met(tmp_path):
     path = tmp_path / "rows.parquet"
     table = pa.table({name: values * 1_000 for name, values in ROWS.items()})
     parquet.write_table(table, path, row_group_size=1_000)
@@ -113,7 +113,7 @@ def test_a_file_that_is_broken_in_the_middle_is_refused_when_it_is_met(tmp_path)
         list(open_rows(contract(), path, bad_rows="zero"))
 
 
-def test_a_pipe_is_refused():
+def test_a_pipe_is_rejected():
     class Pipe(io.BytesIO):
         def seekable(self):
             return False

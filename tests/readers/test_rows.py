@@ -1,4 +1,4 @@
-"""Batches: how they are cut changes no row; files are refused before any row is read."""
+"""Batches: how they are cut changes no row; files are rejected before any row is read."""
 
 import gzip
 import io
@@ -118,7 +118,7 @@ def test_files_are_known_by_their_endings(tmp_path):
     assert packed.size == (tmp_path / "a.csv.gz").stat().st_size
 
 
-def test_broken_and_missing_files_are_refused(tmp_path):
+def test_broken_and_missing_files_are_rejected(tmp_path):
     with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
         file.write(csv(*ROWS))
     whole = (tmp_path / "a.csv.gz").read_bytes()

@@ -91,7 +91,7 @@ def test_igd_comes_within_half_of_its_bound(ridge):
 
 
 def test_igd_bounds_are_for_what_igd_takes():
-    """No ridge and no rounds are refused, each with what to give instead."""
+    """No ridge and no rounds are rejected, each with what to give instead."""
     with pytest.raises(Unprovable, match=r"Give the problem a ridge, e\.g\. 0\.01"):
         igd_regret_bound(linear(0.0, L2Ball(1.0)), 10)
     for horizon in (0, -1, 2.5):
@@ -211,7 +211,7 @@ def test_the_regularised_leader_keeps_its_bound(y, share):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("extra", [0.0, 5.0])
 def test_the_leader_of_random_slopes_keeps_its_bound(seed, extra):
-    """Several dimensions, a ball that is felt, and a ridge with and without an extra one."""
+    """Several dimensions, an active ball, and a ridge with and without an extra one."""
     rng = np.random.default_rng(seed)
     problem = Problem(Linear(), L2Ball(0.5), dimension=3, label_bound=1.0, ridge=0.2)
     X, y = rng.normal(size=(300, 3)), rng.uniform(-1.0, 1.0, 300)
@@ -240,7 +240,7 @@ def test_unbounded_domains_are_fine_where_gradients_are_bounded():
 
 
 def test_a_leader_needs_some_strong_convexity():
-    """Neither ridge: refused; and a negative one is none."""
+    """Neither ridge: rejected; and a negative one is none."""
     with pytest.raises(Unprovable, match="extra_ridge"):
         leader_regret_bound(linear(0.0, L2Ball(1.0)), 10)
     with pytest.raises(InvalidInput, match="0 or more"):
@@ -248,7 +248,7 @@ def test_a_leader_needs_some_strong_convexity():
 
 
 def test_giga_bounds_are_for_what_giga_takes():
-    """Kinks, no ridge and unknown steps are refused as by the learner."""
+    """Kinks, no ridge and unknown steps are rejected as by the learner."""
     with pytest.raises(Unprovable, match="kink"):
         giga_regret_bound(Problem(Hinge(), L2Ball(1.0), dimension=1, ridge=1.0), 10)
     with pytest.raises(Unprovable, match="ridge"):
@@ -289,7 +289,7 @@ def test_lengths_of_noise_keep_the_high_probability_bound():
     """Of 4000 draws of all lengths at most a share gamma passes; a bound with `Var` for `Var/gamma` is passed by more.
 
     By Chebyshev the expected share is at most 0.1, and in truth 8e-4: passing 0.1 has probability below 1e-100. The
-    planted bound, one deviation above the mean, is passed by about 0.16, and by less than 0.1 with probability 1e-20.
+    planted bound, one sd above the mean, is passed by about 0.16, and by less than 0.1 with probability 1e-20.
     """
     private = pigd(REGRESSION, Privacy(5.0, 1e-6), 50)
     lipschitz, diameter = REGRESSION.lipschitz_with_ridge, 1.0
@@ -302,7 +302,7 @@ def test_lengths_of_noise_keep_the_high_probability_bound():
 
 
 def test_the_exact_mean_length_is_sharper():
-    """In four dimensions a noise vector is 6 % shorter than `sqrt(d)` deviations."""
+    """In four dimensions a noise vector is 6 % shorter than `sqrt(d)` sigma."""
     mean, _ = length_moments(4)
     assert mean / 2.0 == pytest.approx(0.94, abs=1e-3)
 
@@ -314,7 +314,7 @@ def test_corollary_1_as_printed():
 
 
 @pytest.mark.parametrize("failure", [0.0, 1.0, -1.0])
-def test_a_failure_that_is_none_is_refused(failure):
+def test_a_failure_that_is_none_is_rejected(failure):
     """Both forms of Corollary 1 ask for a probability."""
     with pytest.raises(InvalidInput, match="between 0 and 1"):
         pocp_regret_bound(REGRESSION, 3.0, Privacy(1.0, 1e-6), 100, failure)

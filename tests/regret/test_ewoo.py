@@ -14,7 +14,7 @@ from taciturn.regret import ewoo_regret_bound, replay
 
 
 def rate(private):
-    """`lam`, from the public deviation of Gumbel noise."""
+    """`lam`, from the public standard deviation of Gumbel noise."""
     return math.pi / math.sqrt(6.0) / private.calibrated.noise_sd(1)
 
 
@@ -36,10 +36,10 @@ def test_the_expected_regret_keeps_the_bound(epsilon, seed):
     """Random losses, and losses turned against the expert that is ahead."""
     private = ewoo(experts(6), Privacy(epsilon, 1e-6), 300)
     X = coins(300, 6, seed)
-    spiteful = np.zeros_like(X)
+    adversarial = np.zeros_like(X)
     for t in range(300):
-        spiteful[t, np.argmin(spiteful[:t].sum(axis=0))] = 1.0
-    for stream in (X, spiteful):
+        adversarial[t, np.argmin(adversarial[:t].sum(axis=0))] = 1.0
+    for stream in (X, adversarial):
         assert expected_regret(private, stream) <= ewoo_regret_bound(private)
 
 
@@ -70,7 +70,7 @@ def test_runs_keep_the_bound(epsilon):
     assert np.mean(regrets) < ewoo_regret_bound(private) + 10.0
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Other learners, stale points, streams without end, and rates that change: nothing proves these."""
     budget = Privacy(1.0, 1e-6)
     for private in (

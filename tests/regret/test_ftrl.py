@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from instances import LOSSES, labels_of
 from taciturn import (
     BLT,
     Anytime,
@@ -36,7 +37,6 @@ from taciturn import (
 )
 from taciturn.regret import best_in_hindsight, ftrl_regret_bound, replay
 from taciturn.regret.tails import length_moments
-from zoo import LOSSES, labels_of
 
 SURE = 1e-9
 T = 200
@@ -227,7 +227,7 @@ def test_the_price_of_the_regulariser_is_noticed():
 def test_the_noise_moves_points_as_far_as_it_says():
     """Mean distance of points to the noiseless leader of the same gradients: `m·s/(alpha·t + lam)`, where none is cut.
 
-    In 16 dimensions a length has a deviation of .18 of its mean, so the mean of 100 lies within 10 % of it but for a
+    In 16 dimensions a length has an sd of .18 of its mean, so the mean of 100 lies within 10 % of it but for a
     share of 3e-8 of draws; for half the noise it never does.
     """
     problem = Problem(Linear(), L2Ball(1e4), dimension=16, label_bound=1.0, ridge=1.0)
@@ -289,7 +289,7 @@ def test_the_first_point_is_the_shortest():
     assert ftrl_regret_bound(simplex) == pytest.approx(slow_bound(simplex))
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Other learners and endless streams, with what to use instead; and impossible failures."""
     regression, budget = Problem(Squared(), L2Ball(0.5), 2, label_bound=1.0, ridge=1.0), Privacy(1.0, 1e-6)
     for other in (pigd(regression, budget, 10), pqftl(regression, budget, 10), pftrl(regression, budget)):

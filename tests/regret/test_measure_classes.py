@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from instances import SETS
 from taciturn import IGD, L2Ball, MultiHinge, OneHot, Problem, Release, Softmax, Unprovable, WholeSpace
 from taciturn.regret import best_in_hindsight, igd_regret_bound, optimum, replay, replay_exact
-from zoo import SETS
 
 CLASSES = {"softmax": Softmax(3), "one hot": OneHot(3), "seven": Softmax(7)}
 
@@ -53,11 +53,11 @@ def test_it_agrees_with_a_general_solver(name):
             return 0.5 * np.mean(np.sum((U - hits + 1.0 / 3.0) ** 2, axis=1)) + ridge
         return np.mean(np.log(np.exp(U).sum(axis=1)) - (U * hits).sum(axis=1)) + ridge
 
-    found = minimize(cost, np.zeros(problem.size), method="BFGS", options={"gtol": 1e-9, "maxiter": 500})
+    result = minimize(cost, np.zeros(problem.size), method="BFGS", options={"gtol": 1e-9, "maxiter": 500})
     best = best_in_hindsight(problem, X, y)
-    assert best.average == pytest.approx(found.fun, abs=1e-9)
-    assert best.average - best.gap <= found.fun
-    np.testing.assert_allclose(best.point, found.x, atol=1e-4)
+    assert best.average == pytest.approx(result.fun, abs=1e-9)
+    assert best.average - best.gap <= result.fun
+    np.testing.assert_allclose(best.point, result.x, atol=1e-4)
 
 
 def test_a_poor_point_has_a_gap_that_says_so(monkeypatch):

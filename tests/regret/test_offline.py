@@ -111,7 +111,7 @@ def test_what_the_bounds_fall_with():
     assert tight < loose
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_rejected():
     """Nothing proves these."""
     with pytest.raises(Unprovable, match="bounded domain"):
         risk_bound(Problem(Logistic(), WholeSpace(), dimension=1, ridge=1.0), 1.0, 100, 0.05)

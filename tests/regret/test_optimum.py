@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
+from instances import LOSSES, SETS, Distance, labels_of
 from taciturn import (
     Absolute,
     Box,
@@ -20,7 +21,6 @@ from taciturn import (
 )
 from taciturn.datasets import ad_impressions, linear_regression
 from taciturn.regret import best_in_hindsight, optimum, prefix_leaders, prefix_minima, replay
-from zoo import LOSSES, SETS, Distance, labels_of
 
 REGRESSION = Problem(Squared(), L2Ball(0.5), dimension=4, label_bound=1.0, ridge=1.0)
 
@@ -121,7 +121,7 @@ def test_a_poor_point_has_a_gap_that_says_so(loss, monkeypatch):
     assert poor.gap >= poor.average - good.average > 0.01
 
 
-def test_no_examples_and_no_tolerance_are_refused():
+def test_no_examples_and_no_tolerance_are_rejected():
     """Each with what to give instead."""
     with pytest.raises(InvalidInput, match="Give one or more"):
         best_in_hindsight(REGRESSION, np.zeros((0, 4)), np.zeros(0))
@@ -157,10 +157,10 @@ def test_average_regrets_are_those_of_every_beginning():
     problem = Problem(Squared(), L2Ball(2.0), 4, label_bound=1.0, ridge=0.1)
     stream = linear_regression(150, 4, seed=3)
     minima = prefix_minima(problem, stream.X, stream.y, ROUNDS)
-    found = replay(problem, [], stream.X, stream.y).average_regrets(ROUNDS, minima)
-    for t, regret in zip(ROUNDS, found, strict=True):
+    result = replay(problem, [], stream.X, stream.y).average_regrets(ROUNDS, minima)
+    for t, regret in zip(ROUNDS, result, strict=True):
         X, y = stream.X[:t], stream.y[:t]
         alone = replay(problem, [], X, y).average_regret(best_in_hindsight(problem, X, y))
         assert regret == pytest.approx(alone, abs=1e-11)
     whole = best_in_hindsight(problem, stream.X, stream.y).average
-    assert found[0] > replay(problem, [], stream.X[:1], stream.y[:1]).losses[0] - whole + 1e-4
+    assert result[0] > replay(problem, [], stream.X[:1], stream.y[:1]).losses[0] - whole + 1e-4

@@ -106,7 +106,7 @@ def test_leaders_that_are_floored_only_where_needed_keep_their_bound(shift, seed
 
 @pytest.mark.parametrize("shift", [0.0, 7.0])
 def test_the_noisy_bound_term_by_term(shift):
-    """R = R_y = alpha = 1, so X = ½ and G = 2; d = 4, T = 50, deviations 3 and 2, failure .05."""
+    """R = R_y = alpha = 1, so X = ½ and G = 2; d = 4, T = 50, standard deviations 3 and 2, failure .05."""
     t, s = np.arange(1.0, 50.0), math.sqrt(2.0 * math.log(2.0 * 50 / 0.05))
     a, b = 3.0 * (2.0 * 2.0 + s), 2.0 * (2.0 + s)
     away = np.maximum((b + a) / t, (b + a + shift / 2.0) / (t + shift))
@@ -136,8 +136,8 @@ def test_what_the_bound_grows_with():
     assert quadratic_regret_bound(problem, 100, 0.0, 0.0, 0.05, shift=5.0) > quadratic_regret_bound(problem, 100)
 
 
-def test_what_is_refused():
-    """Other losses, no ridge, domains whose leader has no closed form, and negative deviations."""
+def test_invalid_arguments_are_rejected():
+    """Other losses, no ridge, domains whose leader has no closed form, and negative standard deviations."""
     with pytest.raises(Unprovable, match="leader_regret_bound"):
         quadratic_regret_bound(Problem(Logistic(), L2Ball(1.0), dimension=1, ridge=1.0), 10)
     with pytest.raises(Unprovable, match="ridge"):

@@ -45,6 +45,6 @@ def test_few_matrices_stretch_more():
 
 @pytest.mark.parametrize("failure", [0.0, 1.0, -0.1, 2.0, math.nan])
 def test_a_failure_is_a_probability(failure):
-    """0 and 1 are no statements; the refusal says what to state."""
+    """0 and 1 are no statements; the error says what to state."""
     with pytest.raises(InvalidInput, match=r"say 0\.05"):
         probability(failure)

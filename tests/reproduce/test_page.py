@@ -35,7 +35,7 @@ def picture(tmp_path_factory):
     return path.read_text()
 
 
-def test_the_page_is_whole_and_points_to_nothing_but_itself(picture):
+def test_the_page_is_complete_and_points_to_nothing_but_itself(picture):
     """Two experiments with pictures: every name is unique, every link leads to one, and no script or image is there."""
     page = evidence_page(
         [replace(PART, picture=picture), replace(PART, quick=True, picture=picture)], {"thirds": "More."}

@@ -68,7 +68,7 @@ def test_figures_are_saved_with_labels_and_the_warning(figure, tmp_path):
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_without_matplotlib_the_extra_is_named(figure, tmp_path, monkeypatch):
-    """An error of ours says what to install."""
+    """A TaciturnError says what to install."""
     honest = builtins.__import__
 
     def without(name, *rest):

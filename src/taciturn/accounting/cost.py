@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 from taciturn.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
 from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
@@ -55,10 +56,10 @@ class Cost:
         if not all(part >= 0.0 for part in self.parts):
             raise InvalidInput(f"costs must be 0 or more, got {tuple(stated.values())}.")
 
-    @property
+    @cached_property
     def parts(self) -> tuple[float, ...]:
         """Its numbers, in the order of the attributes."""
-        return tuple(vars(self).values())
+        return tuple(getattr(self, part.name) for part in fields(self))
 
     def __str__(self) -> str:
         parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]

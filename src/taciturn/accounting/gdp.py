@@ -71,6 +71,11 @@ def delta_of(epsilon: float, mu: float) -> float:
     epsilon, mu = float_or_nan(epsilon), float_or_nan(mu)
     if not (epsilon >= 0.0 and mu >= 0.0):
         raise InvalidInput(f"epsilon and mu must not be negative, got {epsilon} and {mu}.")
+    return _delta(epsilon, mu)
+
+
+def _delta(epsilon: float, mu: float) -> float:
+    """`delta_of` of numbers that were validated before."""
     if mu == 0.0:
         return 0.0
     if mu > _HOPELESS:
@@ -103,12 +108,12 @@ def epsilon_of(delta: float, mu: float) -> float:
         raise InvalidInput(f"mu must not be negative, got {mu}.")
     if mu > _HOPELESS:
         return math.inf
-    if delta_of(0.0, mu) <= delta:
+    if _delta(0.0, mu) <= delta:
         return 0.0
     high = 1.0
-    while delta_of(high, mu) > delta:
+    while _delta(high, mu) > delta:
         high *= 2.0
-    return _last_kept(lambda e: delta_of(e, mu), delta, high, 0.0)
+    return _last_kept(lambda e: _delta(e, mu), delta, high, 0.0)
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -118,8 +123,8 @@ def mu_of(epsilon: float, delta: float) -> float:
     [0.00326, 0.0275, 0.237, 1.85, 3.24]
     """
     epsilon, delta = not_negative("epsilon", epsilon), check_delta(delta)
-    good, bad = doubled(lambda m: delta_of(epsilon, m) <= delta)
-    return _last_kept(lambda m: delta_of(epsilon, m), delta, good, bad)
+    good, bad = doubled(lambda m: _delta(epsilon, m) <= delta)
+    return _last_kept(lambda m: _delta(epsilon, m), delta, good, bad)
 
 
 def noise_multiplier(privacy: Privacy, releases: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
@@ -47,7 +48,7 @@ class Guarantee:
     calibration: str = "exact"
     simulated: bool = False
 
-    @property
+    @cached_property
     def proven(self) -> bool:
         """Whether the noise, if it is secret, delivers at least what is claimed."""
         return self.delivered.within(self.claimed)
@@ -57,12 +58,12 @@ class Guarantee:
         """Whether it is proven, and the noise is secret: seeded noise gives no privacy."""
         return self.proven and not self.simulated
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
         """The proven epsilon at the claimed delta, rounded up; for a simulation, that of secret noise."""
         return self.delivered.epsilon(self.claimed.delta)
 
-    @property
+    @cached_property
     def _truth(self) -> str:
         """The delivered cost in words; it says so if epsilon is infinite only because the sampler's noise is truncated.
 

@@ -7,14 +7,15 @@ stated error. A claim below the interval is refuted. A claim that is not refuted
 may be easier to distinguish, and the shape of the noise is only tested for normality.
 
 `audit` takes one of the paper's algorithms, on its tight problem; `distinguish` takes any `Private` with Gaussian noise
-and any `Pair`; `race_apart` and `race_along` take an exponential mechanism with two candidates.
+and any `Pair`; `distinguish_selections` and `distinguish_adaptive_selections` take an exponential mechanism with two
+candidates.
 
 NOT PRIVATE: audits read exact statistics. Use simulated streams.
 """
 
 from taciturn.audit.algorithm import Audit, audit
 from taciturn.audit.pairs import Pair, adaptive_adversary, tight_pair, tight_private
-from taciturn.audit.race import race_along, race_apart
+from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import Finding, distinguish
 
 __all__ = [
@@ -24,8 +25,8 @@ __all__ = [
     "adaptive_adversary",
     "audit",
     "distinguish",
-    "race_along",
-    "race_apart",
+    "distinguish_adaptive_selections",
+    "distinguish_selections",
     "tight_pair",
     "tight_private",
 ]

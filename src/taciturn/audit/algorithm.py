@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
 from taciturn.audit.pairs import Algorithm, Neighbours, Place, adaptive_adversary, tight_pair, tight_private
-from taciturn.audit.race import race_along, race_apart
+from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import ERROR, Finding, check_size, distinguish, game_of
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
@@ -136,7 +136,7 @@ def audit(
     settings: Any = {"ridge": ridge, "calibration": calibration}
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
     distinguishers: tuple[Callable[..., Finding], ...] = (
-        (race_apart, race_along) if algorithm == "ewoo" else (distinguish,) * 2
+        (distinguish_selections, distinguish_adaptive_selections) if algorithm == "ewoo" else (distinguish,) * 2
     )
     few = max(_FEWEST, trials // _SHARE)
     share = error / 7.0

@@ -158,7 +158,7 @@ def secret_runs(private: Private, pair: Pair, world: int, trials: int) -> list[R
 
 
 def secret_differs(
-    game: TwoWorlds, shown: Sequence[list[Releases]], found: Statistic, played: Played, error: float
+    game: TwoWorlds, shown: Sequence[list[Releases]], result: Statistic, played: Played, error: float
 ) -> list[str]:
     """How secret streams `shown`, of both worlds, differ from seeded ones, with false alarms of probability `error`.
 
@@ -168,7 +168,7 @@ def secret_differs(
     """
     secret = [game.projections(world, runs) for world, runs in enumerate(shown)]
     seeded = (played.here, played.there)
-    weighed = [rows @ found.weights for rows in (*secret, *seeded)]
+    weighed = [rows @ result.weights for rows in (*secret, *seeded)]
     for one, other in zip((*weighed[:2], *secret), (*weighed[2:], *seeded), strict=True):
         ratio, low, high = _compared(one.reshape(len(one), -1), other.reshape(len(other), -1), error / 8.0)
         if not low <= ratio <= high:
@@ -176,9 +176,9 @@ def secret_differs(
     squares = float(np.var(weighed[2])) * len(weighed[2])
     _, largest = spread_interval(squares, len(weighed[2]) - 1, error / 4.0)
     gap = float(np.mean(weighed[1]) - np.mean(weighed[0]))
-    expected = 0.0 if played.centred else found.shift
+    expected = 0.0 if played.centred else result.shift
     half_width = -float(ndtri(error / 8.0)) * largest * math.sqrt(2.0 / len(shown[0]))
-    if abs(gap - expected) > half_width + 1e-9 * found.shift:
+    if abs(gap - expected) > half_width + 1e-9 * result.shift:
         return [f"on secret noise the worlds differ by {gap:.4g}, and by {expected:.4g} on seeded noise"]
     return []
 

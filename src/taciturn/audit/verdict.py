@@ -108,7 +108,7 @@ def distinguish(
     Parameters
     ----------
     private : Private
-        With Gaussian noise, and a horizon. For the exponential mechanism use `taciturn.audit.race_apart`.
+        With Gaussian noise, and a horizon. For the exponential mechanism use `taciturn.audit.distinguish_selections`.
     pair : Pair
         Two streams as long as the horizon.
     trials : int
@@ -136,20 +136,20 @@ def distinguish(
     game = game_of(private, pair, adversary)
     share = error / 5.0
     played = game.play(trials)
-    found = best_statistic(played, share)
+    result = best_statistic(played, share)
     claimed_mu = claimed_mu_of(private)
-    violations = [*_mu_too_large(found, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
+    violations = [*_mu_too_large(result, claimed_mu), *_not_as_stated(played, share), *not_normal(played.here, share)]
     count = max(_FEWEST // 2, trials // 100) if secret_trials is None else integer("secret_trials", secret_trials, 0)
     transcripts = seeded_runs(private, pair)
-    if count and found.shift > 0.0 and adversary is None and private.seed is None:
+    if count and result.shift > 0.0 and adversary is None and private.seed is None:
         shown = [secret_runs(private, pair, world, count) for world in (0, 1)]
-        violations += secret_differs(game, shown, found, played, share / 2.0)
+        violations += secret_differs(game, shown, result, played, share / 2.0)
         transcripts += [*shown[0], *shown[1]]
     violations += points_not_decided(private, transcripts)
-    spread = found.shift / found.mu if found.mu > 0.0 else 1.0
+    spread = result.shift / result.mu if result.mu > 0.0 else 1.0
     noise = math.sqrt(min(played.squares) / played.freedom)
-    measured = (found.mu, found.interval, found.shift, spread, noise)
-    statistic = found.values[0], found.values[1] + (found.shift if played.centred else 0.0)
+    measured = (result.mu, result.interval, result.shift, spread, noise)
+    statistic = result.values[0], result.values[1] + (result.shift if played.centred else 0.0)
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(violations), statistic)
 
 
@@ -186,7 +186,7 @@ def _check(private: Private, trials: int) -> None:
         raise InvalidInput("an audit needs complete streams. State a horizon.")
     if private.learner.certificate.metric != "l2":
         raise InvalidInput(
-            "the exponential mechanism has no noisy statistics to compare. Use taciturn.audit.race_apart."
+            "the exponential mechanism has no noisy statistics to compare. Use taciturn.audit.distinguish_selections."
         )
     check_size(trials, len(private.timetable.rounds))
 
@@ -200,8 +200,8 @@ def check_size(trials: int, releases: int) -> None:
         )
 
 
-def _mu_too_large(found: Statistic, claimed_mu: float) -> list[str]:
-    low = found.interval[0]
+def _mu_too_large(result: Statistic, claimed_mu: float) -> list[str]:
+    low = result.interval[0]
     if low <= claimed_mu * (1.0 + 1e-9):
         return []
     return [f"the two worlds are distinguished with mu = {low:.4g} or more, and {claimed_mu:.4g} is claimed"]

@@ -51,13 +51,13 @@ def certificate_survives_a_search(case: LearnerCase) -> str:
     """
     learner, worst = case.learner, -1.0
     for seed, longest in ((2 * seed + late, 40 if late else 5) for seed in range(case.effort) for late in (0, 1)):
-        found = search(learner, seed, longest=longest)
-        worst = max(worst, found.share)
-        change = f"by {found.raw[-1]}" if learner.problem.neighbours == "replace" else "by nothing"
+        result = search(learner, seed, longest=longest)
+        worst = max(worst, result.share)
+        change = f"by {result.raw[-1]}" if learner.problem.neighbours == "replace" else "by nothing"
         demand(
-            found.share <= 1.0,
-            f"replacing example {found.i + 1} of {found.t}, {found.raw[found.i]}, {change} changes the statistic by "
-            f"{found.share:.4g} of what is certified, {float(learner.certificate.at(found.t)):.5g}: "
+            result.share <= 1.0,
+            f"replacing example {result.i + 1} of {result.t}, {result.raw[result.i]}, {change} changes the statistic "
+            f"by {result.share:.4g} of what is certified, {float(learner.certificate.at(result.t)):.5g}: "
             f"taciturn.checks.certificates.search(learner, {seed}, longest={longest})",
             "Find the step of the proof that this pair contradicts, and state a larger bound.",
         )
@@ -282,8 +282,8 @@ def search(
         t = first + int(rng.integers(0, longest))
         i = int(rng.integers(first - 1, t)) if attempt % 2 else t - 1
         raw, point = _start(learner, t, i, rng)
-        found = share(raw, i, point)
-        best = SearchResult(found, t, i, raw, point) if found > best.share else best
+        result = share(raw, i, point)
+        best = SearchResult(result, t, i, raw, point) if result > best.share else best
     return _climb(best, share, rng, evaluations)
 
 
@@ -339,9 +339,9 @@ def _climb(
                 evaluations -= 1
                 raw = best.raw.copy()
                 raw[row, column] += sign * step * (1.0 if column < raw.shape[1] - 1 else 3.0)
-                found = share(raw, best.i, best.point)
-                if found > best.share:
-                    best, improved = replace(best, share=found, raw=raw), True
+                result = share(raw, best.i, best.point)
+                if result > best.share:
+                    best, improved = replace(best, share=result, raw=raw), True
                     break
         step = step if improved else step / 3.0
     return best

@@ -111,10 +111,12 @@ def gradient_diameter_is_a_bound(case: Predictions) -> str:
     used = 0.0
     for bounds in _BOUNDS:
         stated = case.loss.gradient_diameter(*bounds)
-        found = widest_pair(case.loss, *bounds)
-        fault = f"with (feature_bound, radius, label_bound) = {bounds}, two gradients lie {found:.6g} apart, and "
-        demand(found <= stated * (1.0 + 1e-12), f"{fault}gradient_diameter says {stated:.6g}", "Raise it, rounded up.")
-        used = max(used, found / stated)
+        distance = widest_pair(case.loss, *bounds)
+        fault = f"with (feature_bound, radius, label_bound) = {bounds}, two gradients lie {distance:.6g} apart, and "
+        demand(
+            distance <= stated * (1.0 + 1e-12), f"{fault}gradient_diameter says {stated:.6g}", "Raise it, rounded up."
+        )
+        used = max(used, distance / stated)
     return f"the worst pair found uses {used:.1%} of the bound"
 
 
@@ -150,9 +152,9 @@ def widest_pair(
     best = _apart(loss, R, B, Y, v, y, x)
     for step in np.geomspace(1.0, 1e-3, rounds):
         trial = [part + step * size * rng.normal(size=part.shape) for part, size in ((v, R), (y, Y), (x, B))]
-        found = _apart(loss, R, B, Y, *trial)
-        better = found > best
-        for part, new in zip((v, y, x, best), (*trial, found), strict=True):
+        distance = _apart(loss, R, B, Y, *trial)
+        better = distance > best
+        for part, new in zip((v, y, x, best), (*trial, distance), strict=True):
             part[better] = new[better]
         ranked = np.argsort(best)
         for part in (v, y, x, best):

@@ -104,17 +104,17 @@ def smoothness_is_a_bound(case: Points) -> None:
 
 def gradient_diameter_is_a_bound(case: Points) -> str:
     """No two legal examples have gradients farther apart at one point: every certificate is a multiple of it."""
-    found = 0.0
+    largest = 0.0
     for x in case.points:
         gradients = np.array([case.loss.gradient(x, v, y) for v, y in case.examples])
-        found = max(found, *(float(np.max(np.linalg.norm(gradients - g, axis=1))) for g in gradients))
+        largest = max(largest, *(float(np.max(np.linalg.norm(gradients - g, axis=1))) for g in gradients))
     stated = case.loss.gradient_diameter(1.0, RADIUS, LABEL_BOUND)
     demand(
-        found <= stated * (1.0 + 1e-12),
-        f"two gradients lie {found:.6g} apart, gradient_diameter says {stated:.6g}",
+        largest <= stated * (1.0 + 1e-12),
+        f"two gradients lie {largest:.6g} apart, gradient_diameter says {stated:.6g}",
         "Raise it.",
     )
-    return f"the worst pair tried uses {found / stated:.1%} of the bound"
+    return f"the worst pair tried uses {largest / stated:.1%} of the bound"
 
 
 CHECKS = (

@@ -13,7 +13,7 @@ from taciturn.errors import InvalidInput
 from taciturn.readers.source import Format
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
-    from taciturn.readers.draft import Draft
+    from taciturn.readers.draft_contract import Draft
 
 Texts = list[str] | None
 
@@ -52,7 +52,7 @@ def init(
     Example: taciturn init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
     from taciturn._util.output import json_text
-    from taciturn.readers.draft import Draft, ask, columns_of, distinct, range_of, stated_columns, values_of
+    from taciturn.readers.draft_contract import Draft, ask, columns_of, distinct, range_of, stated_columns, values_of
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Pass another file by --out, or --force to overwrite it.")
@@ -130,8 +130,8 @@ def predict(
     """
     from taciturn._util.atomic import replaced
     from taciturn.contract.model_file import read_model
+    from taciturn.readers.predictions import write_predictions
     from taciturn.readers.rows import open_rows
-    from taciturn.readers.score import write_predictions
 
     read = read_model(model)
     batches = open_rows(

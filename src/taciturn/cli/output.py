@@ -43,9 +43,9 @@ def audit_table(report: Mapping[str, Any]) -> Table:
     for game in report["games"]:
         adversary = f", adaptive, {game['rounds']} rounds" if game["adaptive"] else ""
         shift = "–" if report["algorithm"] == "ewoo" else f"{game['shift']:.3g}"  # winners have none
-        found = [shift, *(f"{game[name]:.3g}" for name in ("spread", "audited_mu"))]
+        result = [shift, *(f"{game[name]:.3g}" for name in ("spread", "audited_mu"))]
         between = "–".join(f"{end:.3g}" for end in game["interval"])
         style = "red" if game["verdict"] == "refuted" else ""
         who = game["neighbours"], game["changed"] + adversary, f"{game['trials']:,}"
-        table.add_row(*who, *found, between, style=style)
+        table.add_row(*who, *result, between, style=style)
     return table

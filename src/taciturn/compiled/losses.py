@@ -1,7 +1,7 @@
 """Losses of `v·x` by number, and their scalar prox. Slow twins: the classes of `taciturn.problem.losses`.
 
-A loss is three numbers: which it is, its parameter (a quantile's level, Huber's width), and over how much its kinks are
-rounded off, 0 for not at all (`taciturn.problem.scalar_loss.Smoothed`).
+A loss is three numbers: which it is, its parameter (a quantile's level, Huber's width), and the width over
+which its kinks are smoothed, 0 for not at all (`taciturn.problem.scalar_loss.Smoothed`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def value(loss: int, parameter: float, u: float, y: float) -> float:
 def slope(loss: int, parameter: float, width: float, u: float, y: float) -> float:
     """A derivative in u."""
     if width > 0.0:
-        return _rounded_off(loss, parameter, width, u, y)
+        return _envelope_slope(loss, parameter, width, u, y)
     if loss == SQUARED:
         return u - y
     if loss == LOGISTIC:
@@ -56,7 +56,7 @@ def slope(loss: int, parameter: float, width: float, u: float, y: float) -> floa
 
 
 @compiled
-def _rounded_off(loss: int, parameter: float, width: float, u: float, y: float) -> float:
+def _envelope_slope(loss: int, parameter: float, width: float, u: float, y: float) -> float:
     """`(u - prox(u, width))/width`, the slope of the envelope, without the difference, which would cancel."""
     if loss == SQUARED:
         return (u - y) / (1.0 + width)

@@ -46,7 +46,7 @@ from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 from taciturn.problem.clipping import describe_bad_row, longest_row
-from taciturn.problem.inputs import CompressedRows, Rows, by_number
+from taciturn.problem.inputs import CompressedRows, Rows
 from taciturn.problem.optimize import mean_smoothness, search_limits
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import ConvexSet
@@ -171,7 +171,7 @@ class Clip:
         """Clipped rows, in the memory of `out` if that is given, and labels; `first` is the first row's number."""
         from taciturn.compiled import clipping
 
-        self.problem.check_shape(X.shape, len(y))
+        self._check_shape(X.shape, len(y))
         V = np.empty((len(y), self.problem.width)) if out is None else out[: len(y)]
         rows = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
         labels, bad = clipping.clip(rows, y, *self._bounds, V)
@@ -183,7 +183,7 @@ class Clip:
         """The same for rows that stay compressed; the columns of a row are all different afterwards."""
         from taciturn.compiled import clipping
 
-        self.problem.check_shape(X.shape, len(y))
+        self._check_shape(X.shape, len(y))
         width = self.problem.width
         starts, columns, entries, labels, bad = clipping.clip_compressed(*X.numbers(), width, y, *self._bounds)
         if bad.any() and self.problem.on_bad == "raise":
@@ -192,10 +192,14 @@ class Clip:
             self._reject(0, X[one].dense(), y[one], first + row)
         return CompressedRows(starts, columns, entries, width), labels
 
+    def _check_shape(self, shape: tuple[int, ...], rows: int) -> None:
+        if shape != (rows, self.problem.dimension):
+            self.problem.check_shape(shape, rows)
+
     def _reject(self, row: int, X: Array, y: Array, first: int) -> None:
         raise InvalidInput(describe_bad_row(row, X, y, self.problem.loss, self.problem.outputs, first))
 
-    @property
+    @cached_property
     def _bounds(self) -> tuple[float, float, int, float]:
         """The longest features, the intercept, the kind of labels, and their bound or the number of classes."""
         p = self.problem
@@ -607,7 +611,7 @@ class GumbelNoise:
         return self.calibrated.noise(seed, k, count)
 
     def add(self, secret: Arrays, public: Arrays, statistics: Array, k: int, noise: Integers) -> Noisy:
-        """All races in one array; only the numbers of the winners are returned."""
+        """All releases in one array; only the numbers of the winners are returned."""
         rates = self.calibrated.rates_of(k, len(statistics))
         winners = np.argmax(self.calibrated.scores(statistics, rates) + noise, axis=1)[:, None]
         return Noisy(secret, public, winners.astype(np.float64), exponential.GUMBEL_SD / rates)
@@ -879,7 +883,7 @@ class Block(NamedTuple):
     @property
     def numbers(self) -> tuple[Any, ...]:
         """All of it for compiled code."""
-        return *self[:4], by_number(self.X), *self[5:]
+        return *self[:4], as_parts(self.X), *self[5:]
 
     def check(self, written: int) -> None:
         """Raise an error if not all releases were written: their places would show old contents of memory."""
@@ -894,6 +898,18 @@ class Block(NamedTuple):
         examples = self.t + first, self.X[first:last], self.y[first:last]
         rounds, strides = self.rounds[start:end], self.strides[start:end]
         return Block(*learner, *examples, rounds, strides, self.noisy[start:end], self.points[start:end])
+
+
+def as_parts(rows: Rows) -> tuple[Array, Integers, Integers, Array]:
+    """Dense or compressed rows as one type for compiled code: dense rows, and CSR arrays, one of the two empty.
+
+    >>> [part.shape for part in as_parts(np.ones((2, 3)))]
+    [(2, 3), (0,), (0,), (0,)]
+    """
+    if isinstance(rows, CompressedRows):
+        return np.empty((0, rows.width)), rows.starts, rows.columns, rows.entries
+    none = np.empty(0, dtype=np.int64)
+    return rows, none, none, np.empty(0)
 
 
 class Cut(NamedTuple):
@@ -1026,14 +1042,14 @@ class FTRLPass:
         rest = 0
         if count:
             rest = int(rounds[-1]) - t
-            noise = calibrated.noise_rows(seed, k + 1, count)
+            largest, steps = calibrated.largest_of(k + 1, count), calibrated.steps(k + 1, count)
+            cut = Cut(calibrated.noise_rows(seed, k + 1, count), steps, largest)
             noisy, points, sd = shown.room(count, len(total), len(point))
             sd[:] = noise_sds(calibrated, k + 1, count)
             strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
             block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
-            cut = Cut(noise, calibrated.steps(k + 1, count), calibrated.largest_of(k + 1, count))
             secret, public = self.through(block, secret, public, k + 1, cut)
             shown.written(count)
         if rest < len(y):
-            gradients(self.leader, point, total, by_number(X[rest:]), y[rest:])
+            gradients(self.leader, point, total, as_parts(X[rest:]), y[rest:])
         return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

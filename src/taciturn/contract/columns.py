@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array
 from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
-from taciturn.estimators.dict_rows import signed_bucket
+from taciturn.estimators.dict_rows import signed_buckets
 from taciturn.problem.ranges import between
 
 Bad = NDArray[np.bool_]
@@ -158,14 +158,18 @@ class Hashed:
 
     def place(self, text: str) -> tuple[int, float]:
         """The bucket of a text, and its sign."""
-        return signed_bucket(f"{self.name}={text}", self.buckets)
+        places, signs = self._places([text])
+        return int(places[0]), float(signs[0])
+
+    def _places(self, texts: list[str]) -> tuple[NDArray[np.int64], Array]:
+        return signed_buckets([f"{self.name}={text}" for text in texts], self.buckets)
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values; none is bad."""
         codes, texts = values.texts()
-        placed = [(0, 0.0) if text is None else self.place(text) for text in texts]
-        places = np.array([p for p, _ in placed], dtype=np.int64)
-        signs = np.array([s for _, s in placed])
+        places, signs = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts))
+        known = [text is not None for text in texts]
+        places[known], signs[known] = self._places([text for text in texts if text is not None])
         out[np.arange(len(codes)), places[codes]] = signs[codes]
         return np.zeros(len(codes), dtype=np.bool_)
 

@@ -39,6 +39,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Plan
+from taciturn.problem.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,18 @@ class Contract:
         """The columns that are not ignored."""
         return tuple(column for column in self.columns if not isinstance(column, Ignored))
 
-    @property
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """Where the features of each of these columns are in a row."""
+        ends = list(accumulate((column.width for column in self.read), initial=0))
+        return tuple(slice(start, end) for start, end in pairwise(ends))
+
+    @cached_property
     def dimension(self) -> int:
         """Number of features."""
-        return sum(column.width for column in self.read)
+        return self.places[-1].stop if self.places else 0
 
-    @property
+    @cached_property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in order."""
         return tuple(name for column in self.read for name in column.names)
@@ -174,6 +182,11 @@ class Contract:
                 ", which has no such limit."
             )
         return self.settings(on_bad, seed).plan(self.dimension, self.horizon)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem that is learnt, for predictions: bad rows have the score 0."""
+        return self.settings(on_bad="zero").problem(self.dimension)
 
     def encode_labels(self, values: Values) -> tuple[Array, Bad]:
         """Labels as the plan's problem takes them, and a mask of the bad ones."""

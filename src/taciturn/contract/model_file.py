@@ -11,7 +11,6 @@ import json
 import math
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,10 @@ class Model:
     guarantee: str
     simulated: bool
 
-    @cached_property
+    @property
     def problem(self) -> Problem:
         """The problem that was learnt; bad rows have the score 0."""
-        return self.contract.settings(on_bad="zero").problem(self.contract.dimension)
+        return self.contract.problem
 
     def scores(self, X: Any) -> Array:
         """Scores of encoded rows."""

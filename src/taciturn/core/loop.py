@@ -3,7 +3,7 @@
 Exact data and noise meet here, in `taciturn.compiled` and in `taciturn.algorithms.objective_perturbation`, and nowhere
 else.
 
-`learn` cuts the examples of a call into blocks, clips each block and passes it on. `Definition` is the pass that every
+`Loop` cuts the examples of a call into blocks, clips each block and passes it on. `Definition` is the pass that every
 other one is compared with: one release at a time, by the methods of the two protocols. `taciturn.compiled.passes` has a
 table from exact types to compiled passes; a type that is not in it, a subclass included, runs the definition. All
 passes draw the noise of a block before they read its examples, and release the same, up to rounding errors, for which
@@ -78,44 +78,56 @@ class Definition:
         return Standing(t + len(y), k, exact, secret, public, point)
 
 
-def learn(
-    way: Pass,
-    timetable: Timetable,
-    at: Standing,
-    X: Source,
-    y: Array,
-    learner: Learner,
-    seed: int | None,
-    compiled: bool,
-) -> tuple[Standing, Releases]:
-    """Where a stream stands after these examples, and its releases; nothing is committed here."""
-    problem = learner.problem
-    before = at.t
-    last = before + len(y)
-    most_rows = max(1, _VALUES // problem.width)
-    most_entries = max(_VALUES, 4 * problem.width)  # so many that a pass over a point once a block costs little
-    most_releases = releases_in_block(learner)
-    clip = fast_clip(problem, compiled)
-    shown = Collected(timetable.following(at.k, last), at.k + 1)
-    rows = compressed(X) if isinstance(X, SparseRows) and clip is not None and way.compressed else None
-    memory = np.empty((min(len(y), most_rows), problem.width)) if way.forgets and rows is None else None
-    clipped: tuple[Rows, Array]
-    while at.t < last:
-        start = at.t - before
-        rounds = shown.rounds[shown.done : shown.done + most_releases]
-        end = int(rounds[-1]) - before if len(rounds) == most_releases else len(y)
-        if rows is not None:
-            assert clip is not None
-            end = min(end, rows.end_of_block(start, most_entries))
-            clipped = clip.sparse(rows[start:end], y[start:end], start)
-        else:
-            end = min(end, start + most_rows)
-            if clip is None:
-                clipped = problem.clip_block(X[start:end], y[start:end], start)
+class Loop:
+    """From examples to releases, block by block: the pass, the clipping and the sizes of blocks, chosen once.
+
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> private = pigd(problem, Privacy(1.0, 1e-6), horizon=3, seed=1)
+    >>> loop = Loop(Definition(private.learner, private.calibrated), private.learner, private.timetable, seed=1)
+    >>> at, releases = loop(private.start().standing, np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([1.0, -1.0]))
+    >>> at.t, len(releases)
+    (2, 2)
+    """
+
+    def __init__(
+        self, way: Pass, learner: Learner, timetable: Timetable, seed: int | None, compiled: bool = True
+    ) -> None:
+        self.problem = learner.problem
+        self.timetable = timetable
+        self.seed = seed
+        self.way = way
+        self.clip = fast_clip(learner.problem, compiled)
+        self._width = learner.problem.width
+        self._most_rows = max(1, _VALUES // self._width)
+        self._most_entries = max(_VALUES, 4 * self._width)  # so that a pass over a point once a block costs little
+        self._most_releases = releases_in_block(learner)
+
+    def __call__(self, at: Standing, X: Source, y: Array) -> tuple[Standing, Releases]:
+        """Where a stream stands after these examples, and its releases; nothing is committed here."""
+        way, clip = self.way, self.clip
+        before = at.t
+        last = before + len(y)
+        shown = Collected(self.timetable.following(at.k, last), at.k + 1)
+        rows = compressed(X) if isinstance(X, SparseRows) and clip is not None and way.compressed else None
+        memory = np.empty((min(len(y), self._most_rows), self._width)) if way.forgets and rows is None else None
+        clipped: tuple[Rows, Array]
+        while at.t < last:
+            start = at.t - before
+            rounds = shown.rounds[shown.done : shown.done + self._most_releases]
+            end = int(rounds[-1]) - before if len(rounds) == self._most_releases else len(y)
+            if rows is not None:
+                assert clip is not None
+                end = min(end, rows.end_of_block(start, self._most_entries))
+                clipped = clip.sparse(rows[start:end], y[start:end], start)
             else:
-                clipped = clip.dense(X[start:end], y[start:end], start, memory)
-        at = way(at, *clipped, rounds[rounds <= before + end], seed, shown)
-    return at, shown.releases(seed is not None)
+                end = min(end, start + self._most_rows)
+                if clip is None:
+                    clipped = self.problem.clip_block(X[start:end], y[start:end], start)
+                else:
+                    clipped = clip.dense(X[start:end], y[start:end], start, memory)
+            at = way(at, *clipped, rounds[rounds <= before + end], self.seed, shown)
+        return at, shown.releases(self.seed is not None)
 
 
 def releases_in_block(learner: Learner) -> int:

@@ -30,7 +30,7 @@ from taciturn.accounting.cost import FREE
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger
-from taciturn.core.loop import Pass, learn, pass_for
+from taciturn.core.loop import Definition, Loop, Pass, pass_for
 from taciturn.core.protocols import (
     TOO_DEAR,
     Calibrated,
@@ -57,7 +57,6 @@ from taciturn.core.state import (
     read_state,
 )
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, one_of
-from taciturn.problem.inputs import Source
 from taciturn.problem.problem import Problem
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
@@ -178,7 +177,7 @@ class Private:
         _must_be_state(state)
         rows, labels = self.problem.read(X, y)
         one = self._resumed(state, len(labels))
-        at, releases = one._learn(state, rows, labels)
+        at, releases = one._loop(state.standing, rows, labels)
         return Prepared(state, one._next_state(state, at), releases)
 
     def commit(self, prepared: Prepared) -> None:
@@ -189,7 +188,8 @@ class Private:
                 "these releases were prepared under other settings. Commit them where they were prepared."
             )
         if self.seed is None and new is not used:
-            books.guard_of(used.lineage).commit(used.lineage, used.position, new.position, new.spent)
+            before, after = used.position, new.position
+            books.guard_of(used.lineage).commit(used.lineage, before, after, new.spent)
 
     def is_live(self, state: State) -> bool:
         """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
@@ -202,10 +202,6 @@ class Private:
         except StateConflict:
             return False
         return True
-
-    def _learn(self, state: State, X: Source, y: Array) -> tuple[Standing, Releases]:
-        """Where a stream stands after these examples, and its releases; nothing is spent yet."""
-        return learn(self._pass, self.timetable, state.standing, X, y, self.learner, self.seed, self.compiled)
 
     def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`).
@@ -220,8 +216,8 @@ class Private:
                 f"fit() got {rows} examples, but the schedule is for another number: it publishes first at round "
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
-        state = self._first_state()
-        at, releases = self._learn(state, source, labels)  # nothing is reserved if a row is rejected
+        state = self.draft()
+        at, releases = self._loop(state.standing, source, labels)  # nothing is reserved if a row is rejected
         ledger = Ledger() if ledger is None else ledger
         self._open(self._next_state(state, at), ledger)  # reserves and spends in one step
         return releases[-1]
@@ -234,6 +230,10 @@ class Private:
     @cached_property
     def _pass(self) -> Pass:
         return pass_for(self.learner, self.calibrated, self.compiled)
+
+    @cached_property
+    def _loop(self) -> Loop:
+        return Loop(self._pass, self.learner, self.timetable, self.seed, self.compiled)
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -283,6 +283,8 @@ class Private:
     def _resumed(self, state: State, rows: int) -> Private:
         """The same, after checking that the state may go on with so many rows."""
         self._check(state, rows)
+        if self._numbers(state.k) is state.numbers:  # of a state that this object made
+            return self
         for one in (self, *self._elsewhere):
             if same(one._numbers(state.k), state.numbers):
                 return one
@@ -359,18 +361,24 @@ class Private:
 
     def _numbers(self, k: int) -> Arrays:
         """The calibrated numbers that a state stores after k releases."""
-        mechanism = self._mechanism_numbers(k)
-        known, named = self._named  # both at once: another thread may replace them
-        if known is not mechanism:
-            named = {f"mechanism.{name}": array for name, array in mechanism.items()}
-            named |= {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
-            named |= {"certificate": self._certified}
-            object.__setattr__(self, "_named", (mechanism, named))
+        last, known, named = self._named  # all at once: another thread may replace them
+        if last != k:
+            mechanism = self._mechanism_numbers(k)
+            if known is not mechanism:
+                named = {f"mechanism.{name}": array for name, array in mechanism.items()} | self._own_numbers
+            object.__setattr__(self, "_named", (k, mechanism, named))
         return named
 
     @cached_property
-    def _named(self) -> tuple[Arrays, Arrays]:
-        return {}, {}
+    def _named(self) -> tuple[int, Arrays, Arrays]:
+        """Releases after which `_numbers` was asked last, the mechanism's numbers then, and the answer."""
+        return -1, {}, {}
+
+    @cached_property
+    def _own_numbers(self) -> Arrays:
+        """The numbers beside the mechanism's."""
+        derived = {f"learner.{name}": np.array(number) for name, number in derived_from(self.learner).items()}
+        return derived | {"certificate": self._certified}
 
     def _mechanism_numbers(self, k: int) -> Arrays:
         calibrated: Any = self.calibrated
@@ -396,18 +404,36 @@ class Private:
 
     def start(self, ledger: Ledger | None = None) -> State:
         """Open a stream: reserve its total cost in `ledger` (by default a new one)."""
-        return self._open(self._first_state(), Ledger() if ledger is None else ledger)
+        return self.open(self.draft(), ledger)
 
-    def _first_state(self) -> State:
+    def draft(self) -> State:
+        """The first state of a stream that is not open yet: `open` it, before what was prepared from it is committed.
+
+        >>> from taciturn import Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
+        >>> state = private.draft()
+        >>> private.is_live(state), private.is_live(private.open(state))
+        (False, True)
+        """
         lineage = SIMULATION if self.seed is not None else new_name()
         exact = self.learner.start()
         coders = self.calibrated.start()
         return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
 
+    def open(self, state: State, ledger: Ledger | None = None) -> State:
+        """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
+        one = self._resumed(state, 0)
+        if state.generation:
+            raise StateConflict(
+                "only a draft is opened, and this stream has begun. Go on with run(), or load() its file."
+            )
+        return one._open(state, Ledger() if ledger is None else ledger)
+
     def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
         """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected."""
         state = read_state(path)
         one = self.resumed(state)
+        one._check_arrays(state)
         if ledger is None:
             ledger = books.guard_of(state.lineage) if books.is_open(state.lineage) else Ledger()
         return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
@@ -441,13 +467,41 @@ class Private:
         """The next state, with its cost; the same state, if there were no rows."""
         if at.t == state.t:
             return state
+        numbers = self._numbers(at.k)
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
-        return following(state, **at._asdict(), spent=spent, numbers=self._numbers(at.k))
+        return following(state, **at._asdict(), spent=spent, numbers=numbers)
+
+    def _check_arrays(self, state: State) -> None:
+        """Reject a state out of a file whose arrays are not those of this stream: compiled loops believe their shapes.
+
+        An axis that is empty at the start has a row for each example, or for each release. Learners and mechanisms
+        without a compiled pass may store what they like.
+        """
+        if isinstance(pass_for(self.learner, self.calibrated, True), Definition):
+            return
+        calibrated: Any = self.calibrated
+        start = calibrated.memory_after(state.k) if hasattr(calibrated, "memory_after") else calibrated.start()
+        integers = getattr(getattr(calibrated, "coder", None), "integer", False)
+        kept: tuple[tuple[str, Arrays, Arrays, int], ...] = (
+            ("exact", self.learner.start(), state.exact, state.t),
+            ("secret", start[0], state.secret, state.k),
+            ("public", start[1], state.public, state.k),
+            ("the", {"point": self.problem.first_point}, {"point": state.point}, 0),
+        )
+        for part, expected, found, rows in kept:
+            if expected.keys() != found.keys():
+                raise damaged(f"{part} arrays should be {', '.join(expected) or 'none'}", "arrays")
+            for name, array in expected.items():
+                kinds = {array.dtype, np.dtype(np.int64)} if integers and part == "secret" else {array.dtype}
+                shape = tuple(length or rows for length in array.shape)
+                if found[name].shape != shape or found[name].dtype not in kinds:
+                    raise damaged(f"{part} {name} should be {array.dtype} of shape {shape}", "arrays")
 
     def _check(self, state: State, rows: int) -> None:
         """Reject a state of other settings, or rows past the horizon, before anything changes."""
         _must_be_state(state)
-        fits = self.timetable.fits(state.t, state.k) and state.simulated == (self.seed is not None)
+        simulated = state.lineage == SIMULATION
+        fits = simulated == (self.seed is not None) and self.timetable.fits(state.t, state.k)
         if state.settings != self.settings or not fits:
             raise StateConflict(_OTHER_SETTINGS)
         self._check_rounds(state.t + rows)

@@ -225,9 +225,9 @@ def stored(numbers: Arrays, name: str, shape: tuple[int, ...] = ()) -> Array:
     return value.astype(np.float64)
 
 
-def damaged(what: str) -> StateConflict:
-    """The error for stored numbers that no calibration has written."""
-    return StateConflict(f"the calibrated numbers of this state are damaged: {what}. Use an intact copy of its file.")
+def damaged(what: str, which: str = "calibrated numbers") -> StateConflict:
+    """The error for what is stored in a state that no stream has written."""
+    return StateConflict(f"the {which} of this state are damaged: {what}. Use an intact copy of its file.")
 
 
 def misfit(certificate: Certificate, learner: str, mechanism: str, accepts: str) -> str:

@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from taciturn._util.arrays import Array, Integers, fixed
+from taciturn._util.arrays import Array, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +59,13 @@ class Releases(Sequence[Release]):
     def __init__(
         self, rounds: Integers, first: int, noisy: Array, points: Array, noise_sd: Array, simulated: bool
     ) -> None:
-        self.rounds = fixed(rounds)
+        for array in (rounds, noisy, points, noise_sd):
+            array.setflags(write=False)  # what was published does not change
+        self.rounds = rounds
         self.first = first
-        self.noisy = fixed(noisy)
-        self.points = fixed(points)
-        self.noise_sd = fixed(noise_sd)
+        self.noisy = noisy
+        self.points = points
+        self.noise_sd = noise_sd
         self.simulated = simulated
 
     def __len__(self) -> int:

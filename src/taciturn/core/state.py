@@ -115,6 +115,7 @@ class State:
 
 
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
+_COUNTS = ("generation", "t", "k")
 _PARTS = ("exact", "secret", "public", "numbers")
 
 
@@ -162,6 +163,10 @@ def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
             parts[part][rest] = array
     try:
         known = {field: header[field] for field in _HEADER}
+        counts = [known.pop(field) for field in _COUNTS]
+        if not all(type(count) is int and count >= 0 for count in counts) or set(map(type, known.values())) != {str}:
+            raise TypeError
+        known |= dict(zip(_COUNTS, counts, strict=True))
         spent = Cost(*header["spent"])
         return State(**known, **parts, point=arrays["point"], spent=spent)
     except (KeyError, TypeError, InvalidInput):

@@ -155,10 +155,10 @@ def only(names: list[str], member: str) -> str:
     >>> only(["set/readme.txt", "set/hour.csv.zip"], "hour.csv")
     'set/hour.csv.zip'
     """
-    found = [name for name in names if PurePosixPath(name).name.startswith(member)]
-    if len(found) != 1:
-        raise InvalidInput(f"it holds {len(found)} files called {member}, not one.")
-    return found[0]
+    matches = [name for name in names if PurePosixPath(name).name.startswith(member)]
+    if len(matches) != 1:
+        raise InvalidInput(f"it holds {len(matches)} files called {member}, not one.")
+    return matches[0]
 
 
 def text(path: Path, member: str) -> str:
@@ -197,9 +197,9 @@ def same_table(table: NDArray[Any], rows: int, checksum: str) -> None:
 def demand_checksum(whose: str, data: bytes, checksum: str) -> None:
     """Reject `data` with another checksum: MD5 or SHA-256, by the number of digits of the expected one."""
     name, method = ("MD5", "md5") if len(checksum) == 32 else ("SHA-256", "sha256")
-    found = hashlib.new(method, data, usedforsecurity=False).hexdigest()
-    if found != checksum:
-        raise InvalidInput(f"{whose} {name} checksum is {found}, not {checksum}.")
+    actual = hashlib.new(method, data, usedforsecurity=False).hexdigest()
+    if actual != checksum:
+        raise InvalidInput(f"{whose} {name} checksum is {actual}, not {checksum}.")
 
 
 @contextmanager

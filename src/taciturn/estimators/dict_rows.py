@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from taciturn._util.arrays import Array
+from taciturn._util.arrays import Array, Integers
 from taciturn.errors import InvalidInput, expect, float_or_nan, integer
 
 Row: TypeAlias = "array[float]"
@@ -177,6 +177,16 @@ def signed_bucket(text: str, buckets: int) -> tuple[int, float]:
     """
     number = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
     return (number >> 1) % buckets, 1.0 if number & 1 else -1.0
+
+
+def signed_buckets(texts: Iterable[str], buckets: int) -> tuple[Integers, Array]:
+    """`signed_bucket` of each text: an array of buckets, and one of signs.
+
+    >>> signed_buckets(["city=Rome", "city=Oslo"], 16)
+    (array([11, 10]), array([1., 1.]))
+    """
+    placed = [signed_bucket(text, buckets) for text in texts]
+    return np.array([bucket for bucket, _ in placed], dtype=np.int64), np.array([sign for _, sign in placed])
 
 
 class _Places(dict[str, tuple[int, float]]):

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["PrivateClassifier", "PrivateLinear", "base"]
+
+_OWN_STREAM = "this model learns from a stream of its own. Load into a clone: model.clone()."
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -111,9 +114,14 @@ class PrivateLinear(base.Estimator):
 
     def load_stream(self, path: str | os.PathLike[str]) -> Self:
         """Resume a dumped stream, in a copy of the model that wrote it or in a clone that has not learnt yet."""
-        if self._open is not None and self._open.learns and self._open.examples:
-            raise StateConflict("this model learns from a stream of its own. Load into a clone: model.clone().")
-        self._begin(lambda plan: Stream.load(plan, path))
+        before = self._open
+        if before is not None and before.learns and before.examples:
+            raise StateConflict(_OWN_STREAM)
+        feed = self._begin(lambda plan: Stream.load(plan, path))
+        if before is not None:
+            self._open = feed
+        elif self.__dict__.setdefault("_open", feed) is not feed:
+            raise StateConflict(_OWN_STREAM)
         return self
 
     @property
@@ -133,16 +141,19 @@ class PrivateLinear(base.Estimator):
     @property
     def _feed(self) -> Feed:
         """The buffered stream, opened at its first use, when all settings are there."""
-        return self._begin(Stream) if self._open is None else self._open
+        if self._open is None:  # one atomic step sets it, so that threads and signal handlers share one
+            self.__dict__.setdefault("_open", self._begin(partial(Stream, reserve=False)))
+        assert self._open is not None
+        return self._open
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
+        """A buffered stream by the settings of this model."""
         features = features_of(self.features, self.buckets)
         labels = self._labels
         plan = self._settings.plan(features.dimension, self.horizon)
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
-        self._open = Feed(stream(plan), features, labels)
-        return self._open
+        return Feed(stream(plan), features, labels)
 
     @property
     def _coefficients(self) -> tuple[Array, Array]:
@@ -154,7 +165,7 @@ class PrivateLinear(base.Estimator):
         return outputs[0]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_open": copy(self._open)}
+        return vars(self) if self._open is None else {**vars(self), "_open": copy(self._open)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

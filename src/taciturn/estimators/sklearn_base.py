@@ -45,21 +45,36 @@ class _Learnt:
 
 
 class _Opened(NamedTuple):
-    """A stream, the settings and classes it was opened with, and the features it was shown."""
+    """A stream, the parameters and classes it was opened with, and an estimator that has seen its features."""
 
     stream: Stream
-    stated: tuple[Settings, int | None]
+    stated: dict[str, Any]
+    settings: tuple[Settings, int | None]
     classes: Any
-    features: int
-    names: Any
+    seen: PrivateLinearModel
+
+    @property
+    def features(self) -> int:
+        """How many there are."""
+        return int(vars(self.seen)["n_features_in_"])
+
+    @property
+    def names(self) -> Any:
+        """Names of the features, if they have any."""
+        return vars(self.seen).get("feature_names_in_")
 
 
 class PrivateLinearModel(BaseEstimator):
     """A linear model learnt from one private stream at a time.
 
-    All that it has learnt is in `_streams`: the stream opened last, and, until that has learnt, the one before it. So a
-    rejected or interrupted call leaves the estimator as it was, unless the rows of that call were learnt: then it is as
-    if the call had returned (`taciturn.estimators.stream.Stream`). Copies and pickles predict, and do not learn on.
+    All that it has learnt is in `_streams`: the stream opened last by `fit`, and, until that has learnt, the one before
+    it; or else in `_first`, the stream that the first `partial_fit` opened. So a rejected or interrupted call leaves
+    the estimator as it was, unless the rows of that call were learnt: then it is as if the call had returned
+    (`taciturn.estimators.stream.Stream`). Copies and pickles predict, and do not learn on.
+
+    Threads, or a signal handler, that call `partial_fit` while it is called for the first time share one stream:
+    `_first` is set once, by one atomic step, when the rows of a call are found good. Calls that come second learn on
+    that stream, and the streams they have planned are dropped before anything is reserved for them.
 
     Subclasses store their settings and say how those become a `Settings`, which labels there are, and how labels become
     numbers.
@@ -90,8 +105,13 @@ class PrivateLinearModel(BaseEstimator):
         opened = self._opened
         if opened is None:
             return self._learn_first(X, y, classes, all_rows=False)
-        X, y = self._valid(self, X, y, reset=False)
-        if opened.stated != (self._settings(opened.classes), self.horizon):
+        return self._learn_on(opened, X, y)
+
+    def _learn_on(self, opened: _Opened, X: Any, y: Any) -> Any:
+        """Learn from the next rows of this stream."""
+        X, y = self._valid(opened.seen, X, y, reset=False)
+        unchanged = all(vars(self).get(name) is value for name, value in opened.stated.items())
+        if not unchanged and opened.settings != (self._settings(opened.classes), self.horizon):
             raise StateConflict(
                 "settings have changed since this stream was opened, and its noise was planned for the old ones. Set "
                 "them back, or fit() a new stream, which spends a second budget."
@@ -101,17 +121,24 @@ class PrivateLinearModel(BaseEstimator):
 
     def _learn_first(self, X: Any, y: Any, classes: Any, all_rows: bool) -> Any:
         """Open a stream and learn from its first rows; the stream is in use only once it has learnt."""
-        blank = type(self)(**self.get_params(deep=False))  # records the features, which may still be rejected
-        X, y = self._valid(blank, X, y, reset=True)
-        classes = self._class_set(y, classes)
-        plan = self._settings(classes).plan(X.shape[1], len(y) if all_rows and self.horizon is None else self.horizon)
+        stated = self.get_params(deep=False)
+        seen = type(self)(**stated)  # records the features, which may still be rejected
+        rows, labels = self._valid(seen, X, y, reset=True)
+        classes = self._class_set(labels, classes)
+        settings = self._settings(classes)
+        horizon = len(labels) if all_rows and self.horizon is None else self.horizon
+        plan = settings.plan(rows.shape[1], horizon)
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
-        labels = self._encoded(y, classes)
-        stated = (self._settings(classes), self.horizon)
-        new = _Opened(Stream(plan), stated, classes, X.shape[1], vars(blank).get("feature_names_in_"))
-        self._streams: tuple[_Opened, ...] = (new, *self._streams_in_use)
-        new.stream.learn(X, labels)
+        labels = self._encoded(labels, classes)
+        new = _Opened(Stream(plan, reserve=False), stated, (settings, self.horizon), classes, seen)
+        if not all_rows:
+            if new.stream.learn_if(lambda: self.__dict__.setdefault("_first", new) is new, rows, labels) is None:
+                return self._learn_on(vars(self)["_first"], X, y)
+            return self
+        before = self._opened
+        self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
+        new.stream.learn(rows, labels)
         self._streams = (new,)
         return self
 
@@ -122,18 +149,20 @@ class PrivateLinearModel(BaseEstimator):
         return X, column_or_1d(y, warn=True)
 
     @property
-    def _streams_in_use(self) -> tuple[_Opened, ...]:
-        """The newest stream that has learnt, if any."""
-        return tuple(opened for opened in vars(self).get("_streams", ()) if opened.stream.t > 0)[:1]
-
-    @property
     def _opened(self) -> _Opened | None:
-        return next(iter(self._streams_in_use), None)
+        """The newest stream that has learnt, if any."""
+        candidates: tuple[_Opened | None, ...] = (*vars(self).get("_streams", ()), vars(self).get("_first"))
+        for opened in candidates:
+            if opened is not None and opened.stream.t > 0:
+                return opened
+        return None
 
     @property
     def _fitted(self) -> _Opened:
-        check_is_fitted(self)
-        return self._streams_in_use[0]
+        if (opened := self._opened) is None:
+            check_is_fitted(self)  # raises
+        assert opened is not None
+        return opened
 
     @property
     def _problem(self) -> Problem:
@@ -227,8 +256,10 @@ class PrivateLinearModel(BaseEstimator):
         return tags
 
     def __getstate__(self) -> Any:
-        copies = tuple(opened._replace(stream=copy(opened.stream)) for opened in self._streams_in_use)
-        return {**super().__getstate__(), "_streams": copies}
+        state = {name: value for name, value in super().__getstate__().items() if name not in ("_streams", "_first")}
+        if (opened := self._opened) is not None:
+            state["_streams"] = (opened._replace(stream=copy(opened.stream)),)
+        return state
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):

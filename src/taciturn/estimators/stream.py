@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger
 from taciturn.averages import late_average
+from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
 from taciturn.errors import StateConflict
@@ -31,11 +33,15 @@ class Spent(NamedTuple):
 
 
 class _Snapshot(NamedTuple):
-    """The position of a stream, its model, and what the latest call released; a copy has no state."""
+    """The position of a stream, its model, and what the latest call released; a copy has no state.
+
+    `since` is the round of the last release.
+    """
 
     state: State | None
     t: int
     k: int
+    since: int
     cost: Cost
     model: Array
     releases: Releases | None
@@ -57,6 +63,9 @@ class Stream:
         How to learn.
     ledger : Ledger, optional
         Where the stream's cost is reserved; by default a new one.
+    reserve : bool
+        Whether to reserve it now, or with the first rows that are learnt, so that a stream that turns out not to be
+        needed costs nothing.
 
     Attributes
     ----------
@@ -78,27 +87,52 @@ class Stream:
     (3, 3, True)
     """
 
-    def __init__(self, plan: Plan, ledger: Ledger | None = None) -> None:
-        self._begin(plan, plan.private.start(ledger), plan.private.problem.first_point)
+    def __init__(self, plan: Plan, ledger: Ledger | None = None, reserve: bool = True) -> None:
+        private = plan.private
+        state = private.start(ledger) if reserve else private.draft()
+        self._begin(plan, state, private.problem.first_point, None if reserve else ledger or Ledger())
 
-    def _begin(self, plan: Plan, state: State, model: Array) -> None:
+    def _begin(self, plan: Plan, state: State, model: Array, unopened: Ledger | None = None) -> None:
         self.plan = plan
-        self._process = os.getpid()
+        self._process = None if state.simulated else os.getpid()  # in which it learns; None for a simulation: in any
+        self._unopened = unopened  # the ledger that does not know the stream yet
         self._lock = threading.RLock()
-        self._at = self._pending = _Snapshot(state, state.t, state.k, state.spent, model, None)
+        since = plan.private.timetable.due(state.k) if state.k else 0
+        self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, None)
 
     def learn(self, X: Any, y: Any) -> Releases:
         """Learn from these rows, and return what they released; a rejected row leaves everything as it was."""
+        releases = self.learn_if(lambda: True, X, y)
+        assert releases is not None
+        return releases
+
+    def learn_if(self, wanted: Callable[[], bool], X: Any, y: Any) -> Releases | None:
+        """The same, if `wanted()` once the rows are found good; else nothing is learnt or spent, and it returns None.
+
+        So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
+        """
         private = self.plan.private
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
+            before = self._now
             prepared = private.prepare(self._live, X, y)
-            state, releases = prepared.state, prepared.releases
-            at = _Snapshot(state, state.t, state.k, state.spent, self._model_after(releases), releases)
+            if not wanted():
+                return None
+            self._open()
+            new, releases = prepared.state, prepared.releases
+            since = int(releases.rounds[-1]) if new.k > before.k else before.since
+            model = self._model_after(before, releases)
+            at = _Snapshot(new, new.t, new.k, since, new.spent, model, releases)
             self._pending = at
             private.commit(prepared)
             self._at = at
         return releases
+
+    def _open(self) -> None:
+        """Reserve the cost, if that was put off; a call that was interrupted in it is repeated without effect."""
+        if self._unopened is not None:
+            self.plan.private.open(self._live, self._unopened)
+            self._unopened = None
 
     @property
     def _now(self) -> _Snapshot:
@@ -130,14 +164,12 @@ class Stream:
         """What the latest call released."""
         return self._now.releases
 
-    def _model_after(self, releases: Releases) -> Array:
-        at = self._now
-        if not len(releases):
-            return at.model
+    def _model_after(self, before: _Snapshot, releases: Releases) -> Array:
+        if not len(releases.rounds):
+            return before.model
         if not self.plan.averages:
             return np.array(releases.points[-1])
-        before = self.plan.private.timetable.due(at.k) if at.k else 0
-        return late_average(releases, at.model if at.k else None, before or 0)
+        return late_average(releases, before.model if before.k else None, before.since)
 
     @property
     def spent(self) -> Spent:
@@ -154,6 +186,7 @@ class Stream:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
         self.must_learn()
         with self._lock:
+            self._open()
             self._live.dump(path, {"model": self.model, **(extra or {})})
 
     @classmethod
@@ -163,14 +196,15 @@ class Stream:
         if "model" not in extra:
             raise StateConflict(f"{path} has no model besides its state. Give a file that the dump() of a model wrote.")
         state = plan.private.load(path, ledger)
+        if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
+            raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
         stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])
         return stream
 
     @property
     def learns(self) -> bool:
         """Whether it can learn here: it is the original, in the process that opened it, or a simulation in any."""
-        state = self._now.state
-        return state is not None and (state.simulated or os.getpid() == self._process)
+        return self._at.state is not None and self._process in (None, os.getpid())
 
     def must_learn(self) -> None:
         """Reject a copy, and a forked process."""
@@ -187,14 +221,13 @@ class Stream:
 
     @property
     def _live(self) -> State:
-        self.must_learn()
         state = self._now.state
         assert state is not None
         return state
 
     def __getstate__(self) -> dict[str, Any]:
         at = self._now._replace(state=None)
-        return {**vars(self), "_at": at, "_pending": at, "_lock": None}
+        return {**vars(self), "_at": at, "_pending": at, "_lock": None, "_unopened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())

@@ -12,7 +12,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
-from taciturn.errors import integer, one_of
+from taciturn.errors import Unprovable, integer, one_of
 from taciturn.learners.iterate import IterateLearner
 from taciturn.problem.problem import Problem
 
@@ -41,6 +41,12 @@ class Averaged:
     first: int = 1
 
     def __post_init__(self) -> None:
+        iterates = not isinstance(self.learner, Averaged) and hasattr(self.learner, "longest_iterate")
+        if not iterates or self.learner.certificate.kind != "l2/tail":
+            raise Unprovable(
+                f"averages are certified for iterates, and {type(self.learner).__name__} has none. Use averaged() on "
+                "IGD, GIGA or FTL, once; or average what was released, which costs no privacy (taciturn.averages)."
+            )
         object.__setattr__(self, "first", integer("first", self.first))
 
     @property

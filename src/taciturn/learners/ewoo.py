@@ -52,7 +52,7 @@ class EWOO:
     loss) if an example is replaced and at most W if it is zeroed out, after any number of examples; W is the largest
     variation of one example's loss over the net, Gd the gradient diameter over the ball around 0 that holds the net, D
     the net's diameter. (The largest `|d_j|`, at most W, is not enough: losses (0, W) and (W, 0) differ by W everywhere,
-    and the race between the two candidates by 2W.)
+    and the difference between the two candidates by 2W.)
 
     *Proof.* Ridge and other examples cancel, exactly. An example's vector of losses from the least one on has entries
     between 0 and W: two such vectors differ by entries between -W and W, and from 0 by entries between 0 and W. And

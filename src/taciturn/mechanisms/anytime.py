@@ -146,7 +146,11 @@ class EpochCoder(Dense):
         return out.reshape(np.shape(k))
 
     def start(self, size: int) -> tuple[Arrays, Arrays]:
-        epoch_secret, epoch_public = self.epoch(0).start(size)
+        return self.memory_after(size, 0)
+
+    def memory_after(self, size: int, k: int) -> tuple[Arrays, Arrays]:
+        """Memories of the shapes that they have after row k: those of its epoch, whose strategy has its own buffers."""
+        epoch_secret, epoch_public = self.epoch(max(k, 1).bit_length() - 1).start(size)
         past_secret, past_public = self.totals.start(size)
         secret = named("epoch", epoch_secret) | named("past", past_secret) | {"total": np.zeros(size)}
         public = named("epoch", epoch_public) | named("past", past_public) | {"past": np.zeros(size)}

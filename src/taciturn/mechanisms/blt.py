@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -99,6 +99,10 @@ class BLTCoder(OneRowEach):
 
     def numbers(self, k: int) -> Arrays:
         """Decays of C and of its inverse, and their weights: four rows."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> Arrays:
         return {"decays": fixed(np.array(self.arrays))}
 
     @classmethod

@@ -1,8 +1,8 @@
 """The exponential mechanism: of N candidates with losses L_i, publish i with probability ∝ exp(-lam·L_i), and no more.
 
-It is run as a race. Losses become integer scores, `s_i = round(lam·(L_i - min L)/g)`, `g = 2⁻³²`; each candidate gets
-Gumbel noise in the same units, `-s_i + N_i`, and the largest wins, the first of them in a tie. The noisy scores are
-secret: unlike a Gaussian statistic on its lattice, they would reveal more than what is charged.
+It is sampled by the Gumbel-max trick. Losses become integer scores, `s_i = round(lam·(L_i - min L)/g)`, `g = 2⁻³²`;
+each candidate gets Gumbel noise in the same units, `-s_i + N_i`, and the largest wins, the first of them in a tie. The
+noisy scores are secret: unlike a Gaussian statistic on its lattice, they would reveal more than what is charged.
 
 **Cost.** If one example moves the losses by d, with `max d - min d ≤ c` (a certificate of kind range/tail), the
 log-ratio of the two laws of the winner lies in an interval of length
@@ -21,7 +21,7 @@ with two roundings, each a relative 2⁻⁵³, and then rounded to an integer: o
 worlds and at both ends of the range: `g·range(s - s') ≤ lam·c + 4·(1/2 + 2⁻⁸)·g ≤ lam·c + 2.02g`.
 
 (3) *Noise.* Each N_i lies within h = 0.51 units of an ideal `G_i/g`, independently (`lattice_gumbel`). If i wins, then
-`G_i/g - s_i + 2h ≥ G_j/g - s_j` for all j: it wins the ideal race with a bonus of 2h, whose probability is at most
+`G_i/g - s_i + 2h ≥ G_j/g - s_j` for all j: it wins under ideal noise with a bonus of 2h, whose probability is at most
 exp(2hg)·P(i). If it wins with a handicap of 2h, strictly, then it wins: at least exp(-2hg)·P(i). So the law P~ of the
 winner has `|ln P~(i)/P(i)| ≤ 2hg`, in both worlds; `ln P~(i)/P~'(i)` is off by at most 4hg, and its range by at most
 8hg = 4.08g. Together `lam·c + 6.1g`.
@@ -53,7 +53,7 @@ from taciturn.accounting.gdp import SMALLEST, Privacy
 from taciturn.accounting.zcdp import rho_of
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
 from taciturn.core.schedule import Timetable
-from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable
+from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, number
 from taciturn.mechanisms.release_noise import NoiseByRelease, rounds_from, share, shares
 from taciturn.noise.sampling import GUMBEL_STEP, Bits, lattice_gumbel
 
@@ -70,7 +70,7 @@ _SANE = 2.0**500  # certificates between 1/this and this
 
 @dataclass(frozen=True)
 class Exponential:
-    """The exponential mechanism, by a race with Gumbel noise: it publishes the best candidate and nothing else.
+    """The exponential mechanism, by the Gumbel-max trick: it publishes the winning candidate and nothing else.
 
     Every release costs the same. With a horizon the K releases are accounted for by zCDP, `K·eta²/8`, or by pure
     differential privacy, `K·eta`, whichever leaves more; without one by zCDP, with `taciturn.Gaussian`'s shares.
@@ -180,6 +180,7 @@ class FiniteRace(Race):
                 f"{claimed} is too little for {len(certified):,} releases: rounding alone would use it up. "
                 "Publish less often, or take a larger epsilon."
             )
+        bounded_range(self.eta, len(certified), self.pure)  # rejects one that no cost can be stated for
         self.rates = fixed((self.eta - ROUNDING) / certified * (1.0 - 2.0**-50))
 
     def numbers(self, k: int) -> Arrays:
@@ -255,6 +256,8 @@ def bounded_range(eta: float, count: int = 1, pure: bool = False) -> Cost:
     """
     if pure:
         return Cost(plain_epsilon=eta * count * _UP, plain_delta=SMALLEST)
+    rule = f"be 0 or more, and at most {_SANE:.3g}"
+    eta = number("eta", eta, lambda eta: 0.0 <= eta <= _SANE, rule, "State a smaller epsilon.")
     return Cost(rho=eta**2 / 8.0 * count * _UP, extra_delta=SMALLEST)
 
 

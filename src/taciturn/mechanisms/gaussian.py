@@ -311,7 +311,7 @@ class Levels(Protocol):
 
     @property
     def numbers(self) -> Arrays:
-        """What a state stores beside lattice steps."""
+        """What a state stores besides lattice steps."""
 
     def at(self, rounds: Integers, step: Array | None = None) -> Level:
         """Noise levels at these rounds; with the lattice steps `step` of a resumed stream, if they are given."""

@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -173,14 +174,13 @@ class NoisySums(NoiseByRelease):
         doubled = k.bit_length()  # no strategy's numbers change more often
         if doubled not in self._numbers:
             coder = coder_numbers(self.coder, k, self._releases)
-            own = {name: fixed(np.array(number)) for name, number in self._own_numbers.items()}
-            self._numbers[doubled] = own | {f"coder.{name}": array for name, array in coder.items()}
+            self._numbers[doubled] = self._own_numbers | {f"coder.{name}": array for name, array in coder.items()}
         return self._numbers[doubled]
 
-    @property
-    def _own_numbers(self) -> dict[str, float]:
-        """The calibrated numbers beside the strategy's."""
-        return {"sd": self.sd}
+    @cached_property
+    def _own_numbers(self) -> Arrays:
+        """The calibrated numbers other than the strategy's."""
+        return {"sd": fixed(np.array(self.sd))}
 
     def noise_sd(self, k: int) -> float:
         """Standard deviation of the noise of an entry of the k-th sum."""
@@ -189,6 +189,11 @@ class NoisySums(NoiseByRelease):
     def start(self) -> tuple[Arrays, Arrays]:
         """The coder's memories."""
         return self.coder.start(self.size)
+
+    def memory_after(self, k: int) -> tuple[Arrays, Arrays]:
+        """Memories of the shapes that they have after k releases; an axis that is empty here has k rows."""
+        coder: Any = self.coder
+        return coder.memory_after(self.size, k) if hasattr(coder, "memory_after") else self.start()
 
     def encode(self, secret: Arrays, statistic: Array, k: int) -> tuple[Arrays, Integers]:
         """Clipped, encoded, then rounded; where encoding only adds, rounded before it is encoded."""
@@ -283,9 +288,9 @@ class Finite(NoisySums):
         self._mu = float(on_lattice(ideal, steps, per_step)[0]) / sd * (1.0 + 2.0**-45)
         self._check_range()
 
-    @property
-    def _own_numbers(self) -> dict[str, float]:
-        return {"sd": self.sd, "step": self._step}
+    @cached_property
+    def _own_numbers(self) -> Arrays:
+        return {"sd": fixed(np.array(self.sd)), "step": fixed(np.array(self._step))}
 
     def _rounding(self, rows: int) -> float:
         """The square of what rounding adds to the sensitivity, in lattice steps."""
@@ -311,8 +316,10 @@ class Finite(NoisySums):
         Entries of C are at most 1, so one encoded row moves by at most `mu/sensitivity` standard deviations,
         and a little by rounding: that far must the sampler reach.
         """
-        if k == 0:
-            return FREE
+        return FREE if k == 0 else self._total
+
+    @cached_property
+    def _total(self) -> Cost:
         shift = 1.01 * self._mu / self.coder.sensitivity
         return total([Cost(self._mu**2), sampling_cost(int(self.count) * self.size, shift)])
 
@@ -387,7 +394,11 @@ class Endless(NoisySums):
 
     def cost(self, k: int | None) -> Cost:
         """The cost of the stream, charged with the first release."""
-        return FREE if k == 0 else total([Cost(self._mu**2), self._sampling])
+        return FREE if k == 0 else self._total
+
+    @cached_property
+    def _total(self) -> Cost:
+        return total([Cost(self._mu**2), self._sampling])
 
 
 def planned(timetable: Timetable) -> tuple[int, int]:

@@ -8,7 +8,7 @@ the Least Significant Bits for Differential Privacy*, 2012).
 `REACH` standard deviations a value has the probability that rounding a Gaussian would give it, up to a factor
 `exp(±LOG_RATIO)`, and none is drawn beyond. `sampling_cost` says what that costs, and every guarantee includes it.
 
-`lattice_gumbel` draws Gumbel noise in units of `GUMBEL_STEP`, for races of which only the winner is published: there
+`lattice_gumbel` draws Gumbel noise in units of `GUMBEL_STEP`, where only the winner is published: there
 rounding is no post-processing, and what counts is how far each value lies from an ideal one.
 
 **The bits** are AES-256 in counter mode, under a key drawn from the operating system for each call and then forgotten:

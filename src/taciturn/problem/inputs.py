@@ -201,9 +201,6 @@ class CompressedRows:
 Rows = Array | CompressedRows
 """Clipped examples: an array, or compressed rows for learners that take them."""
 
-ByNumber = tuple[Array, Integers, Integers, Array]
-"""Rows for compiled code: a dense array with empty CSR arrays, or an array without rows with CSR arrays."""
-
 
 def compressed(source: SparseRows) -> CompressedRows | None:
     """The rows of a sparse matrix without copying; None if its entries are not real numbers."""
@@ -211,15 +208,3 @@ def compressed(source: SparseRows) -> CompressedRows | None:
     if matrix.dtype.kind not in "biuf":
         return None
     return CompressedRows(source.starts, matrix.indices, matrix.data, source.shape[1])
-
-
-def by_number(rows: Rows) -> ByNumber:
-    """Dense or compressed rows as one type for compiled code.
-
-    >>> [part.shape for part in by_number(np.ones((2, 3)))]
-    [(2, 3), (0,), (0,), (0,)]
-    """
-    if isinstance(rows, CompressedRows):
-        return np.empty((0, rows.width)), rows.starts, rows.columns, rows.entries
-    none = np.empty(0, dtype=np.int64)
-    return rows, none, none, np.empty(0)

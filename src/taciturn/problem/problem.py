@@ -102,32 +102,32 @@ class Problem:
             if value and math.isfinite(value) and not 1e-60 <= value <= 1e60:
                 raise InvalidInput(f"{name} must lie between 1e-60 and 1e60, got {value:g}. Choose other units.")
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Entries of a clipped example: the features and, if there is one, the intercept."""
         return self.dimension + (self.intercept > 0.0)
 
-    @property
+    @cached_property
     def outputs(self) -> int:
         """Scores of an example: one, or one for each class."""
         return self.loss.classes if isinstance(self.loss, ScoresLoss) else 1
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Entries of a point: `width` for each output."""
         return self.outputs * self.width
 
-    @property
+    @cached_property
     def norm_bound(self) -> float:
         """Largest norm of a clipped example, intercept included: `sqrt(R² + c²)`."""
         return math.hypot(self.feature_bound, self.intercept) * (1.0 + 2.0**-50)
 
-    @property
+    @cached_property
     def radius(self) -> float:
         """Largest norm of a point of the domain; may be infinite."""
         return float(self.domain.radius_in(self.size))
 
-    @property
+    @cached_property
     def diameter(self) -> float:
         """Largest distance between two points of the domain; may be infinite."""
         return float(self.domain.diameter(self.size))

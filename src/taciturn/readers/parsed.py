@@ -52,10 +52,8 @@ class Parsed:
         X = np.zeros((rows, contract.dimension))
         bad = np.zeros(rows, dtype=np.bool_)
         bad[list(self.broken)] = True
-        start = 0
-        for column in contract.read:
-            bad |= column.encode(self.values[column.name], X[:, start : start + column.width])
-            start += column.width
+        for column, place in zip(contract.read, contract.places, strict=True):
+            bad |= column.encode(self.values[column.name], X[:, place])
         y = np.empty(0)
         if labelled:
             y, bad_labels = contract.encode_labels(self.values[contract.target.column])

@@ -1,23 +1,23 @@
-"""What a compiled pass must share with the definition, given the same noise."""
+"""Assertions that a compiled pass and the definition agree, given the same noise."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from compiled.sparse_inputs import noncanonical_csr, with_zeros
 from compiled.streams import ROWS, private, rounding_of, stream
-from compiled.untidy import holed, untidy
 from taciturn import FTL, Exponential
 from taciturn.mechanisms.strategy import matrices
 
 
 def assert_agree(learner, mechanism, schedule, form="dense"):
-    """All that the definition and the compiled pass must share, given the same noise; rows may be compressed."""
+    """Releases and states of the definition and the compiled pass agree on the same noise; rows may be sparse."""
     slow, fast = (private(learner, mechanism, schedule, compiled) for compiled in (False, True))
     X, y = stream(slow.problem)
     if form == "dense":
         assert_passes_agree(slow, fast, X, X, y)
     else:
-        assert_passes_agree(slow, fast, holed(X), untidy(holed(X)), y)
+        assert_passes_agree(slow, fast, with_zeros(X), noncanonical_csr(with_zeros(X)), y)
 
 
 def assert_passes_agree(slow, fast, X, rows, y):

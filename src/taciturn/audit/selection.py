@@ -1,4 +1,4 @@
-"""The audit of the exponential mechanism with two candidates, a race: how often each is selected.
+"""The audit of the exponential mechanism with two candidates: how often each is selected.
 
 **What is measured.** On common noise, the same seed in both worlds, a release has another winner in the neighbour's
 world with some small probability f, and always in one direction: f is the difference of the probabilities p, q with
@@ -18,11 +18,11 @@ tested in both worlds by how often a transcript's number of wins lies more than 
 secret noise behaves as seeded noise by its wins, and by the same test of its transcripts; a quarter each. All of them
 are those of the pass that `Private.run` uses.
 
-**Adaptive streams.** `race_along` is the audit along the releases, against an adversary who sees every winner.
-Given the past, candidate i wins in either world with a probability that the exact scores say, `P(i) ∝ exp(-g·s_i)`. Its
-relative entropy from the other world's, added up along a game, has as its mean the relative entropy of the two worlds'
-transcripts. *Proof.* The chain rule. ∎ A range of eta in each of K releases allows `K·eta²/8` of it (that is what zCDP
-says of order 1), so `mu = sqrt(2·entropy)` stands beside `eta·sqrt(K)/2`; for Gaussian noise it would be mu itself.
+**Adaptive streams.** `distinguish_adaptive_selections` audits along the releases, against an adversary who sees every
+winner. Given the past, candidate i wins in either world with the probability `P(i) ∝ exp(-g·s_i)` of the exact scores.
+Its relative entropy from the other world's, summed along a game, has as its mean the relative entropy of the
+transcripts of the two worlds. *Proof.* The chain rule. ∎ A range of eta in each of K releases allows `K·eta²/8` of it
+(zCDP of order 1), so `mu = sqrt(2·entropy)` is compared with `eta·sqrt(K)/2`; for Gaussian noise it would be mu itself.
 
 *Coverage.* If eta is true, no game has more than `K·eta²/8`, and one that does refutes it without an error. The mean of
 N games of values between 0 and that, B, is known to `B·sqrt(ln(2/error)/(2N))` but with probability `error` (Hoeffding,
@@ -57,10 +57,10 @@ from taciturn.noise.sampling import GUMBEL_STEP
 Wins = NDArray[np.bool_]
 
 
-def race_apart(
+def distinguish_selections(
     private: Private, pair: Pair, trials: int = 2_000, *, secret_trials: int | None = None, error: float = ERROR
 ) -> Finding:
-    """Audit a race between two candidates on a pair of streams.
+    """Audit the exponential mechanism with two candidates on a pair of streams.
 
     `mu` is the one whose delta, at the claimed epsilon, is that of the releases, so that it can be compared with a
     claim.
@@ -78,12 +78,13 @@ def race_apart(
     --------
     >>> from taciturn import Privacy, ewoo, experts
     >>> private = ewoo(experts(2), Privacy(1.0, 1e-6), horizon=20)
-    >>> found = race_apart(private, Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 19, None, at=0, other=([1.0, 0.0], 0.0)), 400)
-    >>> found.verdict, found.mu < found.claimed_mu
+    >>> pair = Pair([[0.0, 1.0]] + [[0.5, 0.5]] * 19, None, at=0, other=([1.0, 0.0], 0.0))
+    >>> result = distinguish_selections(private, pair, 400)
+    >>> result.verdict, result.mu < result.claimed_mu
     ('holds', True)
     """
     trials, share = integer("trials", trials, least=100), between_0_and_1("error", error) / 4.0
-    check_race(private)
+    _check_selection(private)
     check_size(trials, len(private.timetable.rounds))
     pair.check(private)
     start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
@@ -115,11 +116,11 @@ def race_apart(
     return Finding(private.guarantee.claimed, claimed_mu, *measured, trials, tuple(violations), values)
 
 
-def check_race(private: Private) -> None:
+def _check_selection(private: Private) -> None:
     """Reject all but two candidates with a known number of releases."""
     two = private.learner.certificate.kind == "range/tail" and private.learner.statistic_size == 2
     if not two or private.timetable.horizon is None:
-        raise InvalidInput("this audit is of a race between two candidates with a horizon: ewoo(experts(2), …, 100).")
+        raise InvalidInput("this audit takes two candidates and a horizon, as in ewoo(experts(2), …, 100).")
 
 
 def delta_of_flips(f: float, releases: int, epsilon: float) -> float:
@@ -173,7 +174,7 @@ def _not_monotone(here: Wins, there: Wins) -> list[str]:
 
 
 def _not_independent(here: Wins, p: Interval, error: float) -> list[str]:
-    """How often a transcript has many or few wins, beside the binomial law at the nearest and the farthest p."""
+    """How often a transcript has many or few wins, compared with the binomial law at the nearest and the farthest p."""
     count = here.shape[1]
     within = math.sqrt(count) / 2.0
     far = int(np.sum(np.abs(np.sum(here, axis=1) - count / 2.0) > within))
@@ -202,15 +203,15 @@ def _not_as_seeded(secret: Wins, seeded: Wins, p: Interval, error: float) -> lis
     return violations
 
 
-def race_along(
+def distinguish_adaptive_selections(
     private: Private, pair: Pair, adversary: Adversary, trials: int = 500, *, error: float = ERROR
 ) -> Finding:
-    """Audit a race between two candidates, all examples but one chosen as winners are released.
+    """Audit the exponential mechanism with two candidates against an adversary who sees every winner.
 
     Parameters
     ----------
     private, pair, error
-        As in `taciturn.audit.race_apart`.
+        As in `taciturn.audit.distinguish_selections`.
     adversary : callable
         Chooses every example but the one that differs, from the point released last.
     trials : int
@@ -221,10 +222,10 @@ def race_along(
     >>> from taciturn import Privacy, ewoo, experts
     >>> private = ewoo(experts(2), Privacy(1.0, 1e-6), horizon=4)
     >>> pair = Pair([[0.0, 1.0]] * 4, None, at=0, other=([1.0, 0.0], 0.0))
-    >>> race_along(private, pair, lambda point, t: (point, 0.0), trials=100).verdict
+    >>> distinguish_adaptive_selections(private, pair, lambda point, t: (point, 0.0), trials=100).verdict
     'holds'
     """
-    check_race(private)
+    _check_selection(private)
     pair.check(private)
     trials, error = integer("trials", trials, least=100), between_0_and_1("error", error)
     calibrated = cast(Any, private.calibrated)

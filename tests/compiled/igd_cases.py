@@ -1,4 +1,4 @@
-"""Learners whose compiled steps are held against many digits, on dense rows and on compressed ones."""
+"""Learners whose compiled steps are compared with high-precision arithmetic, on dense and sparse rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS += [(kind, loss) for kind in ("giga", "printed") for loss in LOSSES if mat
 
 
 def made(loss, domain, ridge, kind="igd", d=2):
-    """One of them."""
+    """A learner of one kind on one problem."""
     problem = Problem(loss, domain, d, label_bound=0.6, ridge=ridge)
     if kind == "fading":
         return FadingIGD(Problem(loss, domain, d, label_bound=0.6), strength=ridge)

@@ -1,4 +1,4 @@
-"""What tests share: losses, sets, learners, a user's own loss, set and vector loss, and the exact delta."""
+"""Instances that tests share: losses, sets, learners, a user's own loss, set and vector loss; and the exact delta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled sampler, driven from outside: chosen words, other rectangles, and its source with a fault planted."""
+"""A test harness of the compiled sampler: chosen words, other rectangles, and planted faults."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Tables = tuple[np.ndarray, np.ndarray]
 
 
 @contextmanager
-def rectangles(whole: np.ndarray, real: np.ndarray) -> Iterator[None]:
+def rectangles(integers: np.ndarray, real: np.ndarray) -> Iterator[None]:
     """Draw from other rectangles."""
     fresh = ziggurat.fast_path_table.__wrapped__
-    with patch.multiple(ziggurat, tables=lambda: (whole, real), fast_path_table=fresh):
+    with patch.multiple(ziggurat, tables=lambda: (integers, real), fast_path_table=fresh):
         yield
 
 
 def compiled(other: Tables | None = None, *, fast: bool = True) -> Try:
     """What the compiled sampler makes of the words of one try, with the fast path or not: an integer, or nothing."""
-    whole, real = other or tables()
-    with rectangles(whole, real):
+    integers, real = other or tables()
+    with rectangles(integers, real):
         table = ziggurat.fast_path_table()
     first, out = np.zeros(1, dtype=np.int64), np.empty(1, dtype=np.int64)
 
@@ -48,12 +48,12 @@ def compiled(other: Tables | None = None, *, fast: bool = True) -> Try:
     def made(scale: float, words: np.ndarray) -> int:
         scales = np.array([scale])
         left = ziggurat.draw_fast(out, 0, scales, 1, words[:1], table) if fast else first
-        done, _ = ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, whole, real)
+        done, _ = ziggurat.finish(out, 0, left, 0, scales.view(np.uint64), 1, words, 1, integers, real)
         assert done == len(left), "there were not enough words"
         return int(out[0])
 
     def attempt(scale: float, words: list[int] | np.ndarray) -> int | None:
-        fed = np.full(len(words) + 16, AWAY, dtype=np.uint64)  # a tail may be given up that nobody foresaw
+        fed = np.full(len(words) + 16, AWAY, dtype=np.uint64)  # a point in the tail may be rejected
         fed[: len(words)] = words
         value = made(scale, fed)
         return None if value == away(scale) else value

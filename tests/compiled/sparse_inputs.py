@@ -1,4 +1,4 @@
-"""Sparse matrices as nobody should write them, of the same numbers as an array."""
+"""Sparse matrices in non-canonical CSR form: unsorted columns, duplicate entries, explicit zeros."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 
 
-def holed(X: np.ndarray, seed: int = 3) -> np.ndarray:
-    """The array with about half of its entries 0, and a row without any."""
+def with_zeros(X: np.ndarray, seed: int = 3) -> np.ndarray:
+    """The array with about half of its entries set to 0, and one row of zeros."""
     X = np.where(np.random.default_rng(seed).random(X.shape) < 0.5, X, 0.0)
     X[len(X) // 2 :][:1] = 0.0
     return X
 
 
-def untidy(X: np.ndarray, seed: int = 4, indices: Any = np.int64) -> Any:
-    """Rows in CSR: columns in any order, entries in two halves or beside a stored 0, and zeros that are stored."""
+def noncanonical_csr(X: np.ndarray, seed: int = 4, indices: Any = np.int64) -> Any:
+    """The rows of an array in CSR: unsorted columns, entries split into two halves, and explicit zeros."""
     rng, starts, columns, entries = np.random.default_rng(seed), [0], [], []
     for row in X:
         stored = [part for j in np.flatnonzero(row != 0.0) for part in _parts(int(j), float(row[j]), rng)]
@@ -32,6 +32,6 @@ def untidy(X: np.ndarray, seed: int = 4, indices: Any = np.int64) -> Any:
 
 
 def _parts(j: int, entry: float, rng: np.random.Generator) -> list[tuple[int, float]]:
-    """Half and half, if that is exact, or whole."""
+    """As two halves, if that is exact, or as one entry."""
     halves = rng.random() < 0.5 and entry / 2.0 + entry / 2.0 == entry
     return [(j, entry / 2.0), (j, entry / 2.0)] if halves else [(j, entry)]

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of, read_contract
-from taciturn.readers.draft import (
+from taciturn.readers.draft_contract import (
     Draft,
     ask,
     by_column,
@@ -46,7 +46,7 @@ def test_not_a_byte_of_a_row_is_read():
 
 
 def test_a_header_is_enough_of_a_pipe():
-    """Nobody ever writes a row, or closes the pipe."""
+    """No row is ever written, and the pipe stays open."""
     read, write = os.pipe()
     os.write(write, b"age;town\n")
     with os.fdopen(read, "rb", buffering=0) as pipe:
@@ -93,13 +93,13 @@ def test_of_parquet_the_schema_is_read(tmp_path):
         ("a.csv.gz", b"x", "is not a complete gzip file"),
     ],
 )
-def test_headers_that_name_no_columns_are_refused(tmp_path, name, content, words):
+def test_headers_that_name_no_columns_are_rejected(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidInput, match=words):
         columns_of(tmp_path / name)
 
 
-def test_an_empty_draft_is_refused_by_what_is_open(tmp_path):
+def test_an_empty_draft_is_rejected_by_what_is_open(tmp_path):
     draft = Draft("sales.csv", NAMES)
     assert draft.open == ["privacy.epsilon", "target.column", "target.classes", *(f"columns.{name}" for name in NAMES)]
     (tmp_path / "taciturn.toml").write_text(draft.text())
@@ -218,7 +218,7 @@ def test_a_column_without_a_name_may_be_ignored(tmp_path):
     assert contract_of(tomllib.loads(draft.text())).feature_names == ("x#0", "x#1")
 
 
-def test_columns_that_are_not_there_are_refused():
+def test_columns_that_are_not_there_are_rejected():
     with pytest.raises(InvalidInput, match=r"agee is not a column of sales\.csv, which has age, town"):
         Draft("sales.csv", NAMES, columns={"agee": {"ignore": True}})
     with pytest.raises(InvalidInput, match="bougth is not a column"):

@@ -1,4 +1,4 @@
-"""What is of the package and lives in a ball, a box or the whole space goes by compiled passes, and by nothing else."""
+"""Built-in learners on a ball, a box or the whole space run compiled passes and never fall back to the definition."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_no_python_for_an_example_or_a_release(learner, mechanism, monkeypatch):
     for thing in things:
         for verb in VERBS:
             if hasattr(type(thing), verb):
-                monkeypatch.setattr(type(thing), verb, refuse)
+                monkeypatch.setattr(type(thing), verb, reject)
     if learner in BY_THE_DEFINITION:
         with pytest.raises(AssertionError, match="by the definition"):
             one.run(start, *rows)
@@ -81,7 +81,7 @@ def test_recipes_go_by_compiled_passes(recipe, domain, loss):
 @pytest.mark.parametrize("domain", [L2Ball(0.4), Box(-0.2, 0.3)], ids=str)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_kinked_scores_go_by_compiled_passes_or_not_at_all(recipe, domain):
-    """What needs slopes or values has a loop for them; what would have to solve refuses, and says what to use."""
+    """Learners on slopes or values have a loop for them; those with a solver reject them and name an alternative."""
     made = problem(MultiHinge(3), domain, ridge=0.1)
     if recipe in ("pftrl", "ewoo", "pqftl"):
         assert type(RECIPES[recipe](made)._pass) is not Definition
@@ -97,5 +97,5 @@ def test_no_recipe_is_left_out():
     assert own == set(RECIPES) | {"private_sum"}
 
 
-def refuse(*args, **kwargs):
+def reject(*args, **kwargs):
     raise AssertionError("this went by the definition")

@@ -1,4 +1,4 @@
-"""The command's manners: every command shows an example and speaks JSON, help is quick, refusals are one sentence."""
+"""Help, JSON, errors and completion of the command: all subcommands follow the same conventions."""
 
 import os
 import re
@@ -116,14 +116,14 @@ def test_an_interruption_is_exit_130_without_a_traceback():
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("typed", "wanted"), [("taciturn pl", "plan"), ("taciturn check --js", "--json")])
-def test_shells_complete_commands_and_options(typed, wanted):
+@pytest.mark.parametrize(("typed", "expected"), [("taciturn pl", "plan"), ("taciturn check --js", "--json")])
+def test_shells_complete_commands_and_options(typed, expected):
     words = len(typed.split()) - 1
     done = taciturn(_TACITURN_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(words))
-    assert wanted in done.stdout.split()
+    assert expected in done.stdout.split()
 
 
 def test_every_command_has_its_place_in_the_tour():
-    """Whoever adds a command says when it is used."""
+    """A new command must be listed in the order of use."""
     listed = [command.__name__ for commands in PANELS.values() for command in commands]
     assert {name.split()[1] for name in COMMANDS} == {*listed, "reproduce"}

@@ -1,4 +1,4 @@
-"""Compressed rows are learnt from as they are, and release what the same numbers in an array do."""
+"""Sparse rows are learnt from without making them dense, and give the releases of the same dense rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiled.agree import assert_agree, assert_passes_agree
+from compiled.equivalence import assert_agree, assert_passes_agree
+from compiled.sparse_inputs import noncanonical_csr, with_zeros
 from compiled.streams import BUDGET, ENTRY, ROWS, SCHEDULES, STRATEGIES, TAIL, private, problem, stream
-from compiled.untidy import holed, untidy
 from taciturn import (
     BLT,
     FTRL,
@@ -47,10 +47,10 @@ COMPRESSED += [(name, way) for name in ENTRY for way in STRATEGIES if "ftrl" in 
 def never_dense(monkeypatch):
     """No block of a sparse matrix may be made dense."""
 
-    def refuse(self, block):
+    def reject(self, block):
         raise AssertionError("made dense")
 
-    monkeypatch.setattr(SparseRows, "__getitem__", refuse)
+    monkeypatch.setattr(SparseRows, "__getitem__", reject)
 
 
 @pytest.mark.parametrize(("learner", "mechanism"), COMPRESSED, ids=map(" by ".join, COMPRESSED))
@@ -65,26 +65,27 @@ WITHOUT_INTERCEPT = [pair for pair in COMPRESSED if pair[1] in ("gaussian", "blt
 
 @pytest.mark.parametrize(("learner", "mechanism"), WITHOUT_INTERCEPT, ids=map(" by ".join, WITHOUT_INTERCEPT))
 def test_without_an_intercept(learner, mechanism, never_dense):
-    """Beside the definition, and beside the compiled pass on the same rows, dense."""
+    """Compared with the definition, and with the compiled pass on the same dense rows."""
     who = (TAIL | ENTRY)[learner]
     who = replace(who, problem=replace(who.problem, intercept=0.0))
     fast = Private(who, Gaussian() if mechanism == "gaussian" else BLT(), every(3), BUDGET, ROWS, seed=5)
     X, y = stream(fast.problem)
-    assert_passes_agree(replace(fast, compiled=False), fast, holed(X), untidy(holed(X)), y)
-    (_, dense), (_, releases) = (fast.run(fast.start(), rows, y) for rows in (holed(X), untidy(holed(X))))
+    assert_passes_agree(replace(fast, compiled=False), fast, with_zeros(X), noncanonical_csr(with_zeros(X)), y)
+    forms = (with_zeros(X), noncanonical_csr(with_zeros(X)))
+    (_, dense), (_, releases) = (fast.run(fast.start(), rows, y) for rows in forms)
     np.testing.assert_allclose(releases.points, dense.points, rtol=0.0, atol=1e-9)
 
 
 KINDS = {
-    "single precision": lambda X: untidy(X).astype(np.float32),
-    "small integers": lambda X: untidy(np.rint(3.0 * X)).astype(np.int8),
+    "single precision": lambda X: noncanonical_csr(X).astype(np.float32),
+    "small integers": lambda X: noncanonical_csr(np.rint(3.0 * X)).astype(np.int8),
     "truth values": lambda X: sp.csr_matrix(X > 0.5),
-    "short indices": lambda X: untidy(X, indices=np.int32),
+    "short indices": lambda X: noncanonical_csr(X, indices=np.int32),
     "columns": sp.csc_matrix,
     "an array": sp.csr_array,
     "nothing stored": lambda X: sp.csr_matrix(X.shape),
-    "read-only": lambda X: read_only(untidy(X)),
-    "part of another": lambda X: untidy(np.concatenate([9.0 * X, X]))[len(X) :],
+    "read-only": lambda X: read_only(noncanonical_csr(X)),
+    "part of another": lambda X: noncanonical_csr(np.concatenate([9.0 * X, X]))[len(X) :],
 }
 
 
@@ -101,7 +102,7 @@ def test_numbers_and_indices_of_any_kind(kind, learner, never_dense):
     mechanism = "blt" if "ftrl" in learner else "gaussian"
     slow, fast = (private(learner, mechanism, "every 7", compiled) for compiled in (False, True))
     X, y = stream(slow.problem)
-    rows = KINDS[kind](holed(X))
+    rows = KINDS[kind](with_zeros(X))
     assert_passes_agree(slow, fast, rows.astype(np.float64).toarray(), rows, y)
 
 
@@ -119,21 +120,21 @@ def test_bad_rows_have_no_influence(learner, value, never_dense):
     mechanism = "blt" if "ftrl" in learner else "gaussian"
     strict = private(learner, mechanism, "every 7")
     X, y = stream(strict.problem)
-    X = holed(X)
+    X = with_zeros(X)
     X[[3, 29], 1], y[17] = value, np.nan
     who = replace(strict.learner, problem=replace(strict.problem, on_bad="zero"))
     fast = replace(strict, learner=who)
-    assert_passes_agree(replace(fast, compiled=False), fast, X, untidy(X), y)
+    assert_passes_agree(replace(fast, compiled=False), fast, X, noncanonical_csr(X), y)
     start, (_, legal) = strict.start(), stream(strict.problem)
     what = "not a number .*" if np.isnan(value) else value
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "_VALUES", 1)
         with pytest.raises(InvalidInput, match="row 17 cannot be used: its label is not a number"):
-            strict.run(start, untidy(np.where(np.isfinite(X), X, 0.0)), y)
+            strict.run(start, noncanonical_csr(np.where(np.isfinite(X), X, 0.0)), y)
         X[3] = 0.0
         with pytest.raises(InvalidInput, match=f"row 29 cannot be used: feature 1 is {what}. Nothing was learnt"):
-            strict.run(start, untidy(X), legal)
-    assert strict.run(start, untidy(X[:29]), legal[:29])[0].t == 29
+            strict.run(start, noncanonical_csr(X), legal)
+    assert strict.run(start, noncanonical_csr(X[:29]), legal[:29])[0].t == 29
 
 
 CUT = ["igd, hinge, ball", "igd, squared, box", "giga, logistic, ball", "printed giga, logistic, space"]
@@ -149,7 +150,7 @@ def test_cuts_change_no_more_than_a_lattice_step(learner, mechanism, cuts, value
     at_releases = data.draw(st.booleans())
     one = private(learner, mechanism, schedule)
     X, y = stream(one.problem)
-    rows = untidy(holed(X)).tocsr()
+    rows = noncanonical_csr(with_zeros(X)).tocsr()
     end, whole = one.run(one.start(), rows, y)
     ends = sorted({*cuts, ROWS}) if not at_releases else [*map(int, whole.rounds), ROWS]
     state, noisy = one.start(), []
@@ -231,7 +232,7 @@ def test_others_take_dense_blocks(name):
     assert not fast._pass.compressed
     assert not replace(fast, compiled=False)._pass.compressed
     X, y = stream(fast.problem)
-    assert_passes_agree(replace(fast, compiled=False), fast, holed(X), untidy(holed(X)), y)
+    assert_passes_agree(replace(fast, compiled=False), fast, with_zeros(X), noncanonical_csr(with_zeros(X)), y)
 
 
 def test_those_that_have_one_say_so():
@@ -243,7 +244,7 @@ def test_those_that_have_one_say_so():
 
 
 def test_complex_entries_are_no_numbers():
-    """Such a matrix goes by the dense door, where all of it is bad."""
+    """Such a matrix is clipped as a dense one, where all of it is bad."""
     one = private("igd, hinge, ball", "gaussian", "every 7")
     with pytest.raises(InvalidInput, match="row 0 cannot be used: feature 0 is not a number"):
         one.run(one.start(), sp.csr_matrix(np.ones((2, 3)) * 1j), [1.0, 1.0])
@@ -260,7 +261,7 @@ def test_complex_entries_are_no_numbers():
         ("data", [1.0], "indptr"),
     ],
 )
-def test_broken_matrices_are_refused(part, values, message):
+def test_broken_matrices_are_rejected(part, values, message):
     """Before compiled code reads or writes where it must not."""
     one = private("igd, hinge, ball", "gaussian", "every 7")
     rows = sp.csr_matrix(np.eye(3))

@@ -1,4 +1,4 @@
-"""The experts' loss: linear, cut to its bounds, and its constants are bounds."""
+"""The loss of prediction with expert advice: linear, clipped, with valid constants."""
 
 import numpy as np
 import pytest
@@ -65,6 +65,6 @@ def test_it_is_a_vector_loss_like_any_other():
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.inf, np.nan])
 def test_its_bound_is_positive(bound):
-    """Others are refused."""
+    """Others are rejected."""
     with pytest.raises(InvalidInput, match="loss_bound must be positive"):
         Advice(bound)

@@ -1,4 +1,4 @@
-"""The kernels' sources run as plain Python, one of them with a fault planted in it."""
+"""The compiled kernels run as plain Python, one of them with a planted fault."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clippi
 ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt")
 """Every kernel, after those it imports."""
 
-PLAIN = ("_simd", "codes", "passes")
-"""Modules beside them that are plain Python as they stand."""
+UNCOMPILED = ("_simd", "codes", "passes")
+"""Modules in the same folder that are not compiled."""
 
 
-def plain_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
-    """Put the kernels' sources in place of compiled code; in one of them `old`, which it has once, becomes `new`."""
+def python_kernels(monkeypatch: pytest.MonkeyPatch, module: str = "", old: str = "", new: str = "") -> None:
+    """Replace compiled kernels by their Python source; in `module`, the only occurrence of `old` becomes `new`."""
     for decorator in ("compiled", "inlined", "summing"):
         monkeypatch.setattr(jit, decorator, lambda function: function)
     for name in ORDER:
