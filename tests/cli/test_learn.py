@@ -466,8 +466,9 @@ def test_runs_share_a_store_a_ledger_and_a_witness(taciturn, tmp_path):
     done = taciturn("learn", toml, data, "--out", tmp_path / "two", *shared)
     assert done.status == 2
     assert "would reserve" in done.err
-    for other in ([], ["--name", "first"]):
-        done = taciturn("learn", toml, data, "--out", tmp_path / "two", *shared[:2], *other, "--json")
+    for out, other in (("two", []), ("three", ["--name", "first"])):
+        done = taciturn("learn", toml, data, "--out", tmp_path / out, *shared[:2], *other, "--json")
+        assert done.err == ""
         assert json.loads(done.out)["files"]["store"] == str(tmp_path / "all.db")
     assert sorted(Store(tmp_path / "all.db", witness=tmp_path / "witness.db").names()) == ["first", "one", "two"]
     assert taciturn("learn", toml, data, "--out", tmp_path / "one", *shared, "--resume").status == 0
