@@ -367,6 +367,19 @@ def _reopened(address: str, population: str) -> Ledger:
     return Ledger(address, population=population)
 
 
+LedgerLike = Ledger | str | os.PathLike[str]
+"""What every function that needs a ledger accepts: one, or the address of one."""
+
+
+def as_ledger(ledger: LedgerLike | None) -> Ledger:
+    """The ledger itself, the one at an address, or without either a new one in memory."""
+    if isinstance(ledger, str | os.PathLike):
+        return Ledger(ledger)
+    right = ledger is None or isinstance(ledger, Ledger)
+    expect("ledger", ledger, right, 'ledger=Ledger(budget), ledger="budget.db", or leave it out')
+    return Ledger() if ledger is None else ledger
+
+
 # Checks: functions of records alone.
 
 

@@ -13,7 +13,7 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.objective import delta_perturbed, shift_of
 from taciturn.core.protocols import Calibrated, Certificate
 from taciturn.core.release import Release
@@ -87,7 +87,7 @@ class ObjectivePerturbation:
         if not self.guarantee.proven:
             raise InvalidInput(f"{self.privacy} is out of the sampler's reach. Take a smaller epsilon.")
 
-    def fit(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
+    def fit(self, X: Any, y: Any, ledger: LedgerLike | None = None) -> Release:
         """Learn from all `horizon` examples and publish one point.
 
         Every call publishes another point and spends the budget again: pass a `ledger` to count that.
@@ -96,7 +96,7 @@ class ObjectivePerturbation:
         if len(y) != self.horizon:
             raise InvalidInput(f"the noise was planned for {self.horizon} examples, got {len(y)}. State that horizon.")
         if ledger is not None and self.seed is None:
-            ledger.charge(self.cost, self.problem.neighbours, described(self))
+            as_ledger(ledger).charge(self.cost, self.problem.neighbours, described(self))
         tilt = self._draw()
         (drawn,) = self._output.noise(self.seed, 1, 1)
         _, encoded = self._output.encode({}, self._minimiser(X, y, tilt), 1)

@@ -29,7 +29,7 @@ from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import FREE
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.core.loop import Definition, Loop, Pass, pass_for
 from taciturn.core.protocols import (
     TOO_DEAR,
@@ -56,7 +56,16 @@ from taciturn.core.state import (
     new_name,
     read_state,
 )
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, one_of
+from taciturn.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    StateConflict,
+    StoreUnavailable,
+    Unprovable,
+    expect,
+    integer,
+    one_of,
+)
 from taciturn.problem.problem import Problem
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
@@ -203,7 +212,7 @@ class Private:
             return False
         return True
 
-    def fit(self, X: Any, y: Any = None, ledger: Ledger | None = None) -> Release:
+    def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`).
 
         Every call is a new stream and is charged in full: name a `ledger` to account for several.
@@ -218,8 +227,7 @@ class Private:
             )
         state = self.draft()
         at, releases = self._loop(state.standing, source, labels)  # nothing is reserved if a row is rejected
-        ledger = Ledger() if ledger is None else ledger
-        self._open(self._next_state(state, at), ledger)  # reserves and spends in one step
+        self._open(self._next_state(state, at), as_ledger(ledger))  # reserves and spends in one step
         return releases[-1]
 
     @property
@@ -402,7 +410,7 @@ class Private:
         some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
         return np.array([certificate.magnitude, *certificate.at(rounds[some])])
 
-    def start(self, ledger: Ledger | None = None) -> State:
+    def start(self, ledger: LedgerLike | None = None) -> State:
         """Open a stream: reserve its total cost in `ledger` (by default a new one)."""
         return self.open(self.draft(), ledger)
 
@@ -420,35 +428,37 @@ class Private:
         coders = self.calibrated.start()
         return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
 
-    def open(self, state: State, ledger: Ledger | None = None) -> State:
+    def open(self, state: State, ledger: LedgerLike | None = None) -> State:
         """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
         one = self._resumed(state, 0)
         if state.generation:
             raise StateConflict(
                 "only a draft is opened, and this stream has begun. Go on with run(), or load() its file."
             )
-        return one._open(state, Ledger() if ledger is None else ledger)
+        return one._open(state, as_ledger(ledger))
 
-    def load(self, path: str | os.PathLike[str], ledger: Ledger | None = None) -> State:
-        """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected."""
+    def load(self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None) -> State:
+        """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected.
+
+        `path` names a file, or is its content, as bytes.
+        """
         state = read_state(path)
         one = self.resumed(state)
         one._check_arrays(state)
-        if ledger is None:
-            ledger = books.guard_of(state.lineage) if books.is_open(state.lineage) else Ledger()
-        return one._open(replace(state, spent=one.calibrated.cost(state.k)), ledger)
+        if ledger is None and books.is_open(state.lineage):
+            ledger = books.guard_of(state.lineage)
+        return one._open(replace(state, spent=one.calibrated.cost(state.k)), as_ledger(ledger))
 
-    def fork(self, state: State, ledger: Ledger | None = None) -> State:
+    def fork(self, state: State, ledger: LedgerLike | None = None) -> State:
         """A second stream from `state` on, charged in full, in the same ledger or in `ledger`."""
         one = self.resumed(state)
         if self.seed is not None:
             return state
-        ledger = books.guard_of(state.lineage) if ledger is None else ledger
+        ledger = books.guard_of(state.lineage) if ledger is None else as_ledger(ledger)
         return one._open(following(state, lineage=new_name(), spent=FREE), ledger)
 
     def _open(self, state: State, ledger: Ledger) -> State:
         """Enter `state` into a ledger."""
-        expect("ledger", ledger, isinstance(ledger, Ledger), "start(Ledger(budget)), or leave it out")
         if self.seed is None:
             known = books.is_open(state.lineage)
             if not books.enter(state.lineage, ledger).same_as(ledger):
@@ -457,7 +467,7 @@ class Private:
             try:
                 reserved = self.calibrated.cost(None)
                 ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded)
-            except (BudgetExhausted, Unprovable):  # nothing is open: another ledger may take it
+            except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
                 if not known:
                     books.leave(state.lineage, ledger)
                 raise

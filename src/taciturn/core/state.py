@@ -101,7 +101,7 @@ class State:
             self._write(file, extra)
 
     def to_bytes(self, extra: Arrays | None = None) -> bytes:
-        """The content of the file that `dump` writes; `state_from_bytes` reads it."""
+        """The content of the file that `dump` writes; `Private.load` reads it."""
         content = io.BytesIO()
         self._write(content, extra)
         return content.getvalue()
@@ -139,20 +139,22 @@ def first_state(
     return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers)
 
 
-def read_state(path: str | os.PathLike[str]) -> State:
-    """Read what `State.dump` wrote. Use `Private.load`, which also checks that it may be used."""
-    return _state_of(path, *_read_file(path))
+def read_state(source: Source) -> State:
+    """Read what `State.dump` or `to_bytes` wrote. Use `Private.load`, which also checks that it may be used."""
+    return _state_of(_named(source), *_opened(source))
 
 
-def read_extra(path: str | os.PathLike[str]) -> Arrays:
-    """The `extra` arrays that `State.dump` wrote with a state."""
-    return _extra_of(_read_file(path)[1])
+def read_extra(source: Source) -> Arrays:
+    """The `extra` arrays that were written with a state."""
+    return _extra_of(_opened(source)[1])
 
 
-def state_from_bytes(content: bytes) -> tuple[State, Arrays]:
-    """The state and the `extra` arrays that `State.to_bytes` wrote."""
-    header, arrays = _read("this content", io.BytesIO(content))
-    return _state_of("this content", header, arrays), _extra_of(arrays)
+Source = str | os.PathLike[str] | bytes
+"""A file of a state, or its content."""
+
+
+def _named(source: Source) -> object:
+    return "this content" if isinstance(source, bytes) else source
 
 
 def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
@@ -177,7 +179,10 @@ def _extra_of(arrays: Arrays) -> Arrays:
     return {name.removeprefix("extra/"): array for name, array in arrays.items() if name.startswith("extra/")}
 
 
-def _read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+def _opened(source: Source) -> tuple[dict[str, Any], Arrays]:
+    if isinstance(source, bytes):
+        return _read(_named(source), io.BytesIO(source))
+    path = source
     try:
         with Entry.of(path).reader() as handle:
             return _read(path, handle)

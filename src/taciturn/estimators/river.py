@@ -133,6 +133,9 @@ class PrivateLogisticRegression(PrivateClassifier):
     on_bad : {"raise", "zero"}
         What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
         as an example without influence.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
     seed : int, optional
         For simulations and tests, which are then not private.
     classes : sequence

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.ledger import LedgerLike
 from taciturn.errors import StateConflict
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.labels import Classes, Labels, classes_of
@@ -56,6 +57,7 @@ class PrivateLinear(base.Estimator):
     ridge: float | None = None
     neighbours: Literal["replace", "zero-out"] = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
+    ledger: LedgerLike | None = None
     seed: int | None = None
     _open: Feed | None = field(default=None, init=False)
 
@@ -117,7 +119,7 @@ class PrivateLinear(base.Estimator):
         before = self._open
         if before is not None and before.learns and before.examples:
             raise StateConflict(_OWN_STREAM)
-        feed = self._begin(lambda plan: Stream.load(plan, path))
+        feed = self._begin(lambda plan: Stream.load(plan, path, self.ledger))
         if before is not None:
             self._open = feed
         elif self.__dict__.setdefault("_open", feed) is not feed:
@@ -142,7 +144,7 @@ class PrivateLinear(base.Estimator):
     def _feed(self) -> Feed:
         """The buffered stream, opened at its first use, when all settings are there."""
         if self._open is None:  # one atomic step sets it, so that threads and signal handlers share one
-            self.__dict__.setdefault("_open", self._begin(partial(Stream, reserve=False)))
+            self.__dict__.setdefault("_open", self._begin(partial(Stream, ledger=self.ledger, reserve=False)))
         assert self._open is not None
         return self._open
 

@@ -17,6 +17,7 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.ledger import LedgerLike
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
@@ -51,6 +52,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
     neighbours : {"replace", "zero-out"}
         What one person may change.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
     seed : int, optional
         For simulations and tests, which are then not private. (There is no `random_state`: tools would set it.)
 
@@ -96,6 +100,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         radius: float | None = None,
         ridge: float | None = None,
         neighbours: Literal["replace", "zero-out"] = "replace",
+        ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -112,6 +117,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.radius = radius
         self.ridge = ridge
         self.neighbours = neighbours
+        self.ledger = ledger
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> Any:
@@ -137,7 +143,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         return super().intercept_[0]
 
     def _settings(self, classes: Any) -> Settings:
-        return Settings(**{name: value for name, value in self.get_params().items() if name != "horizon"})
+        return Settings(
+            **{name: value for name, value in self.get_params().items() if name not in ("horizon", "ledger")}
+        )
 
     def _class_set(self, y: Any, classes: Any) -> None:
         return None
@@ -158,7 +166,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         are clipped.
     classes : array-like, optional
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
-    fit_intercept, method, release, horizon, radius, ridge, neighbours, seed
+    fit_intercept, method, release, horizon, radius, ridge, neighbours, ledger, seed
         As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares.
 
     Attributes

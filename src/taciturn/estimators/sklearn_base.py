@@ -18,8 +18,9 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.ledger import LedgerLike
 from taciturn.core.release import Releases
-from taciturn.errors import InvalidInput, StateConflict
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.labels import classes_of, labels_of
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
@@ -131,11 +132,15 @@ class PrivateLinearModel(BaseEstimator):
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
         labels = self._encoded(labels, classes)
-        new = _Opened(Stream(plan, reserve=False), stated, (settings, self.horizon), classes, seen)
+        new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen)
         if not all_rows:
-            if new.stream.learn_if(lambda: self.__dict__.setdefault("_first", new) is new, rows, labels) is None:
-                return self._learn_on(vars(self)["_first"], X, y)
-            return self
+            try:
+                learnt = new.stream.learn_if(lambda: self.__dict__.setdefault("_first", new) is new, rows, labels)
+            except TaciturnError:
+                if new.stream.rejected:  # and stays so: the next call may have other settings
+                    self.__dict__.pop("_first", None)
+                raise
+            return self if learnt is not None else self._learn_on(vars(self)["_first"], X, y)
         before = self._opened
         self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
         new.stream.learn(rows, labels)
@@ -238,7 +243,7 @@ class PrivateLinearModel(BaseEstimator):
     def load_stream(self, path: str | os.PathLike[str]) -> Any:
         """Resume a dumped stream in this fitted estimator: the one that wrote it, or a pickled copy."""
         opened = self._fitted
-        self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path)),)
+        self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path, self.ledger)),)
         return self
 
     def _scores(self, X: Any) -> Array:
@@ -282,6 +287,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         radius: float | None = None,
         ridge: float | None = None,
         neighbours: Literal["replace", "zero-out"] = "replace",
+        ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -295,6 +301,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.radius = radius
         self.ridge = ridge
         self.neighbours = neighbours
+        self.ledger = ledger
         self.seed = seed
 
     def fit(self, X: Any, y: Any) -> Any:
@@ -326,7 +333,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self.classes_[classes_of(scores)]
 
     def _settings(self, classes: Any) -> Settings:
-        settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes")}
+        settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes", "ledger")}
         return Settings(self._loss, **settings, classes=len(classes))
 
     def _class_set(self, y: Any, classes: Any) -> Any:

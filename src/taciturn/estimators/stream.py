@@ -12,12 +12,12 @@ import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
-from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.averages import late_average
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
-from taciturn.errors import StateConflict
+from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
 from taciturn.plan import Plan
 
 
@@ -87,15 +87,16 @@ class Stream:
     (3, 3, True)
     """
 
-    def __init__(self, plan: Plan, ledger: Ledger | None = None, reserve: bool = True) -> None:
+    def __init__(self, plan: Plan, ledger: LedgerLike | None = None, reserve: bool = True) -> None:
         private = plan.private
         state = private.start(ledger) if reserve else private.draft()
-        self._begin(plan, state, private.problem.first_point, None if reserve else ledger or Ledger())
+        self._begin(plan, state, private.problem.first_point, None if reserve else as_ledger(ledger))
 
     def _begin(self, plan: Plan, state: State, model: Array, unopened: Ledger | None = None) -> None:
         self.plan = plan
         self._process = None if state.simulated else os.getpid()  # in which it learns; None for a simulation: in any
         self._unopened = unopened  # the ledger that does not know the stream yet
+        self._rejection: TaciturnError | None = None
         self._lock = threading.RLock()
         since = plan.private.timetable.due(state.k) if state.k else 0
         self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, None)
@@ -129,10 +130,24 @@ class Stream:
         return releases
 
     def _open(self) -> None:
-        """Reserve the cost, if that was put off; a call that was interrupted in it is repeated without effect."""
+        """Reserve the cost, if that was put off; a call that was interrupted in it is repeated without effect.
+
+        A stream that the ledger has rejected stays rejected, so that an estimator may forget it.
+        """
+        if self._rejection is not None:
+            raise self._rejection
         if self._unopened is not None:
-            self.plan.private.open(self._live, self._unopened)
+            try:
+                self.plan.private.open(self._live, self._unopened)
+            except (BudgetExhausted, Unprovable) as error:
+                self._rejection = error
+                raise
             self._unopened = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether its ledger has rejected it."""
+        return self._rejection is not None
 
     @property
     def _now(self) -> _Snapshot:
@@ -182,6 +197,14 @@ class Stream:
         """The cost of the releases so far, as a value that adds."""
         return self._now.cost
 
+    def to_bytes(self, extra: Arrays | None = None) -> tuple[State, bytes]:
+        """The state, and the content of a checkpoint of it. Both hold secrets."""
+        self.must_learn()
+        with self._lock:
+            self._open()
+            state = self._live
+            return state, state.to_bytes({"model": self.model, **(extra or {})})
+
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
         self.must_learn()
@@ -190,11 +213,12 @@ class Stream:
             self._live.dump(path, {"model": self.model, **(extra or {})})
 
     @classmethod
-    def load(cls, plan: Plan, path: str | os.PathLike[str], ledger: Ledger | None = None) -> Stream:
+    def load(cls, plan: Plan, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None) -> Stream:
         """Resume from a checkpoint, under the same plan, with the calibration that the stream began with."""
         stream, extra = cls.__new__(cls), read_extra(path)
         if "model" not in extra:
-            raise StateConflict(f"{path} has no model besides its state. Give a file that the dump() of a model wrote.")
+            name = "this content" if isinstance(path, bytes) else path
+            raise StateConflict(f"{name} has no model besides its state. Give a file that the dump() of a model wrote.")
         state = plan.private.load(path, ledger)
         if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
             raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")

@@ -52,7 +52,7 @@ from taciturn.accounting.ledger import (
     read_cost,
     written,
 )
-from taciturn.core.state import new_name, state_from_bytes
+from taciturn.core.state import new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
@@ -360,14 +360,13 @@ class Store:
         Rounds that the lost commits released are released again, under the second charge. The first stream is closed.
         """
         saved = self.load(name)
-        state, extra = state_from_bytes(saved.state)
-        second = replace(state, lineage=new_name(), generation=0, token=new_name(), spent=FREE)
+        second = replace(read_state(saved.state), lineage=new_name(), generation=0, token=new_name(), spent=FREE)
         made = self.create(
             new_stream,
             lineage=second.lineage,
             position=second.position,
             reserved=saved.reserved,
-            state=second.to_bytes(extra),
+            state=second.to_bytes(read_extra(saved.state)),
             input=saved.input,
             about=saved.about,
             ledger=ledger,
