@@ -37,21 +37,19 @@ their path. It notices that the path no longer leads to the open file and commit
 
 from __future__ import annotations
 
-import io
 import os
 import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn._util.atomic import Entry
 from taciturn.accounting.ledger import Ledger, Position
-from taciturn.core.state import new_name, state_from_bytes
+from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
@@ -215,16 +213,17 @@ class Run:
         self.refresh(self)
 
     def _commit_to_store(self, lines: bytes) -> None:
-        stream = self.stream
+        watched = {f"{_WATCH}{name}": array for name, array in self.watch_state.items()}
+        state, content = self.stream.to_bytes({"written": np.array(self.written + len(lines)), **watched})
         reached = self.seen.checkpoint
-        due = stream.plan.private.timetable.due
+        last = self.stream.plan.private.timetable.due(state.k) if lines else 0
         self.saved = self.store.commit(
             self.saved,
-            position=position_of(stream),
-            spent=stream.cost,
-            state=content_of(stream, self.watch_state, self.written + len(lines)),
+            position=_position(state),
+            spent=state.spent,
+            state=content,
             input=reached.to_bytes(),
-            releases=[Chunk(self.saved.position[2] + 1, stream.k, due(stream.k) or 0, lines)] if lines else [],
+            releases=[Chunk(self.saved.position[2] + 1, state.k, last or 0, lines)] if lines else [],
         )
         self.input = reached
 
@@ -244,43 +243,10 @@ class Run:
         return error
 
 
-# What is stored of a stream.
-
-
-def position_of(stream: Stream) -> Position:
-    """The position of a stream's state; that of a simulation, whose states have no token, gets one."""
-    generation, t, k, token = stream._live.position
+def _position(state: State) -> Position:
+    """The position of a state; that of a simulation, whose states have no token, gets one."""
+    generation, t, k, token = state.position
     return generation, t, k, token or new_name()
-
-
-def content_of(stream: Stream, watch_state: Arrays, written: int) -> bytes:
-    """The stream's secret state, its model, the diagnostics and the size of `models.jsonl` as bytes."""
-    watched = {f"{_WATCH}{name}": array for name, array in watch_state.items()}
-    state = stream._live
-    return state.to_bytes({"model": stream.model, "written": np.array([state.lineage, written]), **watched})
-
-
-class _Content(Entry):
-    """A state in memory, where a file is expected."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__("the stored state")
-        self.content = content
-
-    def reader(self) -> BinaryIO:
-        return io.BytesIO(self.content)
-
-
-def stream_of(plan: Plan, content: bytes) -> tuple[Stream, Arrays, int | None]:
-    """What `content_of` wrote; the size is None for a stream that was adopted, whose releases are another's."""
-    state, extra = state_from_bytes(content)
-    if state.simulated != (plan.private.seed is not None):
-        raise StateConflict(
-            "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
-        )
-    watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
-    lineage, written = extra["written"].tolist()
-    return Stream.load(plan, _Content(content)), watched, int(written) if lineage == state.lineage else None
 
 
 # How a run is found, begun and resumed.
@@ -382,15 +348,16 @@ def begin(
         raise InvalidInput("a simulation protects nobody, and reserves nothing. Omit --ledger, or --seed.")
     folder.clear()
     stream = Stream(plan)
-    lineage = stream._live.lineage
+    state, content = stream.to_bytes({"written": np.array(0)})
+    lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
     saved = store.create(
         name,
-        lineage=lineage if private.seed is None else f"{lineage} {new_name()}",
-        position=position_of(stream),
+        lineage=lineage,
+        position=_position(state),
         reserved=private.calibrated.cost(None),
-        state=content_of(stream, {}, 0),
+        state=content,
         input=SeenRows().checkpoint.to_bytes(),
-        about={"contract": contract},
+        about={"contract": contract, "lineage": lineage},
         neighbours=private.problem.neighbours,
         ledger=ledger,
         settings=private.recorded,
@@ -417,9 +384,16 @@ def resume(
     saved = store.load(name)
     _check_contract(saved, contract, store.address)
     _check_ledger(saved, store, ledger)
-    stream, watched, size = stream_of(plan, saved.state)
+    if read_state(saved.state).simulated != (plan.private.seed is not None):
+        raise StateConflict(
+            "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
+        )
+    stream = Stream.load(plan, saved.state)
+    extra = read_extra(saved.state)
+    size = int(extra["written"]) if saved.about["lineage"] == saved.lineage else None  # None after an adoption
     written = complete(folder.models, lambda after: store.releases(name, after), size)
     folder.clear()
+    watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
     run = Run(folder, stream, store, saved, **settings, written=written, watch_state=watched)
     run.show(run)
     return run
