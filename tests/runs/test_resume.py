@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ from taciturn.errors import StateConflict
 from taciturn.readers.rows import Position, open_rows
 from taciturn.readers.source import format_of
 from taciturn.runs import resume
-from taciturn.runs.resume import BLOCK, FIRST, Checkpoint, Link, RowChain, SeenRows
+from taciturn.runs.resume import BLOCK, Checkpoint, RowChain, SeenRows
 
 X, Y = np.random.default_rng(1).normal(size=(30, 3)), np.resize([1.0, -1.0], 30)
 
@@ -212,32 +211,3 @@ def test_few_places_are_remembered():
         seen.add(*one)
     assert seen.checkpoint.place == Position(BLOCK, BLOCK + 2, 7 * BLOCK)
     assert len(seen._places) <= 2 * BLOCK + 1
-
-
-def test_a_hundred_million_rows_are_not_read_again(tmp_path):
-    """A file that is a hole but for its ends; the rows in the hole would take minutes."""
-    far, rows = 10**8, rows_of(2 * BLOCK + 10)
-    path = tmp_path / "data.csv"
-    boundary = far // BLOCK * BLOCK - BLOCK
-    with open(path, "wb") as file:
-        file.write(b"age,town,bought\n")
-        file.seek(13 * far)
-        file.write("\n".join(rows).encode() + b"\n")
-    place = Position(boundary - 3, boundary - 1, 13 * far)
-    seen = SeenRows(Checkpoint(b"key", FIRST, Link(boundary, b"x" * 32), FIRST, place, "csv"), "window", "csv")
-    learnt = far - boundary
-    for batch in open_rows(DECLARED, path, start=place):
-        seen.begin_batch(batch.start)
-        seen.add(batch.X[3 : learnt + 3], batch.y[3 : learnt + 3])
-    reached = Checkpoint.from_bytes(seen.checkpoint.to_bytes())
-    assert (reached.end.row, reached.place) == (far, place)
-
-    class Resumed:
-        input, format = reached, "csv"
-
-    began = time.perf_counter()
-    unseen = resume.Unseen(Resumed(), "window")
-    left = [unseen.of(batch) for batch in open_rows(DECLARED, path, start=reached.place_in("csv"))]
-    unseen.finish()
-    assert time.perf_counter() - began < 2.0
-    assert sum(len(y) for _, y in left) == len(rows) - 3 - learnt > 0

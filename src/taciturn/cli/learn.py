@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import ExitStack
 from functools import partial
@@ -87,12 +88,14 @@ def learn(
     )  # the reader stops at bad rows, so that a run can be resumed with either option
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
-    known = runs.find(
+    account = None if ledger is None else Ledger(ledger, witness=witness)
+    found = runs.find(
         Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness
     )  # before a row is read, or anything is written
     kind = format_of(data, format)
-    seen = known is not None and resume and data != "-" and not check_input
-    place = Checkpoint.from_bytes(known.input).place_in(kind) if known is not None and seen else None
+    place = None
+    if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
+        place = Checkpoint.from_bytes(found.input).place_in(kind)
     rows = _rows(declared, data, bad_rows, kind, place)
     with ExitStack() as stack:
         with full_disk_explained(out):
@@ -106,7 +109,7 @@ def learn(
                 plan,
                 declared.digest,
                 name=stream,
-                ledger=None if ledger is None else Ledger(ledger, witness=witness),
+                ledger=account,
                 show=partial(_publish, contract=declared),
                 refresh=refresh,
                 seconds=commit_every,

@@ -168,8 +168,8 @@ def _paths(run: Run, ending: Ending, report: bool) -> dict[str, str]:
 
 
 def _store(run: Run) -> str:
-    """What the store is called in sentences."""
-    return run.folder.store.name if run.in_folder else run.store.address
+    """What the store is called on a page that may be published: an address elsewhere is not told."""
+    return run.folder.store.name if run.in_folder else "the store"
 
 
 def _files(run: Run, diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
