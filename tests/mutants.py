@@ -130,8 +130,8 @@ MUTANTS = (
     Mutant(
         "a bad row takes no round",
         "readers/rows.py",
-        "yield Batch(X, y, first, part.lines, part.size)",
-        "yield Batch(X[~bad], y[~bad], first, part.lines[~bad], part.size)",
+        "yield Batch(X, y, first, part.lines, part.size, start)",
+        "yield Batch(X[~bad], y[~bad], first, part.lines[~bad], part.size, start)",
     ),
 )
 

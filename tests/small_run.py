@@ -12,12 +12,13 @@ import numpy as np
 from taciturn.accounting import ledger as books
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import read_model, write_model
-from taciturn.core.state import read_state
 from taciturn.plan import Plan
 from taciturn.readers.rows import Batch, open_rows
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.ingest import Ending, learn_from
-from taciturn.runs.run import Run, begin, resume
+from taciturn.runs.resume import Check
+from taciturn.runs.run import Run, begin, find, resume
+from taciturn.store import Saved, Store
 
 DECLARED = """\
 [privacy]
@@ -81,7 +82,14 @@ def batches(declared: Contract, count: int, size: int, seed: int = 1) -> Iterato
 
 
 def go(
-    place: Path, declared: Contract, rows: Iterator[Batch], *, again: bool = False, seed: int | None = None
+    place: Path,
+    declared: Contract,
+    rows: Iterator[Batch],
+    *,
+    again: bool = False,
+    seed: int | None = None,
+    check: Check = "all",
+    format: str = "csv",
 ) -> tuple[Run, Ending]:
     """What `taciturn learn --commit-every 0` does, in this process as in a new one."""
     books._BOOKS.clear()
@@ -92,8 +100,16 @@ def go(
         write_model(run.folder.model, declared, run.stream)
 
     with locked(place) as handle:
-        opened = (resume if again else begin)(Folder(place, handle), plan, declared.digest, show=publish, seconds=0.0)
-        return opened, learn_from(opened, rows)
+        settings = {"show": publish, "seconds": 0.0, "format": format}
+        folder = Folder(place, handle)
+        find(folder, folder.store, declared.digest, resuming=again)
+        opened = (resume if again else begin)(folder, Store(folder.store), plan, declared.digest, **settings)
+        return opened, learn_from(opened, rows, check=check)
+
+
+def saved(place: Path) -> Saved:
+    """The last commit of a run."""
+    return Store(place / "stream.db").load("stream")
 
 
 def shown(place: Path) -> bytes:
@@ -102,15 +118,19 @@ def shown(place: Path) -> bytes:
 
 
 def check(place: Path, declared: Contract, seed: int | None = None) -> None:
-    """What must hold whenever the process stopped: nothing is shown that the state has not paid for."""
+    """What must hold whenever the process stopped: nothing is shown that the store has not paid for."""
     private = planned(declared, seed).private
     lines = shown(place).split(b"\n")
     whole, torn = [json.loads(line) for line in lines[:-1]], bool(lines[-1])
-    state = read_state(place / "state.npz")
+    stored = saved(place)
+    _, t, k, _ = stored.position
     assert [line["k"] for line in whole] == list(range(1, len(whole) + 1))
     assert [line["t"] for line in whole] == [private.timetable.due(k) for k in range(1, len(whole) + 1)]
-    assert len(whole) + torn <= state.k
-    assert state.spent.mu_squared >= private.calibrated.cost(len(whole) + torn).mu_squared
-    assert private.timetable.fits(state.t, state.k)
+    assert len(whole) + torn <= k
+    outbox = b"".join(chunk.content for chunk in Store(place / "stream.db").releases("stream"))
+    assert outbox.count(b"\n") == k
+    assert outbox.startswith(shown(place))
+    assert stored.spent.mu_squared >= private.calibrated.cost(len(whole) + torn).mu_squared
+    assert private.timetable.fits(t, k)
     if (place / "model.json").exists():
-        assert read_model(place / "model.json").releases <= state.k
+        assert read_model(place / "model.json").releases <= k

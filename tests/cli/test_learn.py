@@ -1,22 +1,31 @@
 """`taciturn learn`: files and sentences, what is secret and what is not, and its errors."""
 
 import errno
+import io
 import json
 import os
 import sys
+import threading
+import time
+from dataclasses import replace
 from html import escape
 from types import SimpleNamespace
 
 import pytest
 
 from small_run import check, rows_of, shown, write_case
+from taciturn import Ledger, Privacy
 from taciturn.accounting import ledger as books
 from taciturn.cli import app as cli
 from taciturn.contract.contract import read_contract
 from taciturn.contract.explain import public
 from taciturn.contract.model_file import read_model
+from taciturn.core.state import read_extra, read_state
 from taciturn.errors import BudgetExhausted
+from taciturn.readers.rows import Position, open_rows
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION
+from taciturn.runs.resume import BLOCK, FIRST, Checkpoint, Link, RowChain
+from taciturn.store import Chunk, Store
 
 PUBLIC = ("models.jsonl", "model.json")
 
@@ -44,8 +53,8 @@ def test_learning_writes_what_it_says(taciturn, tmp_path):
     assert "Complete: all 50 rows" in done.out
     assert "25 models released; spent epsilon" in done.out
     place = tmp_path / "run"
-    assert sorted(path.name for path in place.iterdir()) == sorted([".lock", *PUBLIC, "report.html", "state.npz"])
-    assert (place / "state.npz").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in place.iterdir()) == sorted([".lock", *PUBLIC, "report.html", "stream.db"])
+    assert (place / "stream.db").stat().st_mode & 0o777 == 0o600
     model = read_model(place / "model.json")
     assert (model.round, model.releases, model.simulated) == (50, 25, False)
     lines = [json.loads(line) for line in (place / "models.jsonl").read_text().splitlines()]
@@ -138,12 +147,12 @@ def test_more_rows_than_the_horizon_are_rejected_and_the_rest_is_there(taciturn,
 def test_a_run_that_cannot_resume_is_rejected_in_one_sentence(taciturn, tmp_path, arguments, words):
     toml, data = write_case(tmp_path, 50)
     taciturn("learn", toml, data, "--out", tmp_path / "run")
-    before = (tmp_path / "run" / "state.npz").read_bytes()
+    before = (tmp_path / "run" / "stream.db").read_bytes()
     done = taciturn("learn", toml, data, "--out", tmp_path / "run", *arguments)
     assert done.status == 2
     assert words in done.err
     assert done.err.count("\n") == 1
-    assert (tmp_path / "run" / "state.npz").read_bytes() == before
+    assert (tmp_path / "run" / "stream.db").read_bytes() == before
 
 
 def test_another_contract_is_rejected(taciturn, tmp_path):
@@ -260,7 +269,7 @@ def test_a_rejected_row_is_said_although_the_report_fails_too(taciturn, tmp_path
     assert "more rows than the 40" in done.err
 
 
-@pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "state.npz"])
+@pytest.mark.parametrize("name", ["model.json", "report.html", "models.jsonl", "stream.db", "state.npz"])
 @pytest.mark.parametrize("resume", [(), ("--resume",)])
 def test_a_folder_with_files_of_others_is_rejected_before_anything_is_read(taciturn, tmp_path, name, resume):
     """They are named, they stay as they are, and nothing is left beside them."""
@@ -286,7 +295,7 @@ def test_a_run_of_another_contract_is_rejected_even_if_it_learnt_nothing(tacitur
     toml.write_text(toml.read_text().replace("[0, 100]", "[0, 99]"))
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
-    assert "state.npz" in done.err
+    assert "stream.db" in done.err
     assert "--out" in done.err
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
@@ -373,7 +382,7 @@ def test_a_full_disk_is_called_by_its_name_and_the_run_goes_on(taciturn, tmp_pat
     assert at > 1  # each call was hit at least once in a commit
 
 
-def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, monkeypatch):
+def test_after_a_disk_that_is_full_from_the_start_the_same_command_begins(taciturn, tmp_path, monkeypatch):
     toml, data = write_case(tmp_path, 50)
 
     def full(*_, **__):
@@ -384,7 +393,6 @@ def test_a_disk_that_is_full_from_the_start_needs_no_resume(taciturn, tmp_path, 
         done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert done.status == 2
     assert "the disk is full" in done.err
-    assert "--resume" not in done.err
     assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
 
 
@@ -394,3 +402,185 @@ def test_a_first_release_may_be_far_away(taciturn, tmp_path):
     done = taciturn("learn", toml, data, "--out", tmp_path / "run")
     assert (done.status, done.err) == (0, "")
     assert "0 models released" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["data.csv", "--check-input"], "--check-input needs --resume"),
+        (["-", "--continue"], "--continue needs --resume"),
+        (["-", "--resume", "--continue", "--check-input"], "Pass one of them"),
+        (["data.csv", "--resume", "--continue"], "--continue is for the standard input"),
+    ],
+)
+def test_options_of_resuming_that_make_no_sense_are_rejected(taciturn, tmp_path, monkeypatch, arguments, words):
+    toml, _ = write_case(tmp_path, 5)
+    monkeypatch.chdir(tmp_path)
+    done = taciturn("learn", toml, *arguments, "--out", "run")
+    assert done.status == 2
+    assert words in done.err
+    assert done.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_goes_on_without_its_beginning_unless_that_is_asked_for(taciturn, tmp_path):
+    """An early row is edited: the rows at the end are compared, and all of them with --check-input."""
+    toml, data = write_case(tmp_path, 20_000, horizon=40_000, release='"geometric"')
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run", "--seed", 1).status == 0
+    lines = [*data.read_text().splitlines(), *rows_of(10)]
+    early = lines[5]
+    lines[5] = ("1" if early[0] != "1" else "2") + early[1:]
+    data.write_text("\n".join([*lines, ""]))
+    again = ["learn", toml, data, "--out", tmp_path / "run", "--seed", 1, "--resume"]
+    done = taciturn(*again, "--check-input")
+    assert done.status == 2
+    assert "the first 20,000 rows are not those that this run learnt from" in done.err
+    assert taciturn(*again, "--json").status == 0
+    lines[5] = early
+    data.write_text("\n".join([*lines, ""]))
+    assert json.loads(taciturn(*again, "--check-input", "--json").out)["rows"] == 20_010
+
+
+def test_the_standard_input_goes_on_from_its_beginning_or_on_the_users_word(taciturn, tmp_path, monkeypatch):
+    toml, data = write_case(tmp_path, 50)
+    lines = data.read_text().splitlines(keepends=True)
+
+    def piped(text, *options):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+        return taciturn("learn", toml, "-", "--out", tmp_path / "run", "--seed", 1, *options)
+
+    assert piped("".join(lines[:21])).status == 0
+    done = piped("".join([lines[0], *lines[21:31]]), "--resume")
+    assert "learnt from 20 rows, but the input ends after 10" in done.err
+    assert piped("".join([lines[0], *lines[21:31]]), "--resume", "--continue").status == 0
+    assert piped("".join(lines), "--resume").status == 0
+    assert taciturn("learn", toml, data, "--out", tmp_path / "whole", "--seed", 1).status == 0
+    for name in PUBLIC:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_runs_share_a_store_a_ledger_and_a_witness(taciturn, tmp_path):
+    """Each run has its folder, and its name in the store; the ledger admits those that fit."""
+    toml, data = write_case(tmp_path, 50)
+    Ledger.create(tmp_path / "budget.db", Privacy(1.2, 2e-6), population="customers")
+    shared = ["--store", tmp_path / "all.db", "--ledger", tmp_path / "budget.db", "--witness", tmp_path / "witness.db"]
+    done = taciturn("learn", toml, data, "--out", tmp_path / "one", *shared)
+    assert (done.status, done.err) == (0, "")
+    assert f"{tmp_path / 'all.db'} is secret" in done.out
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted([".lock", *PUBLIC, "report.html"])
+    assert "all.db" not in (tmp_path / "one" / "report.html").read_text()
+    done = taciturn("learn", toml, data, "--out", tmp_path / "two", *shared)
+    assert done.status == 2
+    assert "would reserve" in done.err
+    for out, other in (("two", []), ("three", ["--name", "first"])):
+        done = taciturn("learn", toml, data, "--out", tmp_path / out, *shared[:2], *other, "--json")
+        assert done.err == ""
+        assert json.loads(done.out)["files"]["store"] == str(tmp_path / "all.db")
+    assert sorted(Store(tmp_path / "all.db", witness=tmp_path / "witness.db").names()) == ["first", "one", "two"]
+    assert taciturn("learn", toml, data, "--out", tmp_path / "one", *shared, "--resume").status == 0
+    assert Ledger(tmp_path / "budget.db").spent == Store(tmp_path / "all.db").load("one").spent
+
+
+@pytest.mark.privacy
+def test_the_report_is_refreshed_while_a_run_goes_on(taciturn, tmp_path, monkeypatch):
+    """And says that it goes on; with diagnostics it is for its owner only."""
+    from taciturn.runs import summary
+
+    pages = []
+    real = summary.write_report
+
+    def seen(run, *arguments):
+        real(run, *arguments)
+        page = run.folder.path / "report.html"
+        pages.append((page.read_text(), page.stat().st_mode & 0o777))
+
+    monkeypatch.setattr(summary, "write_report", seen)
+    monkeypatch.setattr(summary.ReportRefresh.__init__, "__defaults__", (0.0,))
+    toml, data = write_case(tmp_path, 600)
+    for options, mode in (((), 0o644), (("--diagnostics",), 0o600)):
+        pages.clear()
+        place = tmp_path / f"run{mode}"
+        assert taciturn("learn", toml, data, "--out", place, "--commit-every", 0, *options).status == 0
+        assert len(pages) > 1
+        assert all("Running: " in page for page, _ in pages[:-1])
+        assert "Complete" in pages[-1][0]
+        assert {found for _, found in pages} == {mode}
+
+
+def test_a_pipe_with_a_name_is_read_from_its_beginning(taciturn, tmp_path):
+    """As a shell's `<(...)` is one."""
+    toml, data = write_case(tmp_path, 50)
+    content = data.read_bytes()
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    for lines, resume in ((21, ()), (51, ("--resume",))):
+        part = b"".join(content.splitlines(keepends=True)[:lines])
+        writer = threading.Thread(target=pipe.write_bytes, args=(part,))
+        writer.start()
+        assert taciturn("learn", toml, pipe, "--out", tmp_path / "run", *resume).status == 0
+        writer.join()
+    assert read_model(tmp_path / "run" / "model.json").round == 50
+
+
+FAR = 10**8
+
+
+def far_into_a_file(folder, toml, rows=10):
+    """A run and its file as they would be after a hundred million rows; the file is a hole but for its ends."""
+    declared, place = read_contract(toml), folder / "run"
+    stored = Store(place / "stream.db").load("stream")
+    private = declared.plan(on_bad="zero").private
+    state, extra = read_state(stored.state), read_extra(stored.state)
+    k = len(private.timetable.following(0, FAR, 10**6))
+    line = json.loads(shown(place).splitlines()[-1])
+    new = [{**line, "k": i, "t": private.timetable.due(i)} for i in range(state.k + 1, k + 1)]
+    content = "".join(json.dumps(each) + "\n" for each in new).encode()
+    far = replace(state, t=FAR, k=k, generation=99, token="far", spent=private.calibrated.cost(k))
+    start = FAR // BLOCK * BLOCK - BLOCK
+    position = Position(start, start + 2, 13 * start)
+    with open(folder / "far.csv", "wb") as file:
+        file.write(b"age,town,bought\n")
+        file.seek(position.offset)
+        file.write("\n".join([*rows_of(FAR - start + rows), ""]).encode())
+    window = Link(start, b"x" * 32)
+    chain = RowChain(b"key", window)
+    [batch] = open_rows(declared, folder / "far.csv", start=position)
+    chain.add(batch.X[:-rows], batch.y[:-rows])
+    Store(place / "stream.db").commit(
+        stored,
+        position=far.position,
+        spent=far.spent,
+        state=far.to_bytes({**extra, "written": extra["written"] + len(content)}),
+        input=Checkpoint(b"key", Link(FAR, chain.value), window, FIRST, position, "csv").to_bytes(),
+        releases=[Chunk(state.k + 1, k, new[-1]["t"], content)],
+    )
+
+
+def test_a_run_of_a_hundred_million_rows_is_resumed_within_two_seconds(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 50, horizon=2 * FAR, release='"geometric"\nmethod = "giga"')
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
+    far_into_a_file(tmp_path, toml)
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        done = taciturn("learn", toml, tmp_path / "far.csv", "--out", tmp_path / "run", "--resume", "--json")
+        seconds.append(time.perf_counter() - began)
+        assert (done.err, json.loads(done.out)["rows"]) == ("", FAR + 10)
+    assert min(seconds) < 2.0
+
+
+def test_a_run_that_was_adopted_goes_on_in_another_folder(taciturn, tmp_path):
+    """As a second stream: its releases go on from where the first one stood."""
+    toml, data = write_case(tmp_path, 30, horizon=50)
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
+    write_case(tmp_path, 50)
+    address = tmp_path / "run" / "stream.db"
+    Store(address).adopt("stream", "second")
+    again = ["--store", address, "--name", "second", "--resume"]
+    assert taciturn("learn", toml, data, "--out", tmp_path / "second", *again).status == 0
+    lines = [json.loads(line)["k"] for line in shown(tmp_path / "second").splitlines()]
+    assert lines == list(range(16, 26))
+    assert taciturn("learn", toml, data, "--out", tmp_path / "second", *again).status == 0
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume")
+    assert done.status == 2
+    assert "closed" in done.err

@@ -3,32 +3,58 @@
 import contextlib
 import os
 import shutil
-from pathlib import Path
+import sqlite3
 
-import numpy as np
 import pytest
 
-from small_run import batches, check, contract, go, shown
-from taciturn.core.state import read_state
+from small_run import batches, check, contract, go, saved, shown
+from taciturn.errors import StateConflict
 from taciturn.runs import run as runs
-from taciturn.runs.files import sync_folder, write_at
+from taciturn.runs.files import write_at
+from taciturn.store import Store, sqlite
 
 ROWS, BLOCK = 14, 5
 DECLARED = contract(ROWS)
 STEPS = ("fsync", "replace", "write", "ftruncate", "open", "close")
+CHANGES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "COMMIT", "CREATE")
 
 
 class Crash(BaseException):
     """The process stops here."""
 
 
+class Connection:
+    """A connection to SQLite whose statements that change something can be trapped."""
+
+    def __init__(self, real, execute):
+        self._real = real
+        self._execute = execute
+
+    def execute(self, sql, *values):
+        call = self._execute if sql.startswith(CHANGES) else self._real.execute
+        return call(sql, *values)
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+
 class Trap:
-    """Stops at one of the calls by which files change: before it, after it, or half-way through a write."""
+    """Stops at one of the calls by which files or the store change: before it, after it, or half-way through a write.
+
+    A process that stops within a transaction leaves a journal, which the next one rolls back, as closing does here.
+    """
 
     def __init__(self, monkeypatch, at, when):
         self.at, self.when, self.calls, self.sprung = at, when, 0, False
         for name in STEPS:
             monkeypatch.setattr(os, name, self.guarded(name, getattr(os, name)))
+        connect = sqlite.open_connection
+
+        def trapped(path):
+            real = connect(path)
+            return Connection(real, self.guarded("execute", real.execute))
+
+        monkeypatch.setattr(sqlite, "open_connection", trapped)
 
     def guarded(self, name, real):
         def call(*arguments, **options):
@@ -47,6 +73,11 @@ class Trap:
         return call
 
 
+def has_begun(place):
+    """Whether the run is in its store."""
+    return (place / "stream.db").exists() and "stream" in Store(place / "stream.db").names()
+
+
 def crash_and_resume(place, monkeypatch, at, when):
     """Run into a trap, look at what is left, and go on; whether the trap was reached."""
     with monkeypatch.context() as patched:
@@ -55,7 +86,7 @@ def crash_and_resume(place, monkeypatch, at, when):
             go(place, DECLARED, batches(DECLARED, ROWS, BLOCK))
     if not trap.sprung:
         return False
-    seen, begun = shown(place), (place / "state.npz").exists()
+    seen, begun = shown(place), has_begun(place)
     if begun:
         check(place, DECLARED)
     run, ending = go(place, DECLARED, batches(DECLARED, ROWS, BLOCK), again=begun)
@@ -63,7 +94,7 @@ def crash_and_resume(place, monkeypatch, at, when):
     assert (ending.why, run.stream.t, run.stream.k) == ("end", ROWS, ROWS // 2)
     assert shown(place).startswith(seen)  # what was seen stays as it was, to the byte
     assert shown(place).count(b"\n") == ROWS // 2
-    assert list(place.glob(".state.npz.*")) == list(place.glob(".model.json.*")) == []
+    assert list(place.glob(".model.json.*")) == list(place.glob("*-journal")) == []
     return True
 
 
@@ -84,51 +115,55 @@ def test_a_crash_at_any_step_forfeits_rounds_and_repeats_none(tmp_path, monkeypa
 
 def shows_first(self):
     """`Run.commit` with its steps in the wrong order."""
-    if self._committed == self.stream.t:
+    if self.committed == self.stream.t:
         return
     lines = b"".join(self._unwritten)
     if lines:
         write_at(self.folder.models, self.written, lines)
-    self.stream.dump(self.folder.state, self._extra(lines))
-    sync_folder(self.folder.path)
+    self._commit_to_store(lines)
     self.show(self)
-    self.written, self._unwritten, self._committed = self.written + len(lines), [], self.stream.t
+    self.written, self._unwritten = self.written + len(lines), []
 
 
 @pytest.mark.privacy
 def test_planted_showing_before_committing_is_caught(tmp_path, monkeypatch):
-    """A state that has not paid for what was shown."""
+    """A store that has not paid for what was shown."""
     monkeypatch.setattr(runs.Run, "commit", shows_first)
     with pytest.raises(AssertionError):
         crash_everywhere(tmp_path, monkeypatch, "before")
 
 
-def write_without_renaming(self, path, extra=None):
-    """`Stream.dump` straight onto the file."""
-    arrays = {"model": self.model, **(extra or {})}
-    self._live.dump(str(path) + ".new", arrays)
-    with open(path, "wb") as file:
-        for part in np.array_split(np.frombuffer(Path(str(path) + ".new").read_bytes(), dtype=np.uint8), 2):
-            os.write(file.fileno(), part.tobytes())
-
-
 @pytest.mark.privacy
-def test_planted_writing_over_the_state_is_caught(tmp_path, monkeypatch):
-    """Half a state is none."""
-    from taciturn.errors import StateConflict
-    from taciturn.estimators.stream import Stream
+def test_planted_releases_in_a_second_transaction_are_caught(tmp_path, monkeypatch):
+    """A state whose releases are lost."""
+    real = Store.commit
 
-    monkeypatch.setattr(Stream, "dump", write_without_renaming)
-    with pytest.raises((AssertionError, StateConflict)):
-        crash_everywhere(tmp_path, monkeypatch, "half")
+    def two_steps(self, before, *, releases, **changes):
+        after = real(self, before, **changes)
+        for chunk in releases:
+            with self.database.transaction() as now:
+                now.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", after.lineage, *chunk)
+        return after
+
+    monkeypatch.setattr(Store, "commit", two_steps)
+    with pytest.raises(AssertionError):
+        crash_everywhere(tmp_path, monkeypatch, "before")
 
 
-def test_a_failing_disk_loses_no_round_that_was_shown(tmp_path, monkeypatch):
+def full_disk(*_):
+    raise OSError(28, "No space left on device")
+
+
+def full_store(path):
+    def execute(sql, *values):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    return Connection(sqlite3.connect(path, isolation_level=None), execute)
+
+
+@pytest.mark.parametrize("full", ["files", "store"])
+def test_a_failing_disk_loses_no_round_that_was_shown(tmp_path, monkeypatch, full):
     """An error that is no crash, a full disk for one, leaves the last commit."""
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patched:
         rows = batches(DECLARED, ROWS, BLOCK)
         blocks = [next(rows), next(rows)]
@@ -136,13 +171,18 @@ def test_a_failing_disk_loses_no_round_that_was_shown(tmp_path, monkeypatch):
         def then_full():
             yield blocks[0]
             yield blocks[1]
-            patched.setattr(os, "fsync", full)
+            if full == "files":
+                patched.setattr(os, "fsync", full_disk)
+            else:
+                patched.setattr("taciturn.store.database.Database._take", lambda self: full_store(tmp_path / "other"))
             yield from rows
 
-        with pytest.raises(OSError, match="No space"):
+        error = (OSError, "No space") if full == "files" else (StateConflict, "disk is full.*--resume")
+        with pytest.raises(error[0], match=error[1]):
             go(tmp_path / "run", DECLARED, then_full())
     check(tmp_path / "run", DECLARED)
-    before = read_state(tmp_path / "run" / "state.npz").t
+    seen = shown(tmp_path / "run")
     run, _ = go(tmp_path / "run", DECLARED, batches(DECLARED, ROWS, BLOCK), again=True)
-    assert before < run.stream.t == ROWS
+    assert run.stream.t == ROWS == saved(tmp_path / "run").position[1]
     check(tmp_path / "run", DECLARED)
+    assert shown(tmp_path / "run").startswith(seen)

@@ -7,14 +7,16 @@ import sys
 import numpy as np
 import pytest
 
-from small_run import batches, check, contract, go, shown
-from taciturn.core.state import read_extra, read_state
-from taciturn.errors import InvalidInput, StateConflict
-from taciturn.readers.rows import Batch
+from small_run import batches, check, contract, go, saved, shown
+from taciturn import Ledger, Privacy
+from taciturn.accounting import ledger as ledger_module
+from taciturn.accounting.cost import FREE
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder, locked
 from taciturn.runs.resume import Unseen
-from taciturn.runs.run import begin
+from taciturn.runs.run import begin, find, resume
+from taciturn.store import Store
 
 DECLARED = contract(40)
 
@@ -102,7 +104,7 @@ def test_labels_are_part_of_the_digest(tmp_path):
 @pytest.mark.privacy
 def test_planted_no_check_of_the_digest_is_caught(tmp_path, monkeypatch):
     """The test above fails without it."""
-    monkeypatch.setattr(Unseen, "_check", lambda self: None)
+    monkeypatch.setattr(Unseen, "_compare", lambda self: None)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         test_other_rows_than_those_learnt_from_are_refused(tmp_path, 13)
 
@@ -133,7 +135,7 @@ def test_a_second_run_in_a_folder_is_refused(tmp_path):
     go(tmp_path, DECLARED, batches(DECLARED, 20, 7))
     with pytest.raises(StateConflict, match="--resume"):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7))
-    (tmp_path / "state.npz").unlink()
+    (tmp_path / "stream.db").unlink()
     with pytest.raises(StateConflict, match=r"models\.jsonl is not of this run"):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7))
 
@@ -155,19 +157,26 @@ def test_another_contract_seed_or_file_is_refused(tmp_path):
         go(tmp_path, contract(41), batches(DECLARED, 20, 7), again=True)
     with pytest.raises(StateConflict, match="--seed"):
         go(tmp_path, DECLARED, batches(DECLARED, 20, 7), again=True, seed=3)
-    plan = DECLARED.plan(on_bad="zero")
-    plan.private.start().dump(tmp_path / "state.npz")
+    Store(tmp_path / "others.db").create("stream", lineage="x", position=(0, 0, 0, "x"), reserved=FREE)
     with pytest.raises(StateConflict, match="not written by taciturn learn"):
-        go(tmp_path, DECLARED, batches(DECLARED, 20, 7), again=True)
+        find(Folder(tmp_path), tmp_path / "others.db", DECLARED.digest)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_run_of_an_older_version_is_rejected(tmp_path, again):
+    (tmp_path / "state.npz").write_bytes(b"a state")
+    with pytest.raises(StateConflict, match="holds a run of an older version"):
+        go(tmp_path, DECLARED, batches(DECLARED, 20, 7), again=again)
+    assert [path.name for path in tmp_path.iterdir() if path.name != ".lock"] == ["state.npz"]
 
 
 @pytest.mark.privacy
 def test_an_older_state_than_what_was_released_is_refused(tmp_path):
     """A backup copied back would release its rounds again."""
     go(tmp_path, DECLARED, batches(DECLARED, 20, 7))
-    backup = (tmp_path / "state.npz").read_bytes()
+    backup = (tmp_path / "stream.db").read_bytes()
     go(tmp_path, DECLARED, batches(DECLARED, 30, 7), again=True)
-    (tmp_path / "state.npz").write_bytes(backup)
+    (tmp_path / "stream.db").write_bytes(backup)  # the same file: it is not noticed by that
     with pytest.raises(StateConflict, match="older than what was released"):
         go(tmp_path, DECLARED, batches(DECLARED, 40, 7), again=True)
 
@@ -193,28 +202,122 @@ def test_removing_the_file_of_the_lock_frees_nothing(tmp_path):
         pass
 
 
-def test_the_state_is_for_its_owner_and_holds_no_more_than_it_must(tmp_path):
-    """Releases that were written before are not in it again."""
+def test_the_store_is_for_its_owner(tmp_path):
     go(tmp_path, DECLARED, batches(DECLARED, 40, 7))
-    assert (tmp_path / "state.npz").stat().st_mode & 0o777 == 0o600
-    unwritten = read_extra(tmp_path / "state.npz")["unwritten"].tobytes()
-    assert shown(tmp_path).endswith(unwritten)
-    assert unwritten.count(b"\n") == 3
+    assert (tmp_path / "stream.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_models_that_was_lost_is_written_again(tmp_path):
+    """Each line as it was: the outbox has them all."""
+    go(tmp_path, DECLARED, batches(DECLARED, 30, 7))
+    seen = shown(tmp_path)
+    for part in (b"", seen[:100], seen[:-3]):
+        (tmp_path / "models.jsonl").write_bytes(part)
+        go(tmp_path, DECLARED, batches(DECLARED, 30, 7), again=True)
+        assert shown(tmp_path) == seen
+    (tmp_path / "models.jsonl").unlink()
+    (tmp_path / "model.json").unlink()
+    go(tmp_path, DECLARED, batches(DECLARED, 40, 7), again=True)
+    assert shown(tmp_path).startswith(seen)
+    check(tmp_path, DECLARED)
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("seed", [None, 3])
+def test_of_two_that_go_on_from_one_commit_one_publishes(tmp_path, seed):
+    """Without any lock: the store decides."""
+    plan, folder = DECLARED.plan(on_bad="zero", seed=seed), Folder(tmp_path)
+    go(tmp_path, DECLARED, batches(DECLARED, 20, 7), seed=seed)
+    (rows,) = batches(DECLARED, 40, 40)
+    both = []
+    for _ in range(2):
+        ledger_module._BOOKS.clear()  # as in two processes
+        both.append(resume(folder, Store(folder.store), plan, DECLARED.digest, seconds=3600.0))
+        both[-1].learn(rows.X[20:30], rows.y[20:30])
+    both[1].commit()
+    seen = shown(tmp_path)
+    with pytest.raises(StateConflict, match="another process went on"):
+        both[0].commit()
+    assert shown(tmp_path) == seen
+    check(tmp_path, DECLARED, seed)
+
+
+def test_several_runs_share_a_store(tmp_path):
+    """Each by its name; a name is taken once, and each has its own outbox."""
+    plan = DECLARED.plan(on_bad="zero")
+    store = Store(tmp_path / "all.db")
+    (rows,) = batches(DECLARED, 40, 40)
+    for name, count in (("one", 10), ("two", 30)):
+        (tmp_path / name).mkdir()
+        run = begin(Folder(tmp_path / name), store, plan, DECLARED.digest, name=name)
+        run.learn(rows.X[:count], rows.y[:count])
+        run.commit()
+        assert not run.in_folder
+    assert sorted(store.names()) == ["one", "two"]
+    assert [shown(tmp_path / name).count(b"\n") for name in ("one", "two")] == [5, 15]
+    with pytest.raises(StateConflict, match="holds a run that has learnt"):
+        begin(Folder(tmp_path / "two"), store, plan, DECLARED.digest, name="one")
+    assert resume(Folder(tmp_path / "one"), store, plan, DECLARED.digest, name="one").stream.t == 10
+
+
+@pytest.mark.privacy
+def test_a_ledger_admits_a_run_once_and_only_if_it_fits(tmp_path):
+    """Before anything is read; and what is spent is told to it."""
+    ledger = Ledger.create(tmp_path / "budget.db", Privacy(1.2, 2e-6))
+    plan = DECLARED.plan(on_bad="zero")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    folder = Folder(tmp_path / "one")
+    run = begin(folder, Store(folder.store), plan, DECLARED.digest, ledger=ledger)
+    assert ledger.reserved == plan.private.calibrated.cost(None)
+    (rows,) = batches(DECLARED, 40, 40)
+    run.learn(rows.X, rows.y)
+    run.commit()
+    assert ledger.spent == run.stream.cost == ledger.reserved
+    ledger_module._BOOKS.clear()
+    resume(folder, Store(folder.store), plan, DECLARED.digest, ledger=ledger)
+    other = Ledger.create(tmp_path / "other.db", Privacy(9.0, 1e-6))
+    with pytest.raises(StateConflict, match="keeps the one it began with"):
+        resume(folder, Store(folder.store), plan, DECLARED.digest, ledger=other)
+    second = Folder(tmp_path / "two")
+    with pytest.raises(BudgetExhausted, match="would reserve"):
+        begin(second, Store(second.store), plan, DECLARED.digest, ledger=ledger)
+    assert shown(tmp_path / "two") == b""
+    with pytest.raises(InvalidInput, match="simulation"):
+        begin(second, Store(second.store), DECLARED.plan(seed=1), DECLARED.digest, ledger=ledger)
+
+
+@pytest.mark.privacy
+def test_a_restored_store_is_noticed_by_a_witness(tmp_path):
+    """Also if `models.jsonl` is restored with it, in the very same files."""
+    place, witness = tmp_path / "run", tmp_path / "witness.db"
+    plan, folder = DECLARED.plan(on_bad="zero"), Folder(place)
+    place.mkdir()
+    (rows,) = batches(DECLARED, 40, 40)
+    run = begin(folder, Store(folder.store, witness=witness), plan, DECLARED.digest)
+    backup = files(place)
+    run.learn(rows.X, rows.y)
+    run.commit()
+    for name, content in backup.items():
+        (place / name).write_bytes(content)
+    (place / "models.jsonl").unlink()
+    with pytest.raises(StateConflict, match="behind its witness"):
+        find(folder, folder.store, DECLARED.digest, resuming=True, witness=witness)
 
 
 def test_commits_wait_while_rows_come_fast_and_not_when_they_stop(tmp_path):
     """At most one in so many seconds; and one when nothing comes, before anyone asks."""
     plan = DECLARED.plan(on_bad="zero", seed=1)
-    run = begin(Folder(tmp_path), plan, "digest", seconds=3600.0)
+    run = begin(Folder(tmp_path), Store(tmp_path / "stream.db"), plan, "digest", seconds=3600.0)
     (first,) = batches(DECLARED, 20, 20)
     run.learn(first.X, first.y)
-    assert read_state(tmp_path / "state.npz").t == 0
+    assert saved(tmp_path).position[1] == 0
     assert shown(tmp_path) == b""
     run.commit_if_due()
     assert shown(tmp_path) == b""
     run.seconds = 0.0
     run.commit_if_due()
-    assert read_state(tmp_path / "state.npz").t == 20
+    assert saved(tmp_path).position[1] == 20
     assert shown(tmp_path).count(b"\n") == 10
 
 
@@ -222,10 +325,11 @@ def test_much_that_waits_is_committed(tmp_path, monkeypatch):
     """However little time has passed: memory is bounded."""
     monkeypatch.setattr(runs, "_MOST_TEXT", 1000)
     monkeypatch.setattr(runs, "_MOST_ENTRIES", 8)
-    run = begin(Folder(tmp_path), DECLARED.plan(on_bad="zero", seed=1), "digest", seconds=3600.0)
+    plan = DECLARED.plan(on_bad="zero", seed=1)
+    run = begin(Folder(tmp_path), Store(tmp_path / "stream.db"), plan, "digest", seconds=3600.0)
     (rows,) = batches(DECLARED, 40, 40)
     run.learn(rows.X, rows.y)
-    assert read_state(tmp_path / "state.npz").t > 0
+    assert saved(tmp_path).position[1] > 0
     assert len(b"".join(run._unwritten)) <= 1000 + 8 * 200
 
 
@@ -235,7 +339,7 @@ def test_a_bad_row_takes_its_round(tmp_path):
     X, y = rows.X.copy(), rows.y.copy()
     X[11], y[11] = np.nan, np.nan
     X[30, 1] = np.nan
-    parts = [Batch(X[:20], y[:20], 0, rows.lines[:20], 0), Batch(X[20:], y[20:], 20, rows.lines[20:], 0)]
+    parts = [rows._replace(X=X[:20], y=y[:20]), rows._replace(X=X[20:], y=y[20:], first=20)]
     go(tmp_path, DECLARED, iter(parts[:1]))
     run, ending = go(tmp_path, DECLARED, iter(parts), again=True)
     assert (ending.why, run.stream.t, run.stream.k) == ("end", 40, 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import ExitStack
 from functools import partial
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.readers.source import BadRows, Format, size_of
+from taciturn.readers.source import BadRows, Format, format_of, size_of
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from collections.abc import Iterator
 
     from taciturn.contract.contract import Contract
+    from taciturn.readers.rows import Position
     from taciturn.runs.ingest import Ending
+    from taciturn.runs.resume import Check
     from taciturn.runs.run import Run
 
 
@@ -27,6 +30,25 @@ def learn(
     ],
     out: Annotated[Path, typer.Option(help="Folder of the run.", metavar="DIR")] = Path("taciturn-run"),
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the folder.")] = False,
+    check_input: Annotated[
+        bool, typer.Option("--check-input", help="With --resume: compare all rows learnt from, not only the last ones.")
+    ] = False,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="With --resume: the next line of the standard input is the next row.")
+    ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Database of the run: a file, or postgresql://…; by default stream.db in the folder."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the run in --store; by default the name of the folder.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Ledger in which the cost of a new run is reserved: a file, or postgresql://….")
+    ] = None,
+    witness: Annotated[
+        str | None, typer.Option(help="Database elsewhere that notices when the store was restored from a backup.")
+    ] = None,
     bad_rows: Annotated[
         BadRows, typer.Option(help="At a bad row, stop, or use an example without influence.")
     ] = "stop",
@@ -43,38 +65,64 @@ def learn(
 ) -> None:
     """Learn from a stream in one pass and publish models on the way; after a crash, the run can be resumed.
 
-    Writes models.jsonl (every release), model.json (the latest model), report.html, and state.npz, which is secret.
+    Writes models.jsonl (every release), model.json (the latest model), report.html, and stream.db, which is secret.
     Exit status 0 at the end of the input, 2 after an invalid row or call, 130 or 143 after an interrupt.
 
     Example: taciturn learn taciturn.toml data.csv --out run
     """
+    from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
     from taciturn.runs.diagnostics import Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import learn_from
     from taciturn.runs.progress import Progress
-    from taciturn.runs.summary import write_report
+    from taciturn.runs.resume import Checkpoint
+    from taciturn.runs.summary import ReportRefresh, write_report
+    from taciturn.store import Store
 
+    _check_options(data, resume, check_input, go_on)
     declared = read_contract(contract)
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
-    runs.check_folder(Folder(out), declared.digest, resume)  # before a row is read, or anything is written
-    rows = _rows(declared, data, bad_rows, format)
+    address = store or str(Folder(out).store)
+    stream = name or (out.resolve().name if store else runs.NAME)
+    account = None if ledger is None else Ledger(ledger, witness=witness)
+    found = runs.find(
+        Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness
+    )  # before a row is read, or anything is written
+    kind = format_of(data, format)
+    place = None
+    if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
+        place = Checkpoint.from_bytes(found.input).place_in(kind)
+    rows = _rows(declared, data, bad_rows, kind, place)
     with ExitStack() as stack:
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
             open_run = runs.resume if resume else runs.begin
-            show = partial(_publish, contract=declared)
-            run = open_run(folder, plan, declared.digest, show=show, seconds=commit_every)
+            refresh = ReportRefresh(declared)
+            run = open_run(
+                folder,
+                Store(address, witness=witness),
+                plan,
+                declared.digest,
+                name=stream,
+                ledger=account,
+                show=partial(_publish, contract=declared),
+                refresh=refresh,
+                seconds=commit_every,
+                format=kind,
+            )
+            check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)
             watch = (
                 Diagnostics(plan.private.problem, classifies, run.stream.t, run.watch_state) if diagnostics else None
             )
+            refresh.diagnostics = watch
             with Progress(size_of(data), quiet or as_json) as progress:
-                ending = learn_from(run, rows, watch, progress)
+                ending = learn_from(run, rows, watch, progress, check)
         warnings = [_MOVED.format(out)] if folder.moved else []
         report = False
         try:
@@ -94,7 +142,20 @@ _MOVED = "{} was moved while this run was learning in it; its files are in the m
 _NO_REPORT = "report.html could not be written ({}). The run is not affected: its models are committed and published."
 
 
-def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | None) -> Iterator[Any]:
+def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> None:
+    from taciturn.errors import InvalidInput
+
+    if (check_input or go_on) and not resume:
+        raise InvalidInput(f"{'--check-input' if check_input else '--continue'} needs --resume. Add it.")
+    if check_input and go_on:
+        raise InvalidInput("--check-input compares the rows learnt from, and --continue skips them. Pass one of them.")
+    if go_on and data != "-":
+        raise InvalidInput(
+            "--continue is for the standard input. Omit it: in a file, a run finds the next row by itself."
+        )
+
+
+def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None) -> Iterator[Any]:
     """The rows; the header of a file is read now, that of a pipe when it arrives."""
     from taciturn.readers.rows import open_rows
 
@@ -104,7 +165,7 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: Format | Non
         )  # unbuffered: the waiting thread must not hold the buffer's lock
         yield from open_rows(contract, source, bad_rows=bad_rows, format=format)
 
-    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format)
+    return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format, start=start)
 
 
 def _publish(run: Run, contract: Contract) -> None:
@@ -129,7 +190,8 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bo
             f"{spent.delta:g}.{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
         )
         page = ", report.html" if report else ""
-        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; state.npz is secret.")
+        secret = run.folder.store.name if run.in_folder else run.store.address
+        typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; {secret} is secret.")
 
 
 def _end(ending: Ending) -> None:

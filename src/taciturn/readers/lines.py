@@ -28,28 +28,44 @@ _PATIENCE = 1.0  # seconds after which they are used although more input arrives
 class Lines:
     r"""The lines of a stream; with `skip_mark`, a UTF-8 byte order mark at its start is skipped.
 
+    `start` is the number of bytes of the source before the stream's present position, at which a line begins.
+
     >>> lines = Lines(io.BytesIO(b"a,b\n1,2\n3,4\n5,6"))
     >>> lines.first()
     b'a,b\n'
-    >>> list(lines.blocks(most=2))
-    [b'1,2\n3,4\n', b'5,6']
+    >>> for block in lines.blocks(most=2):
+    ...     print(lines.offset(), block)
+    4 b'1,2\n3,4\n'
+    12 b'5,6'
     """
 
     def __init__(
-        self, stream: IO[bytes], position: Callable[[], int] | None = None, *, skip_mark: bool = False
+        self,
+        stream: IO[bytes],
+        position: Callable[[], int] | None = None,
+        *,
+        skip_mark: bool = False,
+        start: int = 0,
     ) -> None:
         self._arrivals = arrivals(stream)
         self._pending = b""
         self._ended = False
         self._skipping = False  # the rest of a line that is too long
-        self._used = 0
+        self._block = self._used = start  # where the latest block and the pending bytes begin, not counting gaps
+        self._gaps: list[list[int]] = []  # bytes cut out of lines that are too long: where, and how many
+        self._dropped = 0  # bytes of the gaps before the latest block, which are no longer listed
         self._position = position
         self._mark_due = skip_mark
 
     @property
     def size(self) -> int:
         """Bytes of the source that were read."""
-        return self._position() if self._position else self._used
+        return self._position() if self._position else self.offset(self._used - self._block)
+
+    def offset(self, at: int = 0) -> int:
+        """Bytes of the decompressed source before byte `at` of the latest block."""
+        place = self._block + at
+        return place + self._dropped + sum(length for gap, length in self._gaps if gap <= place)
 
     def first(self) -> bytes:
         """Read the first line."""
@@ -72,7 +88,10 @@ class Lines:
 
     def _use(self, end: int) -> bytes:
         used, self._pending = self._pending[:end], self._pending[end:]
+        self._block = self._used
         self._used += end
+        while self._gaps and self._gaps[0][0] <= self._block:
+            self._dropped += self._gaps.pop(0)[1]
         return used
 
     def _fill(self) -> None:
@@ -82,7 +101,7 @@ class Lines:
             return
         if self._skipping:
             end = arrived.find(b"\n")
-            self._used += len(arrived) if end < 0 else end
+            self._gaps[-1][1] += len(arrived) if end < 0 else end
             arrived, self._skipping = (b"", True) if end < 0 else (arrived[end:], False)
         self._pending += arrived
         if self._mark_due:
@@ -93,8 +112,9 @@ class Lines:
                 self._use(len(BOM_UTF8))
         unfinished = self._pending.rfind(b"\n") + 1
         if len(self._pending) - unfinished > LONGEST + 1:
-            self._used += len(self._pending) - unfinished - LONGEST - 1
-            self._pending, self._skipping = self._pending[: unfinished + LONGEST + 1], True
+            kept = unfinished + LONGEST + 1
+            self._gaps.append([self._used + kept, len(self._pending) - kept])
+            self._pending, self._skipping = self._pending[:kept], True
 
 
 def _stops(block: bytes, most: int) -> list[int]:

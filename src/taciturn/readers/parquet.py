@@ -34,24 +34,43 @@ def _unreadable(error: Exception) -> InvalidInput:
     return InvalidInput(f"this Parquet file cannot be read: {' '.join(str(error).split())[:200]}. Write it again.")
 
 
-def parquet_blocks(file: Any, columns: tuple[str, ...], most: int, size: int) -> Iterator[Parsed]:
-    """Blocks of rows of these columns, of a file of `size` bytes; rows are numbered from 1."""
+def parquet_blocks(file: Any, columns: tuple[str, ...], most: int, size: int, start: int = 0) -> Iterator[Parsed]:
+    """Blocks of rows of these columns, of a file of `size` bytes, after the first `start` rows.
+
+    Rows are numbered from 1. Groups of rows that end before the start are not read.
+    """
     from taciturn.readers.arrow import ArrowValues
 
-    done = 0
+    groups, skip = _groups_from(file, start)
+    done = start - skip
     rows = max(1, file.metadata.num_rows)
-    for batch in _batches(file, columns, most):
+    for batch in _batches(file, columns, most, groups):
+        skipped = min(skip, batch.num_rows)
+        skip -= skipped
+        done += skipped
+        batch = batch.slice(skipped)
+        if not batch.num_rows:
+            continue
         numbers = np.arange(done + 1, done + 1 + batch.num_rows)
         done += batch.num_rows
         values = {name: ArrowValues(batch.column(batch.schema.get_field_index(name))) for name in columns}
         yield Parsed(values, numbers, size=size * done // rows)
 
 
-def _batches(file: Any, columns: tuple[str, ...], most: int) -> Iterator[Any]:
+def _groups_from(file: Any, start: int) -> tuple[list[int], int]:
+    """The groups of rows that do not end before row `start`, and the number of rows of the first that do."""
+    ends = np.cumsum([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)], dtype=np.int64)
+    first = int(np.searchsorted(ends, start, side="right"))
+    return list(range(first, len(ends))), start - int(ends[first - 1] if first else 0)
+
+
+def _batches(file: Any, columns: tuple[str, ...], most: int, groups: list[int]) -> Iterator[Any]:
     import pyarrow as pa
 
+    if not groups:  # which Arrow would take for all of them
+        return
     try:
-        yield from file.iter_batches(batch_size=most, columns=list(columns), use_threads=False)
+        yield from file.iter_batches(batch_size=most, row_groups=groups, columns=list(columns), use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(error) from None
 

@@ -27,12 +27,15 @@ class Parsed:
         Why rows could not be parsed, by their index in the block.
     size : int
         Bytes of the source that were read so far.
+    offset : int
+        Bytes of the decompressed source before the first row; 0 in Parquet.
     """
 
     values: Mapping[str, Values]
     lines: Integers
     broken: dict[int, str] = field(default_factory=dict)
     size: int = 0
+    offset: int = 0
 
     def encode(self, contract: Contract, labelled: bool) -> tuple[Array, Array, Bad]:
         """Features, labels, and a mask of the bad rows, whose features and labels are all NaN.

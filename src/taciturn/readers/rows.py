@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, get_args
 
 from taciturn._util.arrays import Array, Integers
@@ -20,12 +21,30 @@ from taciturn.contract.target import Number
 from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.readers.csv import CsvRows, header_of
 from taciturn.readers.jsonl import JsonRows
-from taciturn.readers.lines import Lines
+from taciturn.readers.lines import Lines, line_ends
 from taciturn.readers.parquet import check_kinds, open_parquet, parquet_blocks
 from taciturn.readers.parsed import Parsed, columns_to_read
-from taciturn.readers.source import BadRows, Source, format_of, opened, size_of
+from taciturn.readers.source import BadRows, Source, format_of, not_seekable, opened, size_of
 
 _ENTRIES = 2**20  # largest number of features in a batch, over all rows
+
+
+class Position(NamedTuple):
+    """A place in a source, at which a row begins.
+
+    Attributes
+    ----------
+    row : int
+        Number of rows before it.
+    line : int
+        Its line number, from 1, the header included; in Parquet the row number.
+    offset : int
+        Bytes of the decompressed source before it; 0 in Parquet.
+    """
+
+    row: int
+    line: int
+    offset: int
 
 
 class Batch(NamedTuple):
@@ -44,6 +63,8 @@ class Batch(NamedTuple):
         Line number of each row, from 1, the header included; in Parquet the row number.
     size : int
         Bytes of the source that were read so far, 0 if unknown.
+    start : Position
+        The place of the first row in the source, from which `open_rows` can go on.
     """
 
     X: Array
@@ -51,6 +72,7 @@ class Batch(NamedTuple):
     first: int
     lines: Integers
     size: int
+    start: Position
 
 
 def open_rows(
@@ -61,11 +83,16 @@ def open_rows(
     labelled: bool = True,
     format: str | None = None,
     block: int = 2**15,
+    start: Position | None = None,
 ) -> Iterator[Batch]:
     r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
     The format follows from the file extension; a pipe is CSV unless `format` is given. It is never guessed from rows.
     Rows of a live input are returned at most a second after they arrive.
+
+    With `start`, the `start` of an earlier batch, rows are read from that place on. In a plain file, and in Parquet up
+    to a group of rows, nothing between the header and that place is read; a file in gzip is decompressed up to it. Only
+    a place is remembered, not what stood before it: whether the file is still the same is for the caller to check.
 
     >>> import io
     >>> from taciturn.contract.contract import contract_of
@@ -74,23 +101,31 @@ def open_rows(
     >>> [batch] = open_rows(contract, io.BytesIO(b"x,y\n1,2\n4,0\n"))
     >>> batch.X.ravel(), batch.y, batch.lines
     (array([-0.5,  1. ]), array([ 1., -1.]), array([2, 3]))
+    >>> one, two = open_rows(contract, io.BytesIO(b"x,y\n1,2\n4,0\n"), block=1)
+    >>> two.start
+    Position(row=1, line=3, offset=8)
+    >>> [rest] = open_rows(contract, io.BytesIO(b"x,y\n1,2\n4,0\n"), start=two.start)
+    >>> rest.y, rest.lines
+    (array([-1.]), array([3]))
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
     most = min(integer("block", block), max(1, _ENTRIES // contract.dimension))
     kind = format_of(source, format)
-    parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most)
+    parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most, start)
     next(parts)  # read and validate the header or schema now
-    return _batches(contract, parts, bad_rows, labelled)
+    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row)
 
 
-def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, labelled: bool) -> Iterator[Batch]:
-    first = 0
+def _batches(
+    contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, labelled: bool, first: int
+) -> Iterator[Batch]:
     for part in filter(None, parts):
+        start = Position(first, int(part.lines[0]), part.offset)
         X, y, bad = part.encode(contract, labelled)
         if bad_rows == "stop" and bad.any():
             row = int(bad.argmax())
             if row:
-                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size)
+                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size, start)
             option = (
                 "zero to use bad rows as examples without influence"
                 if labelled
@@ -100,15 +135,18 @@ def _batches(contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, 
                 f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows "
                 f"{option}."
             )
-        yield Batch(X, y, first, part.lines, part.size)
+        yield Batch(X, y, first, part.lines, part.size, start)
         first += len(X)
 
 
-def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
+def _lines(
+    contract: Contract, source: Source, labelled: bool, kind: str, most: int, start: Position | None
+) -> Iterator[Parsed | None]:
     """None once the header is read, then blocks."""
     columns = tuple(columns_to_read(contract, labelled))
     line = 1
-    with opened(source) as (stream, position):
+    with opened(source, seekable=start is not None) as (stream, position):
+        origin = 0 if start is None else stream.tell()
         lines = Lines(stream, position, skip_mark=kind == "json")  # in CSV, header_of skips it
         if kind == "csv":
             header = header_of(lines.first())
@@ -117,23 +155,33 @@ def _lines(contract: Contract, source: Source, labelled: bool, kind: str, most: 
             rows: CsvRows | JsonRows = CsvRows(header, columns, _numbers(contract))
         else:
             rows = JsonRows(columns)
+        if start is not None:
+            stream.seek(origin + start.offset)
+            line = start.line
+            lines = Lines(stream, position, skip_mark=kind == "json" and start.offset == 0, start=start.offset)
         yield None
         for block in lines.blocks(most):
+            first = line
             for part in rows.parse(block, line, lines.size):
+                at = int(line_ends(block)[line - first - 1]) if line > first else 0
                 line += len(part.lines)
-                yield part
+                yield replace(part, offset=lines.offset(at))
 
 
-def _parquet(contract: Contract, source: Source, labelled: bool, kind: str, most: int) -> Iterator[Parsed | None]:
+def _parquet(
+    contract: Contract, source: Source, labelled: bool, kind: str, most: int, start: Position | None
+) -> Iterator[Parsed | None]:
     """None once the schema is read, then blocks."""
     columns = tuple(columns_to_read(contract, labelled))
     if str(source) == "-":
+        if start is not None:
+            raise not_seekable()
         source = sys.stdin.buffer
     with open_parquet(source) as file:
         check_names(tuple(file.schema_arrow.names), contract, labelled)
         check_kinds(file, columns, _numbers(contract))
         yield None
-        yield from parquet_blocks(file, columns, most, size_of(source))
+        yield from parquet_blocks(file, columns, most, size_of(source), 0 if start is None else start.row)
 
 
 def _numbers(contract: Contract) -> frozenset[str]:

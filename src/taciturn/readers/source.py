@@ -46,18 +46,27 @@ def format_of(source: Source, format: str | None = None) -> str:
 
 
 @contextmanager
-def opened(source: Source, buffered: bool = True) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
+def opened(
+    source: Source, buffered: bool = True, seekable: bool = False
+) -> Iterator[tuple[IO[bytes], Callable[[], int] | None]]:
     """Open a source, decompressed, and return how to tell the position in a compressed file; close it at the end.
 
-    Without `buffered`, no byte is taken from the source beyond those that are read, as far as the system allows.
+    Without `buffered`, no byte is taken from the source beyond those that are read, as far as the system allows. With
+    `seekable`, a pipe is rejected, and so is the standard input, whatever it is.
     """
     if not isinstance(source, str | os.PathLike):
+        if seekable and not source.seekable():
+            raise not_seekable()
         yield source, None
     elif str(source) == "-":
+        if seekable:
+            raise not_seekable()
         yield sys.stdin.buffer if buffered else getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), None
     else:
         try:
             with open(source, "rb", buffering=-1 if buffered else 0) as raw:
+                if seekable and not raw.seekable():
+                    raise not_seekable()
                 if str(source).endswith(".gz"):
                     with gzip.open(cast(IO[bytes], raw)) as unpacked:
                         yield cast(IO[bytes], unpacked), raw.tell
@@ -69,6 +78,14 @@ def opened(source: Source, buffered: bool = True) -> Iterator[tuple[IO[bytes], C
             raise InvalidInput(
                 f"{source} cannot be read: {error.strerror or error}. Check its name and permissions."
             ) from None
+
+
+def not_seekable() -> InvalidInput:
+    """The error of a source that cannot be read from another place than its beginning."""
+    return InvalidInput(
+        "a pipe, or the standard input, can only be read from its beginning. Pass the name of a file to start at "
+        "another place."
+    )
 
 
 def size_of(source: Source) -> int:

@@ -18,7 +18,7 @@ try:
 except ImportError:  # pragma: no cover
     fcntl = None  # type: ignore[assignment]
 
-_HALF_WRITTEN = re.compile(r"\.(state\.npz|model\.json|report\.html)\.[a-z0-9_]{8}")
+_HALF_WRITTEN = re.compile(r"\.(model\.json|report\.html)\.[a-z0-9_]{8}")
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Folder:
     handle: int | None = None
 
     @property
-    def state(self) -> Entry:
-        """Secret: as sensitive as the rows."""
-        return Entry(self.path / "state.npz", self.handle)
+    def store(self) -> Path:
+        """Secret: as sensitive as the rows. SQLite opens it by its path, and stops if that leads elsewhere."""
+        return self.path / "stream.db"
 
     @property
     def models(self) -> Entry:
@@ -69,13 +69,21 @@ class Folder:
 
     def sync(self) -> None:
         """Flush the names of its files to the disk."""
-        self.state.sync_folder()
+        self.model.sync_folder()
 
     def clear(self) -> None:
         """Remove the temporary files of a killed process."""
         for name in os.listdir(self.path if self.handle is None else self.handle):
             if _HALF_WRITTEN.fullmatch(name):
                 Entry(self.path / name, self.handle).unlink()
+
+    def check_version(self) -> None:
+        """Reject a run of an older version."""
+        if Entry(self.path / "state.npz", self.handle).exists():
+            raise StateConflict(
+                f"{self.path} holds a run of an older version of taciturn, whose state is in state.npz. Continue it "
+                "with that version; or start a new run in another folder by --out, which spends the budget again."
+            )
 
 
 _FULL = {
@@ -96,16 +104,11 @@ def full_disk_explained(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        how = " with --resume, and with the same input from its beginning" if (folder / "state.npz").exists() else ""
         raise StateConflict(
             f"{folder}: {_FULL[error.errno]}. Every published model is committed, and nothing was published after the "
-            f"last commit. Free some space and run the same command again{how}: no release is repeated or lost."
+            "last commit. Free some space and run the same command again, with --resume if it says that the folder "
+            "holds a run: no release is repeated or lost."
         ) from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the names of a folder to the disk: only then does a renamed file survive a power cut."""
-    Entry(folder / "any").sync_folder()
 
 
 def write_at(path: str | os.PathLike[str], place: int, data: bytes) -> None:

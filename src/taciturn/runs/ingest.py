@@ -12,27 +12,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
 from taciturn.runs.diagnostics import Diagnostics
-from taciturn.runs.resume import Unseen
+from taciturn.runs.resume import Check, Rows, Unseen
 from taciturn.runs.run import Run
 
 _PATIENCE = 0.1  # seconds between two checks whether a commit is due, or a signal arrived
-
-
-class Rows(Protocol):
-    """A block of rows (`taciturn.readers.rows.Batch`)."""
-
-    @property
-    def X(self) -> Array: ...
-    @property
-    def y(self) -> Array: ...
-    @property
-    def size(self) -> int:
-        """Bytes of the source that were read so far."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +29,9 @@ class Ending:
 
     Attributes
     ----------
-    why : {"end", "interrupted", "refused"}
-        The input ended; a signal arrived; or the next row was rejected: it is bad, or past the horizon.
+    why : {"running", "end", "interrupted", "refused"}
+        Learning goes on; the input ended; a signal arrived; or the next row was rejected: it is bad, or past the
+        horizon.
     status : int
         Exit status.
     error : TaciturnError, optional
@@ -51,7 +40,7 @@ class Ending:
         Whether the prefetching thread still waits for input.
     """
 
-    why: Literal["end", "interrupted", "refused"]
+    why: Literal["running", "end", "interrupted", "refused"]
     status: int = 0
     error: TaciturnError | None = None
     waiting: bool = False
@@ -67,6 +56,7 @@ def learn_from(
     rows: Iterator[Rows],
     diagnostics: Diagnostics | None = None,
     tell: Callable[[Run, int], None] = lambda run, size: None,
+    check: Check = "all",
 ) -> Ending:
     """Learn from the input, and commit; everything that was learnt is committed when this returns.
 
@@ -75,15 +65,19 @@ def learn_from(
     run : Run
         A new or resumed run; rows it has learnt from are skipped, after a check that they are the same.
     rows : iterator
-        The input, from its beginning. If it raises `InvalidInput`, the run ends there.
+        The input, from its beginning or from the place of the run's checkpoint. If it raises `InvalidInput`, the run
+        ends there.
     diagnostics : Diagnostics, optional
         Diagnostics of the exact rows.
     tell : callable
         Called after each block with the run and the number of bytes read.
+    check : {"all", "window", "none"}
+        Compare all rows that the run has learnt from, which needs the input from its beginning; those since the window
+        of the checkpoint; or none: the first row is then taken for the next one, on the user's word.
     """
     with catch_signals() as interrupts, Prefetch(rows) as source:
         try:
-            _learn(run, source, diagnostics, tell, interrupts)
+            _learn(run, source, Unseen(run, check), diagnostics, tell, interrupts)
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
             ending = Ending("refused", 2, error)
@@ -94,20 +88,21 @@ def learn_from(
 def _learn(
     run: Run,
     source: Prefetch[Rows],
+    unseen: Unseen,
     diagnostics: Diagnostics | None,
     tell: Callable[[Run, int], None],
     interrupts: Interrupts,
 ) -> None:
-    unseen = Unseen(run)
     while interrupts.signal is None:
         try:
             block = source.next(_PATIENCE)
         except StopIteration:
-            return unseen.end()
+            return unseen.finish()
         if block is None:  # no input: do not delay a commit that is due
             run.commit_if_due()
+            run.refresh(run)
             continue
-        X, y = unseen.of(block.X, block.y)
+        X, y = unseen.of(block)
         _learn_within(run, X, y, diagnostics)
         tell(run, block.size)
 

@@ -1,4 +1,4 @@
-"""`models.jsonl`: one line per release, in order, each written once.
+"""`models.jsonl`: one line per release, in order, each written once, after it was committed to the store.
 
 A line holds `k` (number of the release), `t` (number of examples seen), `noise_sd` (standard deviation of the noise on
 an entry of the release), `model` (the point to use) and, if models are averages, `point` (the released point itself);
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from taciturn.core.release import Releases
 from taciturn.errors import StateConflict
 from taciturn.plan import Plan
 from taciturn.runs.files import write_at
+from taciturn.store import Chunk
 
 
 def lines_of(plan: Plan, releases: Releases, model: Array) -> bytes:
@@ -58,26 +60,60 @@ def models_to_use(plan: Plan, releases: Releases, model: Array) -> Array:
     return late_averages(releases, model, plan.private.timetable.due(releases.first - 1) or 0)
 
 
-def replay(path: str | os.PathLike[str], written: int, unwritten: bytes, k: int) -> None:
-    """Write the lines of the last checkpoint again: the file becomes its first `written` bytes and then `unwritten`.
+Outbox = Callable[[int], Iterable[Chunk]]
+"""The chunks of committed releases, in order, from the one that holds the release after a number on."""
 
-    The first `written` bytes must end with release `k`. After a crash, any part of `unwritten` may be in the file, or
-    blocks of zeros in its place. Anything else is rejected: missing or different lines, and lines of a newer state.
+
+def complete(path: str | os.PathLike[str], outbox: Outbox, size: int | None = None) -> int:
+    """Write the releases of an outbox that a file does not hold yet, and return the size of the file.
+
+    The file must hold a first part of the outbox, be it nothing; after a power cut it may have blocks of zeros in the
+    place of its last chunk. Anything else is rejected, and the file stays as it is. What is compared begins with the
+    chunk of the last complete line, so the time does not grow with the file; that no line before it is missing follows
+    from the `size` that the complete file must have, if it is known.
     """
     path = Entry.of(path)
-    if path.size < written or _last_number(path, written) != k:
-        raise StateConflict(f"{path} does not hold the {k} releases that were written to it. Restore the file.")
-    present = np.frombuffer(_part(path, written, len(unwritten) + 2**20), dtype=np.uint8)
-    expected = np.frombuffer(unwritten, dtype=np.uint8)
-    both = min(len(present), len(expected))
-    if ((present[:both] != expected[:both]) & (present[:both] != 0)).any() or present[both:].any():
+    last, end = _last_line(path)
+    after = max(last - 1, 0)
+    length = _length_to(outbox(after), last)
+    start = -1 if length is None else end - length
+    if start < 0 or not _is_part_of(path, start, outbox(after), size):
         raise StateConflict(
-            f"{path} holds releases that this state has not made: the state is older than what was released, and would "
-            "release the same rounds again. Restore the newest state, or start a new run in another folder, which "
-            "spends the budget again."
+            f"{path} holds releases that this run has not made: its store is older than what was released, and would "
+            "release the same rounds again; or lines of the file are missing. Restore the newest store and file, or "
+            "start a new run in another folder, which spends the budget again."
         )
-    if unwritten or len(present):
-        write_at(path, written, unwritten)
+    place = start
+    for chunk in outbox(after):
+        if _part(path, place, len(chunk.content)) != chunk.content:
+            write_at(path, place, chunk.content)
+        place += len(chunk.content)
+    if path.size > place:
+        write_at(path, place, b"")
+    return place
+
+
+def _length_to(chunks: Iterable[Chunk], last: int) -> int | None:
+    """Length of the first chunk up to the end of the line of release `last`; None if that is not in it."""
+    if last == 0:
+        return 0
+    chunk = next(iter(chunks), None)
+    if chunk is None or not chunk.first <= last <= chunk.last:
+        return None
+    lines = chunk.content.split(b"\n")[: last - chunk.first + 1]
+    return sum(map(len, lines)) + len(lines)
+
+
+def _is_part_of(path: Entry, start: int, chunks: Iterable[Chunk], size: int | None) -> bool:
+    """Whether the bytes of a file from `start` on are the first of the chunks, or zeros in their place."""
+    place = start
+    for chunk in chunks:
+        present = np.frombuffer(_part(path, place, len(chunk.content)), dtype=np.uint8)
+        expected = np.frombuffer(chunk.content, dtype=np.uint8)[: len(present)]
+        if ((present != expected) & (present != 0)).any():
+            return False
+        place += len(chunk.content)
+    return size in (None, place) and not any(_part(path, place, path.size))
 
 
 def last_lines(path: str | os.PathLike[str], count: int) -> list[dict[str, Any]]:
@@ -89,21 +125,22 @@ def last_lines(path: str | os.PathLike[str], count: int) -> list[dict[str, Any]]
     return [json.loads(line) for line in (lines[1:] if place else lines)[-count:]]
 
 
-def _last_number(path: Entry, end: int) -> int | None:
-    """The number of the release whose line ends at byte `end`; None if there is none."""
-    if end == 0:
-        return 0
+def _last_line(path: Entry) -> tuple[int, int]:
+    """The number of the last release whose line is complete, and where that ends; zeros if it cannot be read."""
+    size = path.size
     step = 2**16
     while True:
-        text = _part(path, max(0, end - step), min(step, end))
-        start = text.rfind(b"\n", 0, len(text) - 1) + 1
-        if start or step >= end:
+        first = max(0, size - step)
+        text = _part(path, first, step)
+        end = text.rfind(b"\n") + 1
+        start = text.rfind(b"\n", 0, max(end - 1, 0)) + 1
+        if start or not first:
             break
         step *= 4
     try:
-        return int(json.loads(text[start:])["k"]) if text.endswith(b"\n") else None
+        return int(json.loads(text[start:end])["k"]), first + end
     except (ValueError, KeyError, TypeError):
-        return None
+        return 0, 0
 
 
 def _part(path: Entry, place: int, size: int) -> bytes:

@@ -1,65 +1,86 @@
-"""Resuming: skip the rows that a run has learnt from, after a check that they are the same."""
+"""Resuming: the rows that a run has learnt from, how they are recognised, and where to read on.
+
+A checkpoint holds no row. It holds a keyed chain over all of them (`RowChain`), the chain at a boundary a few thousand
+rows earlier, and the place in the input from which that boundary can be reached (`Checkpoint`). A run that is resumed
+from a file starts to read at that place, hashes the rows from the boundary on, and learns from the row after the last
+one it has seen: what it reads again does not grow with the run. The whole input can be compared as well.
+"""
 
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING
+import json
+import secrets
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.core.state import read_extra
 from taciturn.errors import StateConflict
+from taciturn.readers.rows import Position
 
 if TYPE_CHECKING:
     from taciturn.runs.run import Run
 
+BLOCK = 4096
+"""Rows in a block of the chain."""
 
-class Unseen:
-    """The rows of an input that a run has not learnt from yet; the rows before them are compared by their digest."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.due = run.stream.t
-        self.digest = str(read_extra(run.folder.state)["digest"])
-        self._check()
-
-    def of(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """The new rows of the next block of the input."""
-        if self.due == 0:
-            return X, y
-        seen = min(self.due, len(y))
-        self.run.seen.add(X[:seen], y[:seen])
-        self.due -= seen
-        self._check()
-        return X[seen:], y[seen:]
-
-    def _check(self) -> None:
-        if self.due == 0 and self.run.seen.value != self.digest:
-            raise StateConflict(
-                f"the first {self.run.stream.t:,} rows are not those that this run learnt from. Pass the same input, "
-                "from its beginning; append new rows at its end."
-            )
-
-    def end(self) -> None:
-        """Check that the input had all rows that the run has learnt from."""
-        if self.due:
-            raise StateConflict(
-                f"this run learnt from {self.run.stream.t:,} rows, but the input ends after {self.run.seen.rows:,}. "
-                "Pass the same input, from its beginning."
-            )
+Check = Literal["all", "window", "none"]
+"""Which of the rows learnt from are compared on resuming: all, those since the boundary, or none."""
 
 
-class RowDigest:
-    """HMAC-SHA-256 of encoded rows and labels; it does not depend on how the rows are split into blocks.
+class Rows(Protocol):
+    """A block of rows (`taciturn.readers.rows.Batch`)."""
 
-    All bad rows, which contain a value that is not finite, have the same digest: they have no influence. The digest and
-    its key are stored in the secret state; without the key, the digest reveals nothing about the rows.
+    @property
+    def X(self) -> Array: ...
+    @property
+    def y(self) -> Array: ...
+    @property
+    def size(self) -> int:
+        """Bytes of the source that were read so far."""
+
+    @property
+    def start(self) -> Position:
+        """The place of the first row in the source."""
+
+
+class Link(NamedTuple):
+    """The chain over the first `row` rows."""
+
+    row: int
+    chain: bytes
+
+
+FIRST = Link(0, bytes(32))
+
+
+class RowChain:
+    """Chain of HMAC-SHA-256 over encoded rows and labels, from a link on.
+
+    Rows are hashed in blocks that end at each multiple of 4,096 rows, counted from the first row of the stream, and
+
+        chain_(i+1) = HMAC(key, rows | chain_i | digest of features | digest of labels),
+
+    so it does not depend on how the rows arrive, and it can be continued from any link. All bad rows, which contain a
+    value that is not finite, have the same digest: they have no influence. Without the key, which is stored in the
+    secret state, the chain reveals nothing about the rows.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows so far.
+    window : Link
+        A link at least a full block before the last row, if there is one, else the link that the chain began with.
+    value : bytes
+        The chain over all rows so far, those of the unfinished block included.
 
     Examples
     --------
     >>> X, y = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([1.0, -1.0])
-    >>> at_once, parts = RowDigest("key"), RowDigest("key")
+    >>> at_once, parts = RowChain(b"key"), RowChain(b"key")
     >>> at_once.add(X, y)
     >>> parts.add(X[:1], y[:1])
     >>> parts.add(X[1:], y[1:])
@@ -67,10 +88,15 @@ class RowDigest:
     True
     """
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: bytes, link: Link = FIRST) -> None:
         self.key = key
-        self.rows = 0
-        self._parts = [hmac.new(key.encode(), name, "sha256") for name in (b"features", b"labels")]
+        self.rows = link.row
+        self._last = link
+        self.window = link
+        self._parts = self._new_block()
+
+    def _new_block(self) -> list[hmac.HMAC]:
+        return [hmac.new(self.key, name, "sha256") for name in (b"features", b"labels")]
 
     def add(self, X: Array, y: Array) -> None:
         """Add the next rows."""
@@ -80,11 +106,179 @@ class RowDigest:
             bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(y))
             X = np.where(bad[:, None], np.nan, X)
             y = np.where(bad, np.nan, y)
-        for part, values in zip(self._parts, (X, y), strict=True):
-            part.update(np.ascontiguousarray(values, dtype=np.float64).data)
-        self.rows += len(y)
+        start = 0
+        while start < len(y):
+            end = min(len(y), start + BLOCK - self.rows % BLOCK)
+            for part, values in zip(self._parts, (X[start:end], y[start:end]), strict=True):
+                part.update(np.ascontiguousarray(values, dtype=np.float64).data)
+            self.rows += end - start
+            start = end
+            if self.rows % BLOCK == 0:
+                self.window, self._last = self._last, Link(self.rows, self.value)
+                self._parts = self._new_block()
 
     @property
-    def value(self) -> str:
-        """The digest of all rows so far."""
-        return "".join(part.hexdigest() for part in self._parts)
+    def value(self) -> bytes:
+        """The chain over all rows so far."""
+        if self.rows == self._last.row:
+            return self._last.chain
+        digests = [part.digest() for part in self._parts]
+        return hmac.digest(self.key, b"".join([self.rows.to_bytes(8, "big"), self._last.chain, *digests]), "sha256")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a commit stores about the input. It is secret, because of the key.
+
+    Attributes
+    ----------
+    key : bytes
+        Key of the chain.
+    end : Link
+        The chain over all rows learnt from.
+    window : Link
+        A link from which the last rows are hashed again, at least a full block before the end if there is one.
+    base : Link
+        The link that the chain began with: the rows before it were taken on the user's word.
+    place : Position, optional
+        A place at or before the window from which the input can be read.
+    format : str
+        Format of the input that has this place.
+
+    Examples
+    --------
+    >>> made = Checkpoint(b"key", Link(9, b"end"), FIRST, FIRST, Position(0, 2, 16), "csv")
+    >>> Checkpoint.from_bytes(made.to_bytes()) == made
+    True
+    """
+
+    key: bytes
+    end: Link
+    window: Link
+    base: Link
+    place: Position | None = None
+    format: str = ""
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        links = {name: [link.row, link.chain.hex()] for name, link in self._links.items()}
+        return json.dumps({"key": self.key.hex(), **links, "place": self.place, "format": self.format}).encode()
+
+    @property
+    def _links(self) -> dict[str, Link]:
+        return {"end": self.end, "window": self.window, "base": self.base}
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Checkpoint:
+        """Read what `to_bytes` wrote."""
+        fields = json.loads(data)
+        links = {name: Link(fields[name][0], bytes.fromhex(fields[name][1])) for name in ("end", "window", "base")}
+        place = None if fields["place"] is None else Position(*fields["place"])
+        return cls(bytes.fromhex(fields["key"]), **links, place=place, format=fields["format"])
+
+    def place_in(self, format: str) -> Position | None:
+        """Where to start reading an input of this format; None at its beginning."""
+        return self.place if self.format == format else None
+
+
+class SeenRows:
+    """The rows that a run has learnt from: their chain, and the places of the last batches.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint, optional
+        The checkpoint of the run that is resumed; None for a new run.
+    check : {"all", "window", "none"}
+        Where the chain begins: at the base, at the window, or, on the user's word, at the end of the checkpoint.
+    format : str
+        Format of the input.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None = None, check: Check = "all", format: str = "") -> None:
+        if checkpoint is None:
+            checkpoint = Checkpoint(secrets.token_bytes(32), FIRST, FIRST, FIRST)
+        self.key = checkpoint.key
+        self.base = checkpoint.end if check == "none" else checkpoint.base
+        self.format = checkpoint.format if check == "none" else format
+        self.chain = RowChain(self.key, checkpoint.window if check == "window" else self.base)
+        place = checkpoint.place_in(self.format)
+        self._places = deque([] if place is None else [place])
+
+    @property
+    def rows(self) -> int:
+        """Number of rows so far."""
+        return self.chain.rows
+
+    def begin_batch(self, place: Position) -> None:
+        """Remember where a batch begins; only the last place before the window and those after it are needed."""
+        while self._places and self._places[-1].row >= place.row:
+            self._places.pop()
+        self._places.append(place)
+        while len(self._places) > 1 and self._places[1].row <= self.chain.window.row:
+            self._places.popleft()
+
+    def add(self, X: Array, y: Array) -> None:
+        """Add the next rows."""
+        self.chain.add(X, y)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What a commit stores."""
+        window = self.chain.window
+        place = max((place for place in self._places if place.row <= window.row), default=None)
+        end = Link(self.rows, self.chain.value)
+        return Checkpoint(self.key, end, window, self.base, place, self.format)
+
+
+class Unseen:
+    """The rows of an input that a run has not learnt from yet; rows before them are compared with its checkpoint.
+
+    With the check "none", the first row of the input is taken for the next row of the stream.
+    """
+
+    def __init__(self, run: Run, check: Check = "all") -> None:
+        self.run = run
+        self.check = check
+        self.end = run.input.end
+        run.seen = self.seen = SeenRows(run.input, check, run.format)
+        self._next = self.end.row if check == "none" else None
+        self._compare()
+
+    def of(self, block: Rows) -> tuple[Array, Array]:
+        """The new rows of the next block of the input."""
+        X, y = block.X, block.y
+        first = block.start.row if self._next is None else self._next
+        self._next = first + len(y)
+        if self.check != "none":
+            self.seen.begin_batch(block.start)
+        if self.seen.rows >= self.end.row:
+            return X, y
+        if first > self.seen.rows:
+            raise self._other_rows()
+        skipped = min(self.seen.rows - first, len(y))
+        new = min(self.end.row - first, len(y))
+        self.seen.add(X[skipped:new], y[skipped:new])
+        self._compare()
+        return X[new:], y[new:]
+
+    def _compare(self) -> None:
+        if self.seen.rows == self.end.row and self.seen.chain.value != self.end.chain:
+            raise self._other_rows()
+
+    def _other_rows(self) -> StateConflict:
+        first = self.run.input.window.row if self.check == "window" else self.run.input.base.row
+        which = f"rows {first + 1:,} to {self.end.row:,}" if first else f"the first {self.end.row:,} rows"
+        layout = "; if only its layout changed, add --check-input" if self.check == "window" else ""
+        return StateConflict(
+            f"{which} are not those that this run learnt from. Pass the same input, from its beginning{layout}; append "
+            "new rows at its end."
+        )
+
+    def finish(self) -> None:
+        """Check that the input had all rows that the run has learnt from."""
+        if self.seen.rows < self.end.row:
+            found = "earlier" if self._next is None else f"after {self._next:,}"
+            raise StateConflict(
+                f"this run learnt from {self.end.row:,} rows, but the input ends {found}. Pass the same input, from "
+                "its beginning."
+            )

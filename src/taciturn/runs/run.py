@@ -1,56 +1,71 @@
-"""A run in a folder: a model is published only after the checkpoint that contains it is committed.
+"""A run in a folder: a model is published only after the commit that contains it.
 
-**Order.** A commit (`Run.commit`) has these steps, each flushed to the disk before the next begins:
+**Order.** A run is a stream in a `taciturn.store.Store`. A commit (`Run.commit`) has these steps:
 
-1. learn a block of rows; its releases stay in memory;
-2. write one file, `state.npz`: the state after the block with what it has spent, the lines of `models.jsonl` that are
-   not written yet and their position in the file, the model, and the key and digest of all rows so far. It is an
-   atomic write: a temporary file in the same folder is synced and renamed over the old one, and the folder is synced;
-3. write those lines at that position of `models.jsonl`, and sync;
-4. replace `model.json`.
+1. learn blocks of rows; their releases stay in memory;
+2. one transaction of the store, which compares the stream's (lineage, generation, token) with those that this run has
+   read or written last, and stores the state after the rows with what it has spent, the lines of `models.jsonl` that
+   are new (the outbox), and the place in the input with the keyed chain of all rows so far;
+3. write those lines at the end of `models.jsonl`, and sync;
+4. replace `model.json`, and from time to time `report.html`.
 
 **Claim.** Whenever the process, or the machine, stops: no round is published twice with different noise; the privacy
-that the state records as spent is at least the cost of everything published; and a resumed run counts every row once.
+that the store records as spent is at least the cost of everything published; and a resumed run counts every row once.
 
-*Proof.* Renaming is atomic, so `state.npz` is at every moment that of the last commit that finished step 2; call it S,
-after t rows and k releases. (i) *Published implies committed.* Lines are written, and the model replaced, in steps 3
-and 4 only, after step 2 of the same commit; so every published line has a number of at most k, and S has spent their
-cost, because spending never falls. (ii) *Published once.* A line of S is text in S. A resumed run writes that text, at
-its position, and no other: `replay` rejects a file with anything else at that position. Releases after the k-th that
-were made and lost were never written (i); their rounds are released again, with fresh noise, and no round is published
-twice. (iii) *Counted once.* S holds t, and the digest of the t rows it has seen. A resumed run hashes the first t rows
-of its input with the same key, rejects the input if the digests differ, and learns from the next row on. ∎
+*Proof.* A transaction is atomic and durable (`taciturn.store.store`), so the store holds at every moment the stream of
+the last commit that finished step 2; call it S, after t rows and k releases. (i) *Published implies committed.* Lines
+are written, and the model replaced, in steps 3 and 4 only, after step 2 of the same commit; so every published line has
+a number of at most k, and S has spent their cost, because spending never falls. (ii) *Published once.* The outbox has
+one text for each number up to k, and a transaction adds numbers above k only. A run writes the texts of the outbox, in
+order, and no other: `complete` rejects a file that holds anything else. Releases after the k-th that were made and lost
+were never written (i); their rounds are released again, with fresh noise, and no round is published twice. Of two
+processes that continue from S, one succeeds in step 2; the other is rejected there and publishes nothing. (iii)
+*Counted once.* S holds t, and the chain of the t rows it has seen. A resumed run learns from row t + 1 of its input on.
+It hashes rows before that with the same key, and rejects the input if the chains differ: all of them, or those of the
+last block and a part, which is enough to notice that rows were moved but not that an early one was edited; with
+`--continue` the user says which row is the next. ∎
 
-The proof assumes that S is the newest state. A state restored from a backup is older: if it has made fewer releases
-than `models.jsonl` contains, it is rejected; if `models.jsonl` is restored or lost as well, nothing in the folder can
-reveal that. A lock prevents two processes from using one folder. Files are read and written by a descriptor of the
-locked folder, and not by its path: if the folder is moved during a run, the run continues in the moved folder, and
-another run in a new folder of the same name shares no file with it.
+The proof assumes that the store is the newest one. A store restored from a backup is rejected if it has made fewer
+releases than `models.jsonl` contains, if it is another file than the one used last, or if a witness has seen a later
+commit (`taciturn.store.witness`). A lock prevents two processes from using one folder, so that they do not waste work;
+what decides is the comparison in step 2.
+
+Files other than the store are read and written by a descriptor of the locked folder, and not by its path: if the folder
+is moved during a run, another run in a new folder of the same name shares no file with it. SQLite opens its files by
+their path. It notices that the path no longer leads to the open file and commits nothing; the run then stops.
 """
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.core.state import new_name, read_extra, read_state
-from taciturn.errors import InvalidInput, StateConflict
+from taciturn.accounting.ledger import Ledger, Position
+from taciturn.core.state import State, new_name, read_extra, read_state
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder, write_at
-from taciturn.runs.journal import lines_of, replay
-from taciturn.runs.resume import RowDigest
+from taciturn.runs.journal import complete, lines_of
+from taciturn.runs.resume import Checkpoint, SeenRows
+from taciturn.store import Chunk, Saved, Store
+
+NAME = "stream"
+"""Name of the stream in the store of its own folder."""
 
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
 _WATCHED_ROWS = 2**8  # the same with diagnostics: rows that are evaluated by one model
 _MOST_ENTRIES = 2**19  # entries of all points that are released at once
-_WATCH = "aside."  # prefix of the diagnostics' keys in state.npz
+_WATCH = "diagnostics."  # prefix of the diagnostics' keys in the stored state
 
 
 class Watch(Protocol):
@@ -65,7 +80,7 @@ class Watch(Protocol):
 
 @dataclass
 class Run:
-    """A stream, the folder of its checkpoints, and the releases that are not committed yet.
+    """A stream, its store and its folder, and the releases that are not committed yet.
 
     Parameters
     ----------
@@ -73,49 +88,78 @@ class Run:
         The folder, locked by `locked` during the run.
     stream : Stream
         The private learner.
-    contract : str
-        Digest of the contract; a run is resumed under the same contract only.
-    seen : RowDigest
-        Digest of the rows learnt from.
+    store : Store
+        Where the stream is committed.
+    saved : Saved
+        The stream as the last commit of this run left it.
     show : callable
         Publishes the model after each commit.
+    refresh : callable
+        Called after each commit, and while the input pauses: may refresh the report.
     seconds : float
         Minimal time between two commits while rows arrive fast, or ten times the duration of a commit if that is
         longer, so that a slow disk does not take most of the time. 0 commits after every block.
+    format : str
+        Format of the input, in which its places are valid.
+
+    Attributes
+    ----------
+    input : Checkpoint
+        Where the input stood, and the chain of its rows, at the last commit.
+    written : int
+        Size of `models.jsonl`.
+    committed : int
+        Number of rows at the last commit.
 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
+    >>> import numpy as np
     >>> from taciturn.estimators.settings import Settings
     >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     run = begin(Folder(Path(place)), plan, "digest of a contract")
+    ...     folder = Folder(Path(place))
+    ...     run = begin(folder, Store(folder.store), plan, "digest of a contract")
     ...     run.learn(np.array([[0.6, 0.8], [1.0, 0.0]]), np.array([0.5, -0.5]))
     ...     run.commit()
-    ...     again = resume(Folder(Path(place)), plan, "digest of a contract")
+    ...     again = resume(folder, Store(folder.store), plan, "digest of a contract")
     >>> again.stream.t, again.stream.k
     (2, 2)
     """
 
     folder: Folder
     stream: Stream
-    contract: str
-    seen: RowDigest
+    store: Store
+    saved: Saved
     show: Callable[[Run], None] = lambda run: None
+    refresh: Callable[[Run], None] = lambda run: None
     seconds: float = 1.0
+    format: str = ""
     written: int = 0
     watch_state: Arrays = field(default_factory=dict)
     _unwritten: list[bytes] = field(default_factory=list)
-    _committed: int = -1
     _last: float = field(default_factory=time.monotonic)
     _patience: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.input = Checkpoint.from_bytes(self.saved.input)
+        self.seen = SeenRows(self.input, "none")
 
     @property
     def left(self) -> int | None:
         """Rounds left before the horizon; None without a horizon."""
         horizon = self.stream.plan.private.timetable.horizon
         return None if horizon is None else horizon - self.stream.t
+
+    @property
+    def committed(self) -> int:
+        """Number of rows at the last commit."""
+        return self.saved.position[1]
+
+    @property
+    def in_folder(self) -> bool:
+        """Whether the store is that of the folder."""
+        return self.store.address == str(self.folder.store.absolute())
 
     def learn(self, X: Array, y: Array, watch: Watch | None = None) -> None:
         """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it."""
@@ -151,96 +195,212 @@ class Run:
 
     def commit(self) -> None:
         """Steps 2, 3 and 4 of the order above; does nothing if no row was learnt since the last commit."""
-        if self._committed == self.stream.t:
+        if self.committed == self.stream.t:
             return
         began = time.monotonic()
         lines = b"".join(self._unwritten)
         try:
-            self.stream.dump(self.folder.state, self._extra(lines))
-            self.folder.sync()
+            self._commit_to_store(lines)
             if lines:
                 write_at(self.folder.models, self.written, lines)
             self.show(self)
-        except FileNotFoundError:
-            raise StateConflict(
-                f"{self.folder.path} was deleted while this run was learning in it, and nothing was published after "
-                "that. Restore it and continue with --resume; a new run spends the budget again."
-            ) from None
+        except (FileNotFoundError, StoreUnavailable) as error:
+            raise self._explained(error) from None
         self.written += len(lines)
         self._unwritten = []
-        self._committed = self.stream.t
         self._last = time.monotonic()
         self._patience = 10.0 * (self._last - began)
+        self.refresh(self)
 
-    def _extra(self, lines: bytes) -> Arrays:
-        """What `state.npz` holds besides the state of the stream."""
-        texts: dict[str, Any] = {"contract": self.contract, "key": self.seen.key, "digest": self.seen.value}
-        releases = lines.count(b"\n")
-        numbers: Any = {"written": self.written, "already": self.stream.k - releases}
-        return {
-            **{f"{_WATCH}{name}": array for name, array in self.watch_state.items()},
-            **{name: np.array(value) for name, value in {**texts, **numbers}.items()},
-            "unwritten": np.frombuffer(lines, dtype=np.uint8),
-        }
-
-
-def check_folder(folder: Folder, contract: str, resuming: bool) -> None:
-    """Reject a folder with another contract's run, with files that a run would replace, or without a run to resume."""
-    others = [file for file in (folder.models, folder.model, folder.report) if file.exists()]
-    if not folder.state.exists():  # checked last: a run that begins at this moment writes it first
-        if resuming:
-            raise InvalidInput(f"there is nothing to resume in {folder.path}. Omit --resume to start a run.")
-        if others:
-            raise StateConflict(
-                f"{others[0]} is not of this run, which would replace it: the folder holds no state of a run. Pass "
-                "another folder by --out, or move the file."
-            )
-        return
-    try:
-        extra = read_extra(folder.state)
-    except StateConflict as error:
-        raise StateConflict(f"{error} For a new run, pass another folder by --out.") from None
-    if not {"contract", "key", "unwritten"} <= extra.keys():
-        raise StateConflict(f"{folder.state} was not written by taciturn learn. Pass the folder of a run by --out.")
-    if str(extra["contract"]) != contract:
-        raise StateConflict(
-            f"{folder.state}: the contract is not the one this run began with. Restore the contract; or start a new "
-            "run in another folder by --out, which spends the budget again."
+    def _commit_to_store(self, lines: bytes) -> None:
+        watched = {f"{_WATCH}{name}": array for name, array in self.watch_state.items()}
+        state, content = self.stream.to_bytes({"written": np.array(self.written + len(lines)), **watched})
+        reached = self.seen.checkpoint
+        last = self.stream.plan.private.timetable.due(state.k) if lines else 0
+        self.saved = self.store.commit(
+            self.saved,
+            position=_position(state),
+            spent=state.spent,
+            state=content,
+            input=reached.to_bytes(),
+            releases=[Chunk(self.saved.position[2] + 1, state.k, last or 0, lines)] if lines else [],
         )
+        self.input = reached
+
+    def _explained(self, error: Exception) -> Exception:
+        """The error of a store or file that cannot be written to."""
+        if self.folder.moved:
+            return StateConflict(
+                f"{self.folder.path} was moved or deleted while this run was learning in it, and nothing was published "
+                "after that. Restore it, or pass the moved folder by --out, and continue with --resume; a new run "
+                "spends the budget again."
+            )
+        if isinstance(error, StoreUnavailable):
+            return StateConflict(
+                f"{error} Every published model is committed. Run the same command with --resume when the store can "
+                "be written to: no release is repeated or lost."
+            )
+        return error
 
 
-def begin(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
-    """Start a run in a folder that holds none; its state is committed before the first row is read."""
-    check_folder(folder, contract, resuming=False)
-    if folder.state.exists() and read_state(folder.state).t > 0:
+def _position(state: State) -> Position:
+    """The position of a state; that of a simulation, whose states have no token, gets one."""
+    generation, t, k, token = state.position
+    return generation, t, k, token or new_name()
+
+
+# How a run is found, begun and resumed.
+
+
+def find(
+    folder: Folder,
+    address: str | os.PathLike[str],
+    contract: str,
+    *,
+    name: str = NAME,
+    resuming: bool = False,
+    witness: str | None = None,
+) -> Saved | None:
+    """The run of this name, if there is one; nothing is written.
+
+    Rejects another contract's run, a run of an older version, a folder with files that a run would replace, and a
+    folder without a run to resume.
+    """
+    folder.check_version()
+    others = [file for file in (folder.models, folder.model, folder.report) if file.exists()]
+    saved = _load(address, name, witness)  # last: a run that begins at this moment writes it first
+    if saved is not None:
+        _check_contract(saved, contract, address)
+    elif resuming:
+        raise InvalidInput(f"there is nothing to resume in {folder.path}. Omit --resume to start a run.")
+    elif others:
         raise StateConflict(
-            f"{folder.path} holds a run that has learnt from rows. Continue it with --resume; or start another run in "
+            f"{others[0]} is not of this run, which would replace it: the folder holds no state of a run. Pass "
+            "another folder by --out, or move the file."
+        )
+    return saved
+
+
+def _load(address: str | os.PathLike[str], name: str, witness: str | None) -> Saved | None:
+    """The stream of this name; None if there is no such stream, or no store."""
+    if "://" not in str(address) and (not Path(address).exists() or Path(address).stat().st_size == 0):
+        return None
+    try:
+        store = Store(address, witness=witness)
+    except (InvalidInput, sqlite3.DatabaseError) as error:
+        raise StateConflict(
+            f"{address} is not the store of a run ({str(error).rstrip('.')}). For a new run, pass another folder by "
+            "--out."
+        ) from None
+    return store.load(name) if name in store.names() else None
+
+
+def _check_contract(saved: Saved, contract: str, address: object) -> None:
+    if "contract" not in saved.about:
+        raise StateConflict(f"{saved.name} in {address} was not written by taciturn learn. Pass another --name.")
+    if saved.about["contract"] != contract:
+        raise StateConflict(
+            f"{address}: the contract is not the one this run began with. Restore the contract; or start a new run in "
             "another folder by --out, which spends the budget again."
         )
+
+
+def begin(
+    folder: Folder,
+    store: Store,
+    plan: Plan,
+    contract: str,
+    *,
+    name: str = NAME,
+    ledger: Ledger | None = None,
+    **settings: Any,
+) -> Run:
+    """Start a run: its whole cost is reserved, and its first state committed, before the first row is read.
+
+    Parameters
+    ----------
+    folder : Folder
+        A folder that holds no run.
+    store : Store
+        Where the run is committed.
+    plan : Plan
+        How to learn.
+    contract : str
+        Digest of the contract; a run is resumed under the same contract only.
+    name : str
+        Name of the stream in the store.
+    ledger : Ledger, optional
+        Where the cost is reserved.
+    **settings
+        Other parameters of `Run`.
+    """
+    if name in store.names():
+        if store.load(name).position[1] > 0:
+            raise StateConflict(
+                f"{folder.path} holds a run that has learnt from rows. Continue it with --resume; or start another run "
+                "in another folder by --out, which spends the budget again."
+            )
+        return resume(folder, store, plan, contract, name=name, ledger=ledger, **settings)
     if folder.models.size > 0:
         raise StateConflict(f"{folder.models} holds releases of another run. Pass another folder by --out.")
+    private = plan.private
+    if ledger is not None and private.seed is not None:
+        raise InvalidInput("a simulation protects nobody, and reserves nothing. Omit --ledger, or --seed.")
     folder.clear()
-    run = Run(folder, Stream(plan), contract, RowDigest(new_name()), **settings)
-    run.commit()
+    stream = Stream(plan)
+    state, content = stream.to_bytes({"written": np.array(0)})
+    lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
+    saved = store.create(
+        name,
+        lineage=lineage,
+        position=_position(state),
+        reserved=private.calibrated.cost(None),
+        state=content,
+        input=SeenRows().checkpoint.to_bytes(),
+        about={"contract": contract, "lineage": lineage},
+        neighbours=private.problem.neighbours,
+        ledger=ledger,
+        settings=private.recorded,
+    )
+    run = Run(folder, stream, store, saved, **settings)
+    run.show(run)
     return run
 
 
-def resume(folder: Folder, plan: Plan, contract: str, **settings: Any) -> Run:
-    """Open the run of a folder at its last checkpoint; its rows are checked later, by `Unseen`."""
-    check_folder(folder, contract, resuming=True)
-    extra = read_extra(folder.state)
-    if read_state(folder.state).simulated != (plan.private.seed is not None):
+def resume(
+    folder: Folder,
+    store: Store,
+    plan: Plan,
+    contract: str,
+    *,
+    name: str = NAME,
+    ledger: Ledger | None = None,
+    **settings: Any,
+) -> Run:
+    """Open a run at its last commit, and complete `models.jsonl`; its rows are checked later, by `Unseen`.
+
+    The parameters are those of `begin`; a ledger, if it is given, must be the one that the run began with.
+    """
+    saved = store.load(name)
+    _check_contract(saved, contract, store.address)
+    _check_ledger(saved, store, ledger)
+    if read_state(saved.state).simulated != (plan.private.seed is not None):
         raise StateConflict(
             "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
         )
-    stream = Stream.load(plan, folder.state)
-    unwritten = extra["unwritten"].tobytes()
-    written = int(extra["written"])
-    replay(folder.models, written, unwritten, int(extra["already"]))
+    stream = Stream.load(plan, saved.state)
+    extra = read_extra(saved.state)
+    size = int(extra["written"]) if saved.about["lineage"] == saved.lineage else None  # None after an adoption
+    written = complete(folder.models, lambda after: store.releases(name, after), size)
     folder.clear()
     watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
-    run = Run(folder, stream, contract, RowDigest(str(extra["key"])), **settings, watch_state=watched)
-    run.written = written + len(unwritten)
-    run._committed = stream.t
+    run = Run(folder, stream, store, saved, **settings, written=written, watch_state=watched)
     run.show(run)
     return run
+
+
+def _check_ledger(saved: Saved, store: Store, ledger: Ledger | None) -> None:
+    began = store.address if saved.ledger == "" else saved.ledger
+    if ledger is not None and (ledger.address, ledger.population) != (began, saved.population):
+        reserved = "in no ledger" if began is None else f"in {began} ({saved.population})"
+        raise StateConflict(f"this run reserved its cost {reserved}. Omit --ledger: a run keeps the one it began with.")

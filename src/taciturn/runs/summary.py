@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ def outcome(run: Run, ending: Ending) -> str:
     """The outcome of a run in a sentence."""
     rows = f"{run.stream.t:,} row{'s' * (run.stream.t != 1)}"
     left = run.left
+    if ending.why == "running":
+        return f"Running: {rows} learnt and committed so far."
     if ending.why == "interrupted":
         return f"Interrupted after {rows}; all of them are committed. Continue with --resume."
     if ending.why == "refused":
@@ -59,7 +63,7 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
         "budget": {"epsilon": contract.epsilon, "delta": contract.delta},
         "guarantee": contract.guarantee(run.stream.plan),
         "simulated": run.stream.plan.private.seed is not None,
-        "files": {file.name: str(run.folder.path / file.name) for file in _files(False, ending, report)},
+        "files": _paths(run, ending, report),
     }
 
 
@@ -69,6 +73,41 @@ def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diag
     with replaced(run.folder.report, 0o644 if diagnostics is None and not ending.by_a_row else OWNER_ONLY) as file:
         file.write(page.encode())
     run.folder.sync()
+
+
+class ReportRefresh:
+    """Refreshes the report while a run goes on: after a commit, at most every few seconds.
+
+    Parameters
+    ----------
+    contract : Contract
+        The contract of the run.
+    seconds : float
+        Minimal time between two reports, or twenty times the duration of one if that is longer.
+
+    Attributes
+    ----------
+    diagnostics : Diagnostics, optional
+        Diagnostics for the report.
+    """
+
+    def __init__(self, contract: Contract, seconds: float = 5.0) -> None:
+        self.contract = contract
+        self.seconds = seconds
+        self.diagnostics: Diagnostics | None = None
+        self._rows = -1
+        self._due = time.monotonic() + seconds
+
+    def __call__(self, run: Run) -> None:
+        """Write the report if it is due and rows were committed since; a report that fails is left to the end."""
+        began = time.monotonic()
+        if began < self._due or run.committed == self._rows:
+            return
+        with contextlib.suppress(Exception):
+            write_report(run, self.contract, Ending("running"), self.diagnostics)
+        self._rows = run.committed
+        now = time.monotonic()
+        self._due = now + max(self.seconds, 20.0 * (now - began))
 
 
 def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
@@ -82,7 +121,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         outcome=outcome(run, ending),
         guarantee=contract.guarantee(plan),
         public=public(contract),
-        secret=_SECRET,
+        secret=[fact.format(store=_store(run)) for fact in _SECRET],
         spent=stream.spent,
         total=(contract.epsilon, contract.delta),
         t=stream.t,
@@ -94,7 +133,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         noise_on=plan.noise_on,
         weights=weights,
         models=models,
-        files=_files(diagnostics is not None, ending),
+        files=_files(run, diagnostics is not None, ending),
         simulated=plan.private.seed is not None,
         diagnostics=None if diagnostics is None else diagnostics.as_data(),
     )
@@ -122,7 +161,18 @@ def _some(first: int, last: int) -> list[int]:
     return [first] if count == 1 else np.linspace(first, last, max(count, 0)).astype(int).tolist()
 
 
-def _files(diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
+def _paths(run: Run, ending: Ending, report: bool) -> dict[str, str]:
+    """Where the files are."""
+    names = [file.name for file in _files(run, False, ending, report)[:-1]]
+    return {**{name: str(run.folder.path / name) for name in names}, "store": run.store.address}
+
+
+def _store(run: Run) -> str:
+    """What the store is called on a page that may be published: an address elsewhere is not told."""
+    return run.folder.store.name if run.in_folder else "the store"
+
+
+def _files(run: Run, diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
     page = "this page, with diagnostics that are NOT PRIVATE: do not publish" if diagnostics else "this page: public"
     if ending.by_a_row and not diagnostics:
         page = "this page, which tells where a bad row stopped the run: do not publish until the run is resumed"
@@ -130,7 +180,7 @@ def _files(diagnostics: bool, ending: Ending, report: bool = True) -> list[File]
         File("model.json", "the latest model, for taciturn predict: public"),
         File("models.jsonl", "every release, one per line: public"),
         *([File("report.html", page)] if report else []),
-        File("state.npz", "the checkpoint of the run: SECRET, as sensitive as the rows; needed to resume"),
+        File(_store(run), "the store of the run: SECRET, as sensitive as the rows; needed to resume"),
     ]
 
 
@@ -138,7 +188,7 @@ _ROW = "a row was rejected; its error is printed on standard error only"
 _STOPPED = "Stopped at a bad row; all rows before it are committed. Correct it and continue with --resume."
 
 _SECRET = (
-    "every row, and everything computed from rows before noise is added: state.npz",
+    "every row, and everything computed from rows before noise is added: {store}",
     "the noise, which is not stored",
     "which rows were clipped or bad, and the accuracy of models on the rows they were learnt from",
 )
