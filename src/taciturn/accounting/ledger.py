@@ -92,6 +92,9 @@ class Book(Protocol):
     def events(self) -> Sequence[Event]:
         """The history."""
 
+    def history_end(self) -> tuple[int, str]:
+        """How many events were made, and the hash of the last."""
+
     def reserved(self) -> Cost:
         """The sum of all reservations."""
 
@@ -194,8 +197,13 @@ class Ledger:
         from taciturn.store import book
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
+        return cls.of(book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness))
+
+    @classmethod
+    def of(cls, book: Book) -> Ledger:
+        """The ledger with these records."""
         ledger = cls.__new__(cls)
-        ledger._book = book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness)
+        ledger._book = book
         return ledger
 
     # What it is about, and what it holds.
@@ -254,6 +262,11 @@ class Ledger:
     def history(self) -> Sequence[Event]:
         """What was opened, charged and closed, by whom and when."""
         return self._book.events()
+
+    @property
+    def history_end(self) -> tuple[int, str]:
+        """How many events were made, and the hash of the last; a history that was cut does not reach it."""
+        return self._book.history_end()
 
     def verify(self) -> Verified:
         """Check the history, and compute every cost again from the settings in it.
@@ -576,6 +589,10 @@ class _MemoryBook:
 
     def events(self) -> Sequence[Event]:
         return self._records.newest().value.events
+
+    def history_end(self) -> tuple[int, str]:
+        events = self._records.newest().value.events
+        return len(events), events[-1].chain if events else FIRST
 
     def reserved(self) -> Cost:
         return self._records.newest().value.total

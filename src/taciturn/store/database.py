@@ -97,13 +97,16 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
         self.backend = backend_of(address)
         self._idle: dict[int, list[Any]] = {}
-        if not self.backend.exists():
+        with self._errors_explained():
+            exists = self.backend.exists()
+        if not exists:
             if not create:
                 raise InvalidInput(
                     f"there is no database of taciturn at {self.address}. Create a ledger there by "
                     "Ledger.create(…) or `taciturn budget create`, or check the address."
                 )
-            self.backend.create()
+            with self._errors_explained():
+                self.backend.create()
         self._migrate()
 
     @property

@@ -354,7 +354,7 @@ class Store:
 
     # Restored and moved databases.
 
-    def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None) -> Saved:
+    def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None, neighbours: str = "replace") -> Saved:
         """Continue a stream whose database was restored, as a second stream, which is charged in full.
 
         Rounds that the lost commits released are released again, under the second charge. The first stream is closed.
@@ -370,6 +370,7 @@ class Store:
             state=second.to_bytes(extra),
             input=saved.input,
             about=saved.about,
+            neighbours=neighbours,
             ledger=ledger,
             settings=saved.about.get("settings"),
         )

@@ -11,7 +11,7 @@ import dataclasses
 import math
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -25,6 +25,7 @@ from taciturn.errors import TaciturnError
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
 _NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]*)?p[+-]\d+|-?inf|nan")
+_ENTERING = ("opened", "charged", "restored")  # kinds of events that add a line
 _ROOMS = ("accounting", "problem", "core", "learners", "mechanisms", "algorithms")
 
 
@@ -32,15 +33,26 @@ def verify(ledger: Ledger) -> Verified:
     """Check a ledger's history, and compute its costs again."""
     events = ledger.history
     faults = [] if (fault := first_fault(events)) is None else [f"the history is not what was written: {fault}."]
-    faults += list(_disagreements(ledger, events))
+    readable = []
+    for event in events:
+        try:
+            if event.kind in _ENTERING:
+                read_cost(event.data["reserved"])
+            readable.append((event, event.data))
+        except (ValueError, KeyError, TypeError, AttributeError, TaciturnError):
+            faults.append(f"event {event.number} cannot be read.")
+    faults += [*_wrong_end(ledger, events), *_disagreements(ledger, readable)]
     checked = 0
     unchecked = []
-    for event in events:
-        if event.kind not in ("opened", "charged"):
+    for event, content in readable:
+        if event.kind not in _ENTERING:
             continue
-        recorded = read_cost(event.data["reserved"])
+        if event.kind == "restored":
+            unchecked.append(f"{event.lineage}: it is what the witness knew and a restored database did not")
+            continue
+        recorded = read_cost(content["reserved"])
         try:
-            cost = _cost_of(event.data["settings"])
+            cost = _cost_of(content.get("settings"))
         except _Unknown as why:
             unchecked.append(f"{event.lineage}: {why}")
             continue
@@ -50,19 +62,34 @@ def verify(ledger: Ledger) -> Verified:
     return Verified(faults, checked, unchecked)
 
 
-def _disagreements(ledger: Ledger, events: list[Event] | Any) -> Iterator[str]:
-    """Lines without an event, events without a line, and other sums."""
-    entered = {event.lineage: event for event in events if event.kind in ("opened", "charged")}
+def _wrong_end(ledger: Ledger, events: Sequence[Event]) -> Iterator[str]:
+    """A history that lacks its last events, or has others."""
+    count, chain = ledger.history_end
+    if len(events) != count:
+        yield f"the history has {len(events)} events, and the ledger has made {count}."
+    elif events and events[-1].chain != chain:
+        yield "the last event of the history is not the one that the ledger made."
+
+
+def _disagreements(ledger: Ledger, events: Sequence[tuple[Event, dict[str, Any]]]) -> Iterator[str]:
+    """Lines without an event, events without a line, other costs, another budget, and other sums."""
+    entered = {event.lineage: read_cost(data["reserved"]) for event, data in events if event.kind in _ENTERING}
     lines = ledger.lines
     for lineage in lines.keys() - entered.keys():
         yield f"{lineage} is in the ledger, and its opening is not in the history."
-    for lineage, event in entered.items():
+    for lineage, recorded in entered.items():
         if lineage not in lines:
             yield f"{lineage} was opened, and is not in the ledger any more."
-        elif lines[lineage].reserved != read_cost(event.data["reserved"]):
-            recorded = read_cost(event.data["reserved"])
+        elif lines[lineage].reserved != recorded:
             yield f"{lineage} reserved {recorded}, and the ledger has {lines[lineage].reserved}."
+    for event, _ in events:
+        if event.kind == "closed" and event.lineage in lines and not lines[event.lineage].closed:
+            yield f"{event.lineage} was closed, and is open in the ledger."
     privacy = ledger.privacy
+    for event, data in events:
+        created = (data.get("epsilon"), data.get("delta"))
+        if event.kind == "created" and privacy is not None and created != (privacy.epsilon, privacy.delta):
+            yield f"the ledger was created for epsilon = {created[0]}, delta = {created[1]}, and has {privacy}."
     reserved = total(line.reserved for line in lines.values())
     if privacy is not None and not reserved.within(privacy):
         yield f"all streams together reserved {reserved}, more than {privacy} allows."

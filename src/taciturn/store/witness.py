@@ -3,7 +3,8 @@
 After each commit, and before anything is shown, the witness stores the generation and the chain hash of the stream, or
 the number of events and the last hash of the ledger, with the sum of its reservations. A database that is opened with
 its witness must be at the same place, or ahead of it (a process that stopped between the two commits). If it is behind,
-or has another hash at the same place, rounds that were shown would be released again: it is rejected.
+or has another hash at the same place, rounds that were shown would be released again: it is rejected. The witness also
+knows every lineage that a ledger has entered: a copy that lacks one is rejected even if it has gone on further.
 
 The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
 """
@@ -15,7 +16,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import read_cost, written
 from taciturn.errors import StateConflict
 from taciturn.store.database import Database, Transaction
@@ -27,6 +28,10 @@ class Place(NamedTuple):
     generation: int
     chain: str
     reserved: Cost = FREE
+
+
+ENTERED = Place(-1, "")
+"""The place of a lineage that a ledger knows, and whose states another database guards: it never moves."""
 
 
 def ledger_subject(population: str) -> str:
@@ -68,6 +73,20 @@ class Witness:
                     subject,
                 )
 
+    def replace(self, places: Mapping[str, Place]) -> None:
+        """Store these places instead of all others of the database: the end of `taciturn.store.restore.recover`."""
+        with self._database.transaction() as now:
+            now.execute("DELETE FROM witnessed WHERE place = ?", self._place)
+            for subject, at in places.items():
+                now.execute(
+                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?)",
+                    self._place,
+                    subject,
+                    at.generation,
+                    at.chain,
+                    json.dumps(written(at.reserved)),
+                )
+
     def places(self) -> Mapping[str, Place]:
         """All that is stored of the database."""
         with self._database.transaction(write=False) as now:
@@ -75,16 +94,31 @@ class Witness:
         return {subject: Place(int(n), chain, read_cost(json.loads(cost))) for subject, n, chain, cost in rows}
 
 
+def witness_of(database: Database, address: str | os.PathLike[str]) -> Witness:
+    """The witness of a database at an address, where there must be one; nothing is checked."""
+    Database(address)  # a wrong name would otherwise make an empty witness, which knows of nothing
+    with database.transaction(write=False) as now:
+        [(place,)] = now.rows("SELECT id FROM place")
+    return Witness(address, place)
+
+
+def is_behind(here: Place | None, seen: Place) -> bool:
+    """Whether a place lies before the one that a witness has seen, or was reached by other commits."""
+    if here is None or here.generation < seen.generation:
+        return True
+    return here.generation == seen.generation and here.chain != seen.chain
+
+
 def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], witness: str) -> None:
     """Reject a database that is behind its witness, or has another hash at the same place."""
     for subject, at in seen.items():
         now = here.get(subject)
         if now is None or now.generation < at.generation:
-            stands = "is missing" if now is None else f"is at {now.generation}"
+            stands = "is missing" if now is None else f"is at {now.generation} and was at {at.generation}"
             raise StateConflict(
-                f"{address} is behind its witness {witness}: {subject} {stands} and was at {at.generation}. It was "
-                "restored from a backup or cloned, and rounds that were shown would be released again. Continue the "
-                "newest database; or open a second, separately charged stream with `taciturn store adopt`."
+                f"{address} is behind its witness {witness}: {subject} {stands}. It was restored from a backup "
+                "or cloned, and rounds that were shown would be released again. Continue the newest "
+                "database; or open a second, separately charged stream with `taciturn store adopt`."
             )
         if now.generation == at.generation and now.chain != at.chain:
             raise StateConflict(
@@ -100,12 +134,14 @@ def places_of(transaction: Transaction) -> dict[str, Place]:
         lineage: Place(int(generation), chain)
         for lineage, generation, chain in transaction.rows("SELECT lineage, generation, chain FROM streams")
     }
-    for lineage, generation, token in transaction.rows(
-        "SELECT lineage, generation, token FROM lines WHERE generation IS NOT NULL"
+    sums: dict[str, list[Cost]] = {}
+    for lineage, population, reserved, generation, token in transaction.rows(
+        "SELECT lineage, population, reserved, generation, token FROM lines"
     ):
-        places[lineage] = Place(int(generation), token)
+        places[lineage] = places.get(lineage, ENTERED) if generation is None else Place(int(generation), token)
+        sums.setdefault(population, []).append(read_cost(json.loads(reserved)))
     for population, events, chain in transaction.rows("SELECT population, events, chain FROM ledgers"):
-        places[ledger_subject(population)] = Place(int(events), chain)
+        places[ledger_subject(population)] = Place(int(events), chain, total(sums.get(population, [])))
     return places
 
 
@@ -133,8 +169,8 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
     if moved and witness is not None:
         confirm_moved(database, f"the witness {witness.address} agrees")
     if witness is not None:
-        for subject, at in here.items():
-            if subject not in seen:
+        for subject, at in reversed(here.items()):  # ledgers first: their sum must not lack a lineage that is known
+            if subject not in seen or seen[subject].generation < at.generation:
                 witness.record(subject, at)
     return witness
 
