@@ -78,7 +78,7 @@ def test_show_as_json_has_every_number(address):
 
 
 def test_the_numbers_are_on_the_safe_side(address):
-    """What is shown as reserved is no less than it is, and what is left no more, up to the last digit of a bisection."""
+    """What is shown as reserved is no less than it is, and what is left no more, up to the end of a bisection."""
     text = run("budget", "show", address).stdout
     ledger = Ledger(address)
     shown = {line.split()[0]: float(line.split()[3]) for line in text.splitlines() if "  epsilon = " in line}
@@ -146,7 +146,7 @@ def test_a_history_that_was_rewritten_is_noticed_with_a_witness(tmp_path):
     path, witness = tmp_path / "b.db", tmp_path / "w.db"
     run("budget", "create", path, "--epsilon", 1, "--delta", "1e-6", "--witness", witness)
     with sqlite3.connect(path) as connection:
-        [(place, identity)] = connection.execute("SELECT id, identity FROM place").fetchall()
+        [(place,)] = connection.execute("SELECT id FROM place").fetchall()
     connection.close()
     path.unlink()
     run("budget", "create", path, "--epsilon", 8, "--delta", "1e-6")
