@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 
@@ -27,3 +27,13 @@ def rounded_up(value: float, digits: int = 3, thousands: bool = False) -> str:
     """
     above = float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
     return f"{above:,g}" if thousands else f"{above:.{digits}g}"
+
+
+def rounded_down(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, rounded down: of what is left, no more is promised than there is.
+
+    >>> rounded_down(0.99999), rounded_down(0.0)
+    ('0.999', '0')
+    """
+    below = float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal_from_float(value))
+    return f"{below:.{digits}g}"

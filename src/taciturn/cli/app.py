@@ -15,11 +15,13 @@ except ImportError:  # pragma: no cover
 
 from taciturn import __version__
 from taciturn.cli.audit import audit
+from taciturn.cli.budget import app as budget
 from taciturn.cli.data import check, init, predict
 from taciturn.cli.learn import learn
 from taciturn.cli.plan import plan
 from taciturn.cli.privacy import errata, privacy
 from taciturn.cli.reproduce import app as reproduce
+from taciturn.cli.store import app as store
 from taciturn.errors import TaciturnError
 
 TOUR = """\
@@ -63,6 +65,8 @@ app = typer.Typer(
 for _panel, _commands in PANELS.items():
     for _command in _commands:
         app.command(rich_help_panel=_panel)(_command)
+app.add_typer(budget, name="budget", rich_help_panel="One budget for several models")
+app.add_typer(store, name="store", rich_help_panel="One budget for several models")
 app.add_typer(reproduce, name="reproduce", rich_help_panel="Check the evidence")
 
 

@@ -6,6 +6,8 @@ Module          Contents
 ``database``    connections, transactions, the schema and its migrations
 ``sqlite``      what is particular to SQLite; ``postgres``, to PostgreSQL
 ``witness``     notices a database that was restored from a backup
+``restore``     goes on with such a database, as a second, separately charged stream
+``overview``    what a database holds, for people who look at it
 ``encryption``  encrypted states
 ``verify``      checks a ledger's history, and computes its costs again
 """

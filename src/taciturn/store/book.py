@@ -23,7 +23,7 @@ from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
-from taciturn.store.witness import Place, Witness, accepted, ledger_subject
+from taciturn.store.witness import ENTERED, Place, Witness, accepted, ledger_subject
 
 _LINE = "lineage, reserved, spent, generation, t, k, token, closed"
 
@@ -166,8 +166,8 @@ class DatabaseBook:
             reserved = self._reserved(now)
             live = now.rows("SELECT generation, token FROM lines WHERE lineage = ?", lineage)
         self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
-        if live and live[0][0] is not None:
-            self.witness.record(lineage, Place(int(live[0][0]), live[0][1]))
+        for generation, token in live:
+            self.witness.record(lineage, ENTERED if generation is None else Place(int(generation), token))
 
 
 def insert_line(now: Transaction, population: str, lineage: str, line: Line) -> None:
@@ -217,6 +217,11 @@ def open_book(
 ) -> DatabaseBook:
     """The ledger at an address; the only one there, if no population is named."""
     database = Database(address)
+    return DatabaseBook(database, choose_population(database, population), accepted(database, witness))
+
+
+def choose_population(database: Database, population: str | None) -> str:
+    """The population that is named, or the only one; an error if there is none."""
     names = populations(database)
     if not names:
         raise InvalidInput(
@@ -228,7 +233,7 @@ def open_book(
         )
     if population is not None and population not in names:
         raise InvalidInput(f"{database.address} has no ledger of {population!r}, only of {', '.join(names)}.")
-    return DatabaseBook(database, population or names[0], accepted(database, witness))
+    return population or names[0]
 
 
 def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os.PathLike[str] | None) -> DatabaseBook:

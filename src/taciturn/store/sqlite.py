@@ -104,6 +104,8 @@ class Sqlite:
             )
         if "not a database" in str(error) or "malformed" in str(error):
             return InvalidInput(f"{self.address} is not a database of taciturn, or is damaged ({error}).")
+        if "unable to open" in str(error) or "readonly" in str(error):
+            return InvalidInput(f"{self.address} cannot be opened or written. Check the path and its permissions.")
         return unavailable(self.address, error)
 
     def exists(self) -> bool:

@@ -59,7 +59,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreU
 from taciturn.store.book import DatabaseBook
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
-from taciturn.store.witness import Place, accept_restored, accepted
+from taciturn.store.witness import Place, accepted
 
 _FIELDS = (
     "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, neighbours, closed, "
@@ -177,7 +177,9 @@ class Store:
         Streams that may have released more than the backup knows are closed; `adopt` continues them under a second
         charge. Reservations that the witness knows and the backup does not are charged again.
         """
-        accept_restored(Database(address), witness)
+        from taciturn.store.restore import recover  # which needs this module
+
+        recover(Database(address), witness)
         return cls(address, witness=witness, key=key)
 
     @property

@@ -5,7 +5,8 @@ the number of events and the last hash of the ledger, with the sum of its reserv
 its witness must be at the same place, or ahead of it (a process that stopped between the two commits, of which the
 witness is then told). If it is behind, or has another hash at the same place, rounds that were shown would be released
 again: it is rejected. A clone that agrees with the witness when it is opened is noticed by its first commit, or by that
-of the other copy, whichever comes second: both reach the same generation by different commits.
+of the other copy, whichever comes second: both reach the same generation by different commits. The witness also knows
+every lineage that a ledger has entered: a copy that lacks one is rejected even if it has gone on further.
 
 The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
 """
@@ -13,14 +14,12 @@ The witness holds no secrets. It must not be restored together with the database
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import Line, read_cost, written
-from taciturn.core.state import new_name
+from taciturn.accounting.ledger import read_cost, written
 from taciturn.errors import StateConflict, StoreUnavailable
 from taciturn.store.database import Database, Transaction
 
@@ -31,6 +30,10 @@ class Place(NamedTuple):
     generation: int
     chain: str
     reserved: Cost = FREE
+
+
+ENTERED = Place(-1, "")
+"""The place of a lineage that a ledger knows, and whose states another database guards: it never moves."""
 
 
 def ledger_subject(population: str) -> str:
@@ -81,6 +84,20 @@ class Witness:
                 here = places_of(now).get(subject, at)
         check(self._watched.address, {subject: here}, {subject: stored}, self.address)
 
+    def replace(self, places: Mapping[str, Place]) -> None:
+        """Store these places instead of all others of the database: the end of `taciturn.store.restore.recover`."""
+        with self._database.transaction() as now:
+            now.execute("DELETE FROM witnessed WHERE place = ?", self._place)
+            for subject, at in places.items():
+                now.execute(
+                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?)",
+                    self._place,
+                    subject,
+                    at.generation,
+                    at.chain,
+                    json.dumps(written(at.reserved)),
+                )
+
     def places(self) -> Mapping[str, Place]:
         """All that is stored of the database."""
         with self._database.transaction(write=False) as now:
@@ -88,16 +105,31 @@ class Witness:
         return {subject: Place(int(n), chain, read_cost(json.loads(cost))) for subject, n, chain, cost in rows}
 
 
+def witness_of(database: Database, address: str | os.PathLike[str]) -> Witness:
+    """The witness of a database at an address, where there must be one; nothing is checked."""
+    Database(address)  # a wrong name would otherwise make an empty witness, which knows of nothing
+    with database.transaction(write=False) as now:
+        [(place,)] = now.rows("SELECT id FROM place")
+    return Witness(address, database, place)
+
+
+def is_behind(here: Place | None, seen: Place) -> bool:
+    """Whether a place lies before the one that a witness has seen, or was reached by other commits."""
+    if here is None or here.generation < seen.generation:
+        return True
+    return here.generation == seen.generation and here.chain != seen.chain
+
+
 def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], witness: str) -> None:
     """Reject a database that is behind its witness, or has another hash at the same place."""
     for subject, at in seen.items():
         now = here.get(subject)
         if now is None or now.generation < at.generation:
-            stands = "is missing" if now is None else f"is at {now.generation}"
+            stands = "is missing" if now is None else f"is at {now.generation} and was at {at.generation}"
             raise StateConflict(
-                f"{address} is behind its witness {witness}: {subject} {stands} and was at {at.generation}. It was "
-                "restored from a backup or cloned, and rounds that were shown would be released again. Continue the "
-                "newest database; or open a second, separately charged stream with `taciturn store adopt`."
+                f"{address} is behind its witness {witness}: {subject} {stands}. It was restored from a backup "
+                "or cloned, and rounds that were shown would be released again. Continue the newest "
+                "database; or open a second, separately charged stream with `taciturn store adopt`."
             )
         if now.generation == at.generation and now.chain != at.chain:
             raise StateConflict(
@@ -113,14 +145,14 @@ def places_of(transaction: Transaction) -> dict[str, Place]:
         lineage: Place(int(generation), chain)
         for lineage, generation, chain in transaction.rows("SELECT lineage, generation, chain FROM streams")
     }
-    for lineage, generation, token in transaction.rows(
-        "SELECT lineage, generation, token FROM lines WHERE generation IS NOT NULL"
+    sums: dict[str, list[Cost]] = {}
+    for lineage, population, reserved, generation, token in transaction.rows(
+        "SELECT lineage, population, reserved, generation, token FROM lines"
     ):
-        places[lineage] = Place(int(generation), token)
+        places[lineage] = places.get(lineage, ENTERED) if generation is None else Place(int(generation), token)
+        sums.setdefault(population, []).append(read_cost(json.loads(reserved)))
     for population, events, chain in transaction.rows("SELECT population, events, chain FROM ledgers"):
-        lines = transaction.rows("SELECT reserved FROM lines WHERE population = ?", population)
-        reserved = total(read_cost(json.loads(cost)) for (cost,) in lines)
-        places[ledger_subject(population)] = Place(int(events), chain, reserved)
+        places[ledger_subject(population)] = Place(int(events), chain, total(sums.get(population, [])))
     return places
 
 
@@ -151,7 +183,7 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
         with database.transaction(write=False) as now:
             here = places_of(now)
     if witness is not None:
-        for subject, at in here.items():
+        for subject, at in reversed(here.items()):  # ledgers first: their sum must not lack a lineage that is known
             if subject not in seen or seen[subject].generation < at.generation:
                 witness.record(subject, at)
     return witness
@@ -169,47 +201,3 @@ def confirm_moved(database: Database, why: str) -> None:
         now.execute("UPDATE place SET identity = ?", identity)
         for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
             append_event(now, population, "moved", "", {"from": before, "to": identity, "why": why})
-
-
-def accept_restored(database: Database, address: str | os.PathLike[str] | None) -> None:
-    """Go on with a database that was restored from a backup, as another one than the newest, which was lost.
-
-    Streams that the witness does not know at their present place, all of them without a witness, are closed: they may
-    have released more than this database knows, and continue only by `Store.adopt`. Reservations that were lost are
-    charged again, as a sum, which the witness has. The database gets a new name for its witness.
-    """
-    from taciturn.store.book import append_event, insert_line
-
-    with database.transaction(write=False) as now:
-        [(place,)] = now.rows("SELECT id FROM place")
-    seen = {} if address is None else Witness(address, database, place).places()
-    with database.transaction() as now:
-        now.rows("SELECT id FROM place /*lock*/")
-        new = new_name()
-        now.execute("UPDATE place SET id = ?, identity = ?", new, database.backend.identity(now))
-        here = places_of(now)
-        for population, neighbours in now.rows("SELECT population, neighbours FROM ledgers ORDER BY population"):
-            subject = ledger_subject(population)
-            content = {"from": place, "to": new}
-            lost = _lost(here[subject].reserved, seen[subject].reserved) if subject in seen else FREE
-            lineage = ""
-            if lost != FREE:
-                lineage = f"lost in a restore {new_name()}"
-                insert_line(now, population, lineage, Line(lost, lost, None, True))
-                content |= {"reserved": written(lost), "neighbours": neighbours, "settings": None}
-            append_event(now, population, "restored", lineage, content)
-        for lineage in [subject for subject in here if not _is_newest(here[subject], seen.get(subject))]:
-            now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", lineage)
-            for (population,) in now.rows("SELECT population FROM lines WHERE lineage = ? AND closed = 0", lineage):
-                now.execute("UPDATE lines SET closed = 1 WHERE lineage = ?", lineage)
-                append_event(now, population, "closed", lineage, {})
-
-
-def _lost(here: Cost, seen: Cost) -> Cost:
-    """What a ledger had reserved in addition, rounded up."""
-    pairs = zip(here.parts, seen.parts, strict=True)
-    return Cost(*(math.nextafter(b - a, math.inf) if b > a else 0.0 for a, b in pairs))
-
-
-def _is_newest(here: Place, seen: Place | None) -> bool:
-    return seen is not None and (here.generation > seen.generation or here[:2] == seen[:2])

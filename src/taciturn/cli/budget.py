@@ -1,0 +1,425 @@
+"""`taciturn budget`: create a ledger that all processes and teams share, look at it, and verify it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:  # imported inside commands, so that the others start fast
+    from rich.table import Table
+
+    from taciturn.accounting.cost import Cost
+    from taciturn.accounting.gdp import Privacy
+    from taciturn.accounting.history import Event
+    from taciturn.accounting.ledger import Ledger
+
+app = typer.Typer(help="One budget for all models that learn from the same people.", no_args_is_help=True)
+
+Address = Annotated[str, typer.Argument(help="SQLite file, or postgresql://user@host/name.", show_default=False)]
+Population = Annotated[str | None, typer.Option(help="Which ledger, if the database has several.")]
+WitnessOption = Annotated[
+    str | None, typer.Option(help="Database elsewhere that notices when this one was restored from a backup.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def create(
+    address: Address,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of all models on these people together.")],
+    delta: Annotated[float, typer.Option(help="Delta of all models together, well below 1 / (number of people).")],
+    population: Annotated[str, typer.Option(help="Name of the people whose data is protected.")] = "people",
+    neighbours: Annotated[
+        Literal["replace", "zero-out"] | None,
+        typer.Option(help="Neighbour relation of all costs; by default that of the first stream."),
+    ] = None,
+    witness: WitnessOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a ledger in a file, which is made if it does not exist, or in a PostgreSQL database.
+
+    Example: taciturn budget create budget.db --epsilon 1 --delta 1e-6 --population customers
+    """
+    from taciturn.accounting.gdp import Privacy
+    from taciturn.accounting.ledger import Ledger
+
+    ledger = Ledger.create(
+        address, Privacy(epsilon, delta), population=population, neighbours=neighbours, witness=witness
+    )
+    if as_json:
+        _print_json(_as_data(ledger))
+        return
+    typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: epsilon = {epsilon:g}, delta = {delta:g}")
+    typer.echo(f'Use it: ledger="{address}" in an estimator, or taciturn learn … --ledger {address}')
+
+
+@app.command()
+def show(
+    address: Address,
+    population: Population = None,
+    witness: WitnessOption = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to this file instead.", metavar="FILE")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is reserved, spent and left, and the streams that reserved it.
+
+    Looking changes nothing, and a copy of a ledger can be looked at, too.
+
+    Example: taciturn budget show budget.db
+    """
+    ledger = _read(address, population)
+    data = _as_data(ledger)
+    data["warning"] = _warning(address, witness)
+    if html is not None:
+        from taciturn._util.atomic import replaced
+
+        with replaced(html) as file:
+            file.write(_page(data).encode())
+        data["written"] = str(html)
+    if as_json:
+        _print_json(data)
+        return
+    if html is not None:
+        typer.echo(f"Wrote {html}.")
+    else:
+        _show(data)
+    _warn(data["warning"])
+
+
+@app.command()
+def history(
+    address: Address,
+    population: Population = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines, one for each event.")] = False,
+) -> None:
+    """List what was opened, charged, closed, moved and restored, by whom and when.
+
+    Example: taciturn budget history budget.db
+    """
+    ledger = _read(address, population)
+    assert ledger.privacy is not None
+    events = ledger.history
+    if as_json:
+        for event in events:
+            typer.echo(json.dumps({**event._asdict(), "content": _content(event)}))
+        return
+    table = _table("", ("", "when (UTC)", "who", "what", "stream"), "details")
+    for event in events:
+        stream = short(event.lineage)
+        about = _about(event, ledger.privacy)
+        table.add_row(str(event.number), _time(event.at), event.who, event.kind, stream, about)
+    _print(table)
+
+
+@app.command()
+def verify(
+    address: Address,
+    population: Population = None,
+    witness: WitnessOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the history of a ledger, and compute every cost again from the settings in it.
+
+    Exit status 1 if something is wrong. The history has no signature: with --witness, one that was rewritten
+    consistently is noticed, too.
+
+    Example: taciturn budget verify budget.db
+    """
+    ledger = _read(address, population)
+    found = ledger.verify()
+    against = None if witness is None else _warning(address, witness)
+    faults = [*found.faults, *([against] if against else [])]
+    if as_json:
+        answer = {"ok": not faults, "events": len(ledger.history), "recomputed": found.checked}
+        _print_json({**answer, "not_recomputed": found.unchecked, "faults": faults})
+    else:
+        for fault in faults:
+            typer.echo(f"FAULT: {fault}")
+        costs = found.checked + len(found.unchecked)
+        verdict = "Not in order." if faults else "In order:"
+        typer.echo(
+            f"{verdict} {len(ledger.history)} events, {found.checked} of {costs} costs were computed again"
+            f"{'.' if faults else ', and agree.'}"
+        )
+        for reason in found.unchecked:
+            typer.echo(f"Not computed again: {reason}.")
+        if witness is None:
+            _warn(_warning(address, None))
+    if faults:
+        raise typer.Exit(1)
+
+
+@app.command()
+def close(
+    address: Address,
+    lineage: Annotated[str, typer.Argument(help="Stream to end; the beginning of its name is enough.")],
+    population: Population = None,
+    witness: WitnessOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a stream: nothing more can be released. What it reserved stays reserved.
+
+    Example: taciturn budget close budget.db 3f9a1c02
+    """
+    from taciturn.accounting.ledger import Ledger
+    from taciturn.errors import InvalidInput
+    from taciturn.store.restore import close_stream
+
+    ledger = Ledger(address, population=population, witness=witness)
+    found = [name for name in ledger.lines if name.startswith(lineage)]
+    if len(found) != 1:
+        known = ", ".join(short(name) for name in (found or ledger.lines)) or "none"
+        which = "is the beginning of several" if found else "is not the beginning of any stream"
+        raise InvalidInput(f"{lineage} {which}: {known}. Give more of a name.")
+    was = ledger.lines[found[0]]
+    here = close_stream(ledger, found[0])
+    elsewhere = was.live is None and not here and not was.closed
+    if as_json:
+        _print_json({"closed": found[0], "was_closed": was.closed, "store_elsewhere": elsewhere})
+        return
+    typer.echo(f"{short(found[0])} is closed. It keeps what it reserved.")
+    if elsewhere:
+        typer.echo("Its states are in a store elsewhere: what was reserved covers what it may still release there.")
+
+
+# What the commands print.
+
+
+def short(lineage: str) -> str:
+    """The first 8 digits of a lineage, with the word before them, if there is one.
+
+    >>> short("3f9a1c0211e04b0e9d0c9d5b7e3a7c11"), short("one-off 3f9a1c0211e04b0e9d0c9d5b7e3a7c11")
+    ('3f9a1c02', 'one-off 3f9a1c02')
+    """
+    word, space, name = lineage.rpartition(" ")
+    return f"{word}{space}{name[:8]}"
+
+
+def cost_as_data(cost: Cost, delta: float) -> dict[str, Any]:
+    """A cost as plain data: its epsilon at `delta` first."""
+    from dataclasses import asdict
+
+    parts = {name: part for name, part in asdict(cost).items() if part}
+    return {"epsilon": cost.epsilon(delta), "delta": delta, "mu": cost.mu if cost.gaussian else None, "parts": parts}
+
+
+def cost_text(cost: dict[str, Any]) -> str:
+    """The same for people: epsilon, and mu in brackets; rounded up."""
+    from taciturn._util.output import rounded_up
+
+    mu = cost["mu"]
+    return rounded_up(cost["epsilon"], 4) + ("" if not mu else f" (mu {rounded_up(mu, 4)})")
+
+
+def _read(address: str, population: str | None) -> Ledger:
+    from taciturn.store.overview import read_ledger
+
+    return read_ledger(address, population)
+
+
+def _warning(address: str, witness: str | None) -> str | None:
+    from taciturn.store.database import Database
+    from taciturn.store.overview import warning
+
+    return warning(Database(address), witness)
+
+
+def _as_data(ledger: Ledger) -> dict[str, Any]:
+    """What `show` prints."""
+    from taciturn.accounting.cost import gaussian
+    from taciturn.accounting.ledger import largest_mu
+    from taciturn.store.overview import recipe_of
+
+    privacy = ledger.privacy
+    assert privacy is not None
+    reserved, spent, lines = ledger.reserved, ledger.spent, ledger.lines
+    entered = {event.lineage: event for event in ledger.history if event.kind in ("opened", "charged", "restored")}
+    rows = []
+    for lineage, line in lines.items():
+        event = entered.get(lineage)
+        recipe = "restored" if event is not None and event.kind == "restored" else None
+        rows.append(
+            {
+                "lineage": lineage,
+                "recipe": recipe or recipe_of(None if event is None else _content(event).get("settings")),
+                "reserved": cost_as_data(line.reserved, privacy.delta),
+                "spent": cost_as_data(line.spent, privacy.delta),
+                "closed": line.closed,
+                "opened": None if event is None else event.at,
+                "by": None if event is None else event.who,
+                "version": None if event is None else event.version,
+            }
+        )
+    rows.sort(key=lambda row: (row["opened"] or "", entered[row["lineage"]].number if row["lineage"] in entered else 0))
+    left = largest_mu(privacy, reserved)
+    return {
+        "address": ledger.address,
+        "population": ledger.population,
+        "unit": ledger.unit,
+        "neighbours": ledger.neighbours,
+        "budget": {"epsilon": privacy.epsilon, "delta": privacy.delta, "mu": privacy.mu},
+        "reserved": cost_as_data(reserved, privacy.delta),
+        "spent": cost_as_data(spent, privacy.delta),
+        "left": cost_as_data(gaussian(left**2), privacy.delta),
+        "share_reserved": 1.0 - (left / privacy.mu) ** 2,
+        "share_spent": 1.0 - (largest_mu(privacy, spent) / privacy.mu) ** 2,
+        "streams": rows,
+    }
+
+
+def _title(data: dict[str, Any]) -> str:
+    budget, relation = data["budget"], data["neighbours"]
+    return (
+        f"{data['population']}: epsilon = {budget['epsilon']:g} at delta = {budget['delta']:g} (mu "
+        f"{budget['mu']:.4g}), per {data['unit']}{f', {relation}' if relation else ''}"
+    )
+
+
+def _left_text(data: dict[str, Any]) -> str:
+    from taciturn._util.output import rounded_down
+
+    left = (data["left"][name] * (1.0 + 1e-9) for name in ("epsilon", "mu"))  # past the end of a bisection
+    return "{} (mu {})".format(*(rounded_down(value, 4) for value in left))
+
+
+SHARES = "The share of the budget is that of mu², which adds up; values of epsilon do not."
+
+
+def _show(data: dict[str, Any]) -> None:
+    from taciturn._util.output import rounded_up
+
+    typer.echo(_title(data))
+    shares = (data["share_spent"], data["share_reserved"])
+    typer.echo(f"{_bar(*shares)}  {shares[1]:.0%} reserved, {shares[0]:.0%} spent")
+    typer.echo(f"reserved  epsilon = {cost_text(data['reserved'])}")
+    typer.echo(f"spent     epsilon = {cost_text(data['spent'])}")
+    typer.echo(f"left      epsilon = {_left_text(data)}")
+    if not data["streams"]:
+        typer.echo("No stream has been opened yet.")
+        return
+    typer.echo(SHARES)
+    table = _table("", ("stream", "recipe", "reserved", "spent", "", "opened (UTC)"), "by")
+    for row in data["streams"]:
+        state = "closed" if row["closed"] else "open"
+        costs = (rounded_up(row[which]["epsilon"], 4) for which in ("reserved", "spent"))
+        table.add_row(short(row["lineage"]), row["recipe"], *costs, state, _time(row["opened"]), row["by"] or "")
+    _print(table)
+
+
+def _bar(spent: float, reserved: float, width: int = 40) -> str:
+    """A bar of text: spent, reserved and left."""
+    ends = [min(width, round(width * share)) for share in (spent, max(spent, reserved))]
+    return "█" * ends[0] + "▒" * (ends[1] - ends[0]) + "·" * (width - ends[1])
+
+
+def _page(data: dict[str, Any]) -> str:
+    from html import escape
+
+    from taciturn._util.html import bar, document, number, number_head, paragraph, rows, section
+
+    sums = [
+        [name, number(text)]
+        for name, text in (
+            ("reserved", cost_text(data["reserved"])),
+            ("spent", cost_text(data["spent"])),
+            ("left", _left_text(data)),
+        )
+    ]
+    parts = [
+        f"<h1>Budget of {escape(data['population'])}</h1>",
+        section(
+            _title(data),
+            bar(0.0, data["share_reserved"]),
+            paragraph(f"{data['share_reserved']:.0%} reserved, {data['share_spent']:.0%} spent. {SHARES}", soft=True),
+            rows(sums, ["", number_head("epsilon (mu)")]),
+        ),
+    ]
+    if data["warning"]:
+        parts.append(section("Warning", paragraph(data["warning"]), alarm=True))
+    cells = [
+        [
+            f"<code>{escape(short(row['lineage']))}</code>",
+            escape(row["recipe"]),
+            number(cost_text(row["reserved"])),
+            number(cost_text(row["spent"])),
+            "closed" if row["closed"] else "open",
+            escape(_time(row["opened"])),
+            escape(row["by"] or ""),
+        ]
+        for row in data["streams"]
+    ]
+    heads = ["stream", "recipe", number_head("reserved"), number_head("spent"), "", "opened (UTC)", "by"]
+    parts.append(section("Streams", rows(cells, heads) if cells else paragraph("None has been opened yet.")))
+    return document(f"Budget of {data['population']}", "\n".join(parts))
+
+
+def _about(event: Event, privacy: Privacy) -> str:
+    """The content of an event in a few words."""
+    content = _content(event)
+    try:
+        return _told(event.kind, content, privacy)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return "cannot be read"
+
+
+def _told(kind: str, content: dict[str, Any], privacy: Privacy) -> str:
+    from taciturn.accounting.ledger import read_cost
+    from taciturn.store.overview import recipe_of
+
+    if kind == "created":
+        return f"epsilon = {content['epsilon']:g}, delta = {content['delta']:g}"
+    if "reserved" in content:
+        cost = cost_text(cost_as_data(read_cost(content["reserved"]), privacy.delta))
+        what = f"what {content['witness']} knew" if kind == "restored" else recipe_of(content.get("settings"))
+        return f"epsilon = {cost}: {what}"
+    if kind == "moved":
+        return f"{content['why']} ({content['from']} → {content['to']})"
+    if kind == "adopted":
+        return f"continues {content['stream']}, {short(content['from'])}"
+    return ", ".join(f"{name} {value}" for name, value in content.items())
+
+
+def _content(event: Event) -> dict[str, Any]:
+    """The content of an event; as text, if someone has made it unreadable."""
+    try:
+        content = event.data
+    except ValueError:
+        return {"unreadable": event.content}
+    return content if isinstance(content, dict) else {"unreadable": event.content}
+
+
+def _time(at: str | None) -> str:
+    return "" if at is None else at[:16].replace("T", " ")
+
+
+def _table(title: str, names: tuple[str, ...], last: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+    for name in names:
+        right = name in ("reserved", "spent")
+        wraps = name in ("recipe", "name", "spent mu")
+        table.add_column(name, justify="right" if right else "left", no_wrap=not wraps)
+    table.add_column(last, overflow="fold")
+    return table
+
+
+def _print(table: Table) -> None:
+    from rich.console import Console
+
+    Console().print(table, highlight=False, markup=False)
+
+
+def _print_json(data: Any) -> None:
+    from taciturn._util.output import json_text
+
+    typer.echo(json_text(data))
+
+
+def _warn(sentence: str | None) -> None:
+    if sentence:
+        typer.echo(f"taciturn: warning: {sentence}", err=True)

@@ -1,0 +1,252 @@
+"""`taciturn store`: look at a database of streams, back it up, restore it, and change its key."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from taciturn.cli.budget import Address, AsJson, WitnessOption, _print, _print_json, _table, _warn, short
+
+if TYPE_CHECKING:  # imported inside commands, so that the others start fast
+    from taciturn.store.restore import Adopted
+
+app = typer.Typer(help="Where streams live: back up, restore, move and encrypt.", no_args_is_help=True)
+
+KeyOption = Annotated[
+    Path | None, typer.Option(help="File of the key of encrypted states; by default TACITURN_KEY.", metavar="FILE")
+]
+DELTA = 1e-6  # of a stream without a ledger
+
+
+@app.command()
+def show(
+    address: Address,
+    witness: WitnessOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the streams of a database, its ledgers, and whether it is the newest copy, as far as that is known.
+
+    Looking changes nothing; no state is read.
+
+    Example: taciturn store show taciturn-run/stream.db
+    """
+    from taciturn.store.book import populations
+    from taciturn.store.database import Database
+    from taciturn.store.overview import recipe_of, streams, warning
+
+    database = Database(address)
+    rows = [
+        {
+            "name": stream.name,
+            "lineage": stream.lineage,
+            "recipe": recipe_of(stream.about.get("settings")),
+            "generation": stream.generation,
+            "rows": stream.t,
+            "releases": stream.releases,
+            "reserved_mu": stream.reserved.mu,
+            "spent_mu": stream.spent.mu,
+            "ledger": database.address if stream.ledger == "" else stream.ledger,
+            "population": stream.population,
+            "closed": stream.closed,
+            "encrypted": stream.encrypted,
+        }
+        for stream in streams(database)
+    ]
+    why = warning(database, witness)
+    answer = {"address": database.address, "ledgers": populations(database), "streams": rows, "warning": why}
+    if as_json:
+        _print_json(answer)
+    else:
+        _show(answer)
+        _warn(why)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    ledgers = f"ledgers of {', '.join(answer['ledgers'])}" if answer["ledgers"] else "no ledger"
+    typer.echo(f"{answer['address']}: {len(answer['streams'])} streams, {ledgers}")
+    if not answer["streams"]:
+        return
+    table = _table("", ("name", "stream", "recipe", "rows", "releases", "spent mu", ""), "ledger")
+    for row in answer["streams"]:
+        state = ", ".join(word for word, so in (("closed", row["closed"]), ("encrypted", row["encrypted"])) if so)
+        spent = f"{row['spent_mu']:.4g} of {row['reserved_mu']:.4g}"
+        counts = f"{row['rows']:,}", f"{row['releases']:,}"
+        here = row["ledger"] == answer["address"]
+        ledger = "none" if row["ledger"] is None else row["population"] + ("" if here else f" in {row['ledger']}")
+        table.add_row(row["name"], short(row["lineage"]), row["recipe"], *counts, spent, state or "open", ledger)
+    _print(table)
+
+
+@app.command()
+def backup(
+    address: Address,
+    to: Annotated[Path, typer.Argument(help="File to write; it must not exist.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Write a consistent copy of a SQLite database, also while it is in use. The copy is as secret as the database.
+
+    Example: taciturn store backup taciturn-run/stream.db backup.db
+    """
+    from taciturn.store.database import Database
+
+    database = Database(address)
+    database.backup(to)
+    if as_json:
+        _print_json({"address": database.address, "written": str(to)})
+    else:
+        typer.echo(f"Wrote {to}, a copy of {database.address}. To go on with it later: taciturn store adopt.")
+
+
+@app.command()
+def adopt(
+    address: Address,
+    name: Annotated[
+        str | None, typer.Argument(help="Stream to continue; needed only if there are several.", show_default=False)
+    ] = None,
+    witness: WitnessOption = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Ledger of the second stream; by default that of the first.")
+    ] = None,
+    population: Annotated[str | None, typer.Option(help="Which ledger, if that database has several.")] = None,
+    key: KeyOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Continue a database that was restored from a backup, as a second stream, which is charged in full.
+
+    Rounds after the backup are released again, so the people pay twice: both costs are printed. What the ledger in the
+    database has forgotten, by its witness, is charged first. The first stream is closed; the second takes its name.
+
+    Example: taciturn store adopt taciturn-run/stream.db --witness /mnt/other/witness.db
+    """
+    from taciturn.accounting.ledger import Ledger
+    from taciturn.errors import InvalidInput
+    from taciturn.store import restore
+
+    if not yes:
+        question = f"Adopting a stream of {address} charges its whole cost a second time, which cannot be undone."
+        if as_json or not sys.stdin.isatty():
+            raise InvalidInput(f"{question} Say so with --yes.")
+        if not typer.confirm(f"{question} Go on?", err=True):
+            raise InvalidInput("nothing was changed.")
+    where = None if ledger is None else Ledger(ledger, population=population, witness=witness)
+    done = restore.adopt(address, name, witness=witness, key=key, ledger=where)
+    if as_json:
+        _print_json(_adopted_as_data(done))
+    else:
+        _show_adopted(done, address)
+
+
+def _adopted_as_data(done: Adopted) -> dict[str, Any]:
+    from taciturn.accounting.cost import total
+    from taciturn.cli.budget import cost_as_data
+
+    delta = done.ledger.privacy.delta if done.ledger is not None and done.ledger.privacy is not None else DELTA
+    answer: dict[str, Any] = {
+        "restored": {population: cost_as_data(cost, delta) for population, cost in done.recovered.charged.items()},
+        "closed": done.recovered.closed,
+        "moved": done.recovered.moved,
+    }
+    if done.old is None or done.new is None:
+        return answer
+    both = total([done.old.reserved, done.new.reserved])
+    answer["stream"] = done.new.name
+    answer["first"] = {"lineage": done.old.lineage, "cost": cost_as_data(done.old.reserved, delta)}
+    answer["second"] = {"lineage": done.new.lineage, "cost": cost_as_data(done.new.reserved, delta)}
+    answer["both"] = cost_as_data(both, delta)
+    answer["ledger"] = None if done.ledger is None else done.ledger.address
+    return answer
+
+
+def _show_adopted(done: Adopted, address: str) -> None:
+    from taciturn.cli.budget import cost_text
+
+    data = _adopted_as_data(done)
+    for population, cost in data["restored"].items():
+        typer.echo(f"Ledger of {population}: charged epsilon = {cost_text(cost)}, which the witness knew.")
+    if "second" not in data:
+        closed = ", ".join(short(lineage) for lineage in data["closed"]) or "none"
+        typer.echo(
+            f"{address} has no streams to continue. Streams of its ledgers that were behind, now closed: {closed}"
+        )
+        return
+    first, second = (f"{short(data[which]['lineage'])}  epsilon = " for which in ("first", "second"))
+    typer.echo(f"first stream   {first}{cost_text(data['first']['cost'])}, closed, all of it counts as spent")
+    typer.echo(f"second stream  {second}{cost_text(data['second']['cost'])}, continues {data['stream']!r}")
+    typer.echo(f"both together            epsilon = {cost_text(data['both'])} at delta = {data['both']['delta']:g}")
+    if data["ledger"] is None:
+        typer.echo("Neither is in a ledger: nothing adds this to other models on the same people.")
+    others = [lineage for lineage in data["closed"] if lineage != data["first"]["lineage"]]
+    if others:
+        typer.echo(f"Also closed, as they may be behind: {', '.join(short(lineage) for lineage in others)}")
+
+
+@app.command()
+def confirm_moved(
+    address: Address,
+    why: Annotated[str, typer.Option(help="Reason, for the history.")] = "confirmed by the user",
+    as_json: AsJson = False,
+) -> None:
+    """Say that a database that was moved or copied is the newest, and the only one that is used from now on.
+
+    It is recorded in the history of its ledgers. If it was restored from a backup, use taciturn store adopt instead.
+
+    Example: taciturn store confirm-moved budget.db --why "new server"
+    """
+    from taciturn.store import witness as witnesses
+    from taciturn.store.database import Database
+    from taciturn.store.overview import warning
+
+    database = Database(address)
+    moved = warning(database) is not None
+    witnesses.confirm_moved(database, why)
+    if as_json:
+        _print_json({"address": database.address, "moved": moved})
+    elif moved:
+        typer.echo(f"{database.address} is accepted here. Delete the copy where it was: it can still be used there.")
+    else:
+        typer.echo(f"{database.address} is where it was: there was nothing to confirm.")
+
+
+@app.command()
+def new_key(
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Write a random key to a file that only its owner can read. Without the key, encrypted states are lost.
+
+    Example: taciturn store new-key taciturn.key
+    """
+    from taciturn.store import encryption
+
+    key = encryption.new_key(file)
+    if as_json:
+        _print_json({"written": str(file), "id": key.id.hex()})
+    else:
+        typer.echo(f"Wrote {file}, the key {key.id.hex()}. Keep a copy elsewhere, and not beside the database.")
+
+
+@app.command()
+def rotate_key(
+    address: Address,
+    new: Annotated[Path, typer.Argument(help="File of the new key.", show_default=False)],
+    key: KeyOption = None,
+    witness: WitnessOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Encrypt every state of a database by a new key, in one transaction. States that were not encrypted are, then.
+
+    Example: taciturn store rotate-key taciturn-run/stream.db new.key --key old.key
+    """
+    from taciturn.store.database import Database
+    from taciturn.store.store import Store
+
+    Database(address)  # a wrong address is an error, and not a new database
+    count = Store(address, witness=witness, key=key).rotate_key(new)
+    if as_json:
+        _print_json({"address": address, "streams": count})
+    else:
+        typer.echo(f"{count} streams are encrypted by {new}. Keep the old key for as long as there are old backups.")

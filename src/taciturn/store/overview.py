@@ -1,0 +1,132 @@
+"""What a database of ledgers and streams holds, for people who look at it: public data only, and nothing is changed.
+
+A database that was copied or moved can be looked at where it is; to go on with it, it must be accepted
+(`taciturn.store.witness`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from taciturn.accounting.cost import Cost
+from taciturn.accounting.ledger import Ledger, read_cost
+from taciturn.errors import StateConflict
+from taciturn.store.book import DatabaseBook, choose_population
+from taciturn.store.database import Database
+from taciturn.store.encryption import is_encrypted
+from taciturn.store.witness import check, places_of, witness_of
+
+RECIPES = {
+    "IGD": "pigd",
+    "FadingIGD": "pocp",
+    "GIGA": "pgiga",
+    "FTL": "pocp",
+    "QFTL": "pqftl",
+    "FTRL": "pftrl",
+    "VectorSum": "private_sum",
+    "EWOO": "ewoo",
+}
+"""Names of recipes by their learners."""
+
+
+class Stream(NamedTuple):
+    """The public part of a stream in a store."""
+
+    name: str
+    lineage: str
+    generation: int
+    t: int
+    releases: int
+    reserved: Cost
+    spent: Cost
+    ledger: str | None
+    population: str | None
+    closed: bool
+    encrypted: bool
+    about: Mapping[str, Any]
+
+
+def streams(database: Database) -> list[Stream]:
+    """The streams of a database, by name; no state is read or decrypted."""
+    with database.transaction(write=False) as now:
+        rows = now.rows(
+            "SELECT name, lineage, generation, t, k, reserved, spent, ledger, population, closed, "
+            "substr(state, 1, 32), about FROM streams ORDER BY name"
+        )
+    return [
+        Stream(
+            name,
+            lineage,
+            int(generation),
+            int(t),
+            int(k),
+            read_cost(json.loads(reserved)),
+            read_cost(json.loads(spent)),
+            ledger,
+            population,
+            bool(closed),
+            is_encrypted(bytes(head)),
+            json.loads(about),
+        )
+        for name, lineage, generation, t, k, reserved, spent, ledger, population, closed, head, about in rows
+    ]
+
+
+def read_ledger(address: str | os.PathLike[str], population: str | None = None) -> Ledger:
+    """A ledger to look at, wherever its database is now."""
+    database = Database(address)
+    return Ledger.of_book(DatabaseBook(database, choose_population(database, population)))
+
+
+def warning(database: Database, witness: str | os.PathLike[str] | None = None) -> str | None:
+    """Why a database would not be accepted to go on with, in a sentence; None if it would be."""
+    with database.transaction(write=False) as now:
+        [(identity,)] = now.rows("SELECT identity FROM place")
+        moved = identity != database.backend.identity(now)
+        here = places_of(now)
+    if witness is not None:
+        watching = witness_of(database, witness)
+        try:
+            check(database.address, here, watching.places(), watching.address)
+        except StateConflict as error:
+            return str(error)
+        moved = moved and not watching.places()
+    if moved:
+        return (
+            f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "
+            "backup."
+        )
+    return None
+
+
+def recipe_of(settings: Any) -> str:
+    """What a stream is, in a few words, from the settings in its history.
+
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pftrl, pigd
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> recipe_of(pigd(problem, Privacy(1.0, 1e-6), horizon=10).recorded)
+    'pigd'
+    >>> recipe_of(pftrl(problem, Privacy(1.0, 1e-6), horizon=10).recorded)
+    'pftrl, BLT'
+    >>> recipe_of(None)
+    'not recorded'
+    """
+    if isinstance(settings, Mapping):
+        settings = list(settings.items())
+    if not isinstance(settings, list) or not settings:
+        return "not recorded" if settings is None else str(settings)
+    if isinstance(settings[0], str):  # one object
+        return _class_of(settings)
+    parts = {str(pair[0]): pair[1] for pair in settings if isinstance(pair, list | tuple) and len(pair) == 2}
+    learner, mechanism = (_class_of(parts.get(name)) for name in ("learner", "mechanism"))
+    if not learner:
+        return ", ".join(f"{name} {value}" for name, value in parts.items() if isinstance(value, str | int | float))
+    return ", ".join([RECIPES.get(learner, learner), *([mechanism] if mechanism not in ("", "Gaussian") else [])])
+
+
+def _class_of(described: Any) -> str:
+    named = isinstance(described, list) and described and isinstance(described[0], str)
+    return str(described[0]).removeprefix("taciturn ") if named else ""

