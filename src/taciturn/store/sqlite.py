@@ -146,7 +146,13 @@ class Sqlite:
 
 def open_connection(path: Path) -> Any:
     """A connection with explicit transactions, which any thread may use, one at a time. Tests replace it."""
-    return sqlite3.connect(path, timeout=database.WAIT, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(
+        path, timeout=database.WAIT, isolation_level=None, check_same_thread=False, factory=_Connection
+    )
+
+
+class _Connection(sqlite3.Connection):
+    """One that weak references may refer to."""
 
 
 def _make_durable(connection: Any, path: Path) -> None:
