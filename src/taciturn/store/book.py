@@ -100,7 +100,7 @@ class DatabaseBook:
         except OutcomeUnknown as error:
             known = self._read_back(lineage, error)
             if known is None or (known.live, known.reserved) != (line.live, line.reserved):
-                raise unavailable(self.address, error) from error
+                raise unavailable(self.address, error.__cause__) from error
         self.tell_witness(lineage, None, line)
 
     def enter_within(
@@ -142,7 +142,7 @@ class DatabaseBook:
                 wanted = self.change_within(now, lineage, noted, kind)
         except OutcomeUnknown as error:
             if self._read_back(lineage, error) != wanted:
-                raise unavailable(self.address, error) from error
+                raise unavailable(self.address, error.__cause__) from error
         self.tell_witness(lineage, before, wanted)
 
     def _read_back(self, lineage: str, error: OutcomeUnknown) -> Line | None:

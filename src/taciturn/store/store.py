@@ -361,7 +361,7 @@ class Store:
         except StoreUnavailable:
             raise error from None
         if not found or (int(found[0][0]), found[0][1]) != (new.position[0], new.position[3]):
-            raise unavailable(self.address, error) from error
+            raise unavailable(self.address, error.__cause__) from error
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
         """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
