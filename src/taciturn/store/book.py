@@ -148,7 +148,7 @@ class DatabaseBook:
     def _read_back(self, lineage: str, error: OutcomeUnknown) -> Line | None:
         """A line after a COMMIT that failed, under locks that wait for it: of the ledger if it is new, or its own."""
         try:
-            with self.database.transaction() as now:
+            with self.database.transaction(changes=False) as now:
                 self._terms(now, lock=True)
                 return self._line(now, lineage)
         except StoreUnavailable:

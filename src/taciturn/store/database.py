@@ -122,8 +122,12 @@ class Database:
         return self.backend.address
 
     @contextlib.contextmanager
-    def transaction(self, write: bool = True) -> Iterator[Transaction]:
-        """A transaction that is committed at the end of the block, and rolled back if the block raises an error."""
+    def transaction(self, write: bool = True, changes: bool = True) -> Iterator[Transaction]:
+        """A transaction that is committed at the end of the block, and rolled back if the block raises an error.
+
+        One without `changes` has the locks of one that writes, and is rolled back in any case: SQLite's COMMIT waits
+        for readers to end even if there is nothing to commit.
+        """
         with self._errors_explained():
             process = os.getpid()
             connection = self._take()
@@ -131,8 +135,11 @@ class Database:
             try:
                 yield self.backend.begin(connection, write)
                 must_be_in(process)
-                committing = write
-                self.backend.commit(connection)
+                committing = write and changes
+                if changes:
+                    self.backend.commit(connection)
+                else:
+                    self.backend.rollback(connection)
             except TaciturnError:  # a check that failed: the connection is as good as before
                 self._roll_back(connection, process)
                 raise

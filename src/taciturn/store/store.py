@@ -354,7 +354,7 @@ class Store:
     def _read_back(self, new: Saved, error: OutcomeUnknown) -> None:
         """After a COMMIT that failed: whether it took effect, under locks that wait for it."""
         try:
-            with self.database.transaction() as now:
+            with self.database.transaction(changes=False) as now:
                 if new.position[0] == 0:
                     now.rows("SELECT id FROM place /*lock*/")
                 found = now.rows("SELECT generation, token FROM streams WHERE lineage = ? /*lock*/", new.lineage)
