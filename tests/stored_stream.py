@@ -14,7 +14,7 @@ import numpy as np
 
 from taciturn import Ledger, Privacy, private_sum
 from taciturn.accounting.ledger import at_most
-from taciturn.core.state import state_from_bytes
+from taciturn.core.state import read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
 from taciturn.store import Chunk, Store, book, verify  # noqa: F401 - so that forked workers have them
 
@@ -99,7 +99,7 @@ def begin(store, place):
 
 def learn(store, saved, place, chance, careless=False):
     """Learn from the next rows, and commit: the stream, and the releases that may be shown."""
-    state, _ = state_from_bytes(saved.state)
+    state = read_state(saved.state)
     offset = int(saved.input)
     rows = np.fromfile(place.rows, count=3 * chance.randint(1, 4), offset=offset).reshape(-1, 3)
     prepared = PRIVATE.prepare(state, rows)
@@ -164,7 +164,7 @@ def check(place):
     assert ledger.verify().ok
     assert int(saved.input) == ROW * t
     rows = np.fromfile(place.rows, count=3 * t).reshape(-1, 3)
-    state, _ = state_from_bytes(saved.state)
+    state = read_state(saved.state)
     twin = PRIVATE.prepare(PRIVATE.start(), rows).state if t else PRIVATE.start()
     assert (state.t, state.k) == (t, k) == (twin.t, twin.k)
     for name, array in twin.secret.items():

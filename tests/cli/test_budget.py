@@ -122,12 +122,12 @@ def test_verify_says_what_was_computed_again_and_what_not(address):
     [
         ("UPDATE events SET who = 'nobody' WHERE number = 2", "event 2 was changed"),
         ("DELETE FROM events WHERE number = 2", "event 2 is missing"),
-        ("DELETE FROM events WHERE number = 4", "has 3 events, and the ledger has made 4"),
+        ("DELETE FROM events WHERE number = 4", "has 3 events, and not the 4 that the ledger counted"),
         ("UPDATE events SET content = '{}' WHERE number = 2", "event 2 cannot be read"),
         ("UPDATE events SET content = 'no' WHERE number = 2", "event 2 cannot be read"),
         ("UPDATE lines SET reserved = spent", "and the ledger has"),
         ("DELETE FROM lines", "is not in the ledger any more"),
-        ("UPDATE ledgers SET epsilon = '0x1p+3'", "was created for epsilon = 1.0"),
+        ("UPDATE ledgers SET epsilon = '0x1p+3'", "was created for epsilon, delta and unit (1.0"),
     ],
 )
 def test_an_edited_ledger_is_a_fault_and_exit_1(address, statement, fault):

@@ -55,7 +55,10 @@ def test_a_ledger_is_created_once(ledger, tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"neighbours": "remove"}, "neighbours cannot be 'remove'"), ({"population": ""}, "population cannot be ''")],
+    [
+        ({"neighbours": "remove"}, "neighbours cannot be 'remove'"),
+        ({"population": ""}, "population's name must have characters"),
+    ],
 )
 def test_its_terms_are_checked(settings, words, tmp_path):
     with pytest.raises(InvalidInput, match=words):

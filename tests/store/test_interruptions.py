@@ -8,7 +8,7 @@ from interrupting import At, every_step
 from memory_folder import memory_folder  # noqa: F401 - a fixture
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict, StoreUnavailable
-from taciturn.store import Chunk, Store, database, sqlite, store
+from taciturn.store import Chunk, Store, database, store
 
 NAME = "stream"
 
@@ -36,7 +36,7 @@ def interrupt():
 @pytest.mark.parametrize("module", [store, database], ids=lambda module: module.__name__.rpartition(".")[2])
 def test_an_interrupt_at_any_moment(memory, monkeypatch, module):
     """The stream is where it was, or one further; and others can go on at once."""
-    monkeypatch.setattr(sqlite, "WAIT", 0.2)
+    monkeypatch.setattr(database, "WAIT", 0.2)
     path = memory / "streams.db"
     one, other = created(path), Store(path)
 
@@ -59,7 +59,7 @@ def test_an_interrupt_at_any_moment(memory, monkeypatch, module):
 
 def test_a_handler_may_use_the_store_within_a_commit(memory, monkeypatch):
     """It cannot write meanwhile, and is told so after a while; it can write after the commit."""
-    monkeypatch.setattr(sqlite, "WAIT", 0.2)
+    monkeypatch.setattr(database, "WAIT", 0.2)
     one = created(memory / "streams.db")
     told = []
 

@@ -201,7 +201,6 @@ class Ledger:
         from taciturn.store import book
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-        expect("population", population, isinstance(population, str) and population != "", '"customers"')
         expect("neighbours", neighbours, neighbours in (None, "replace", "zero-out"), '"replace" or "zero-out"')
         return cls.of_book(book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness))
 

@@ -22,7 +22,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
 from taciturn.errors import InvalidInput, StateConflict
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.witness import ENTERED, Place, Witness, accepted, ledger_subject
 
 _LINE = "lineage, reserved, spent, generation, t, k, token, closed"
@@ -126,16 +126,23 @@ class DatabaseBook:
         return _read(found[0]) if found else None
 
     def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
+        before: Line | None = None
+
+        def noted(line: Line) -> Line:
+            nonlocal before
+            before = line
+            return changed(line)
+
         wanted: Line | None = None
         try:
             with self.database.transaction() as now:
-                wanted = self.change_within(now, lineage, changed, kind)
+                wanted = self.change_within(now, lineage, noted, kind)
         except OutcomeUnknown as error:
             with self.database.reading_back(error) as now:  # waits for the one in doubt: both lock the line
                 found = self._line(now, lineage)
             if found != wanted:
                 raise unavailable(self.address, error.__cause__) from error
-        self.tell_witness(lineage)
+        self.tell_witness(lineage, before)
 
     def change_within(self, now: Transaction, lineage: str, changed: Change, kind: str | None = None) -> Line:
         """The same in a transaction that changes more than the ledger."""
@@ -157,8 +164,8 @@ class DatabaseBook:
                 append_event(now, self.population, kind, lineage, {})
         return new
 
-    def tell_witness(self, lineage: str) -> None:
-        """Record the ledger's place, and that of a stream it guards, in the witness."""
+    def tell_witness(self, lineage: str, before: Line | None = None) -> None:
+        """Record the ledger's place, and that of a stream it guards, whose line was `before`, in the witness."""
         if self.witness is None:
             return
         with self.database.transaction(write=False) as now:
@@ -166,8 +173,9 @@ class DatabaseBook:
             reserved = self._reserved(now)
             live = now.rows("SELECT generation, token FROM lines WHERE lineage = ?", lineage)
         self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
+        used = None if before is None or before.live is None else Place(before.live[0], before.live[3])
         for generation, token in live:
-            self.witness.record(lineage, ENTERED if generation is None else Place(int(generation), token))
+            self.witness.record(lineage, ENTERED if generation is None else Place(int(generation), token), used)
 
 
 def insert_line(now: Transaction, population: str, lineage: str, line: Line) -> None:
@@ -239,6 +247,7 @@ def choose_population(database: Database, population: str | None) -> str:
 def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os.PathLike[str] | None) -> DatabaseBook:
     """A new ledger at an address."""
     assert terms.privacy is not None
+    check_name("population", terms.population)
     database = Database(address, create=True)
     told = accepted(database, witness)
     privacy = terms.privacy

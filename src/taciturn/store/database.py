@@ -131,42 +131,45 @@ class Database:
         return self.backend.address
 
     @contextlib.contextmanager
-    def transaction(self, write: bool = True) -> Iterator[Transaction]:
-        """A transaction that is committed at the end of the block, and rolled back if the block raises an error."""
+    def transaction(self, write: bool = True, changes: bool = True) -> Iterator[Transaction]:
+        """A transaction that is committed at the end of the block, and rolled back if the block raises an error.
+
+        One without `changes` has the locks of one that writes, and is rolled back in any case: SQLite's COMMIT waits
+        for readers to end even if there is nothing to commit.
+        """
         process = os.getpid()
         with self._errors_explained(), _no_fork(self.backend):
             connection = self._take()
+            committing = False
             try:
                 yield self.backend.begin(connection, write)
                 same_process(process)
+                committing = write and changes
+                (self.backend.commit if changes else self.backend.rollback)(connection)
             except TaciturnError:  # a check that failed: the connection is as good as before
                 if os.getpid() == process:
                     self._roll_back(connection)
                 raise
-            except BaseException:
+            except Exception as error:
                 if os.getpid() == process:
                     self._discard(connection)
-                raise
-            try:
-                self.backend.commit(connection)
-            except Exception as error:
-                self._discard(connection)
-                if not write:
+                if not committing:
                     raise
                 raise OutcomeUnknown(
                     f"{self.address}: whether the last change was committed is unknown ({_one_line(error)}). Look at "
                     "its content before you repeat it."
                 ) from error
             except BaseException:  # an interruption: the caller finds out by reading
-                self._discard(connection)
+                if os.getpid() == process:
+                    self._discard(connection)
                 raise
-            self._idle.setdefault(os.getpid(), []).append(connection)
+            self._idle.setdefault(process, []).append(connection)
 
     @contextlib.contextmanager
     def reading_back(self, unknown: OutcomeUnknown) -> Iterator[Transaction]:
         """A transaction that finds out whether another was committed; if that fails, the outcome stays unknown."""
         try:
-            with self.transaction() as now:
+            with self.transaction(changes=False) as now:
                 yield now
         except StoreUnavailable:
             raise unknown from None
@@ -402,3 +405,21 @@ def unavailable(address: str, what: object) -> StoreUnavailable:
 
 def _one_line(what: object) -> str:
     return " ".join(str(what).split())[:300].rstrip(".")
+
+
+def check_name(what: str, name: str) -> None:
+    """Reject a name that a database cannot hold.
+
+    >>> check_name("population", "")
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: the population's name must have characters, and no null character, got ''. ...
+    """
+    try:
+        held = isinstance(name, str) and bool(name.encode()) and "\0" not in name
+    except UnicodeEncodeError:  # half of a surrogate pair
+        held = False
+    if not held:
+        raise InvalidInput(
+            f"the {what}'s name must have characters, and no null character, got {name!r}. Choose another name."
+        )

@@ -66,7 +66,10 @@ class Postgres:
 
     def connect(self) -> Any:
         wait = f"-c lock_timeout={database.WAIT * 1000:.0f}"
-        options = f"{wait} -c synchronous_commit=on -c search_path=taciturn,pg_catalog"
+        options = (
+            f"{wait} -c synchronous_commit=on -c search_path=taciturn,pg_catalog "
+            r"-c default_transaction_isolation=read\ committed"
+        )
         connection = self._psycopg.connect(
             self._secret_address, autocommit=True, connect_timeout=max(2, int(database.WAIT)), options=options
         )
@@ -153,7 +156,8 @@ class Postgres:
     def identity(self, transaction: Transaction) -> str:
         [(system, timeline, oid)] = transaction.rows(
             "SELECT (SELECT system_identifier FROM pg_control_system()), "
-            "(SELECT timeline_id FROM pg_control_checkpoint()), "
+            "CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) "
+            "ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END, "  # known at once
             "(SELECT oid FROM pg_database WHERE datname = current_database())"
         )
         return f"server {system}, timeline {timeline}, database {oid}"

@@ -16,8 +16,9 @@ database, where step 1 adds it; what is in the database and not in the witness s
 transaction, and the charge has a name that follows from the witness's hash, so that after a crash before step 3 the
 same charge is not made twice; until step 3 the database is rejected. ∎
 
-Without a witness nothing is known about the lost commits: if the database is not where it was, all its streams are
-closed; what else was opened since the backup is nowhere, and the user must know of it.
+Without a witness nothing is known about the lost commits: if the database is not where it was, or the caller says that
+it was restored, all its streams are closed; what else was opened since the backup is nowhere, and the user must know of
+it.
 """
 
 from __future__ import annotations
@@ -77,8 +78,11 @@ class Adopted(NamedTuple):
     recovered: Recovered
 
 
-def recover(database: Database, witness: str | os.PathLike[str] | None = None) -> Recovered:
-    """Charge what a restored database has forgotten, and close its streams that are behind; see the module."""
+def recover(database: Database, witness: str | os.PathLike[str] | None = None, *, restored: bool = False) -> Recovered:
+    """Charge what a restored database has forgotten, and close its streams that are behind; see the module.
+
+    Without a witness, `restored` says that the database was restored although it is where it was.
+    """
     watching = None if witness is None else witness_of(database, witness)
     seen = {} if watching is None else watching.places()
     charged: dict[str, Cost] = {}
@@ -87,12 +91,14 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None) -
         moved = identity != database.backend.identity(now)
         here = places_of(now)
         behind = {subject for subject, at in seen.items() if is_behind(here.get(subject), at)}
-        if moved and not seen:
+        if not seen and (moved or restored):
             behind = {subject for subject, at in here.items() if at.generation >= 0}
         lacking = any(subject not in here for subject in behind)
         for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
             subject = ledger_subject(population)
             if subject not in seen:
+                if behind:
+                    append_event(now, population, "restored", "", {"witness": None})
                 continue
             lost = _lost(now, population, seen)
             if subject in behind or (lacking and lost != FREE):

@@ -57,7 +57,7 @@ from taciturn.accounting.ledger import (
 from taciturn.core.state import new_name, read_extra, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook
-from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, unavailable
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.witness import Place, accepted
 
@@ -116,6 +116,11 @@ class Saved:
     neighbours: str = "replace"
     closed: bool = False
 
+    @property
+    def place(self) -> Place:
+        """How far it is, as a witness records it."""
+        return Place(self.position[0], self.chain)
+
     def __repr__(self) -> str:
         generation, t, k, _ = self.position
         return f"Saved({self.name!r}, t={t}, releases={k}, generation={generation}, spent {self.spent})"
@@ -163,6 +168,7 @@ class Store:
         self._key = read_key(key)
         self._witness = accepted(self.database, witness)
         self._ledgers: dict[tuple[str, str], Ledger] = {}
+        self._newest: dict[str, Place] = {}  # what this process has seen, in case the file is overwritten meanwhile
 
     @classmethod
     def restored(
@@ -179,7 +185,7 @@ class Store:
         """
         from taciturn.store.restore import recover  # which needs this module
 
-        recover(Database(address), witness)
+        recover(Database(address), witness, restored=True)
         return cls(address, witness=witness, key=key)
 
     @property
@@ -212,6 +218,7 @@ class Store:
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows.
         """
+        check_name("stream", name)
         book = None if ledger is None else self._own_book(ledger)
         if ledger is not None and ledger.address is None:
             raise InvalidInput(
@@ -255,7 +262,7 @@ class Store:
             self._read_back(None, saved, error)
         if book is not None:
             book.tell_witness(lineage)
-        self._tell_witness(saved)
+        self._tell_witness(saved, None)
         return saved
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
@@ -278,13 +285,37 @@ class Store:
             raise StateConflict(f"{self.address} has a stream {name!r} already. Continue it, or choose another name.")
 
     def load(self, name: str) -> Saved:
-        """The stream as the last commit left it."""
+        """The stream as the last commit left it.
+
+        The witness is told of it: the process that committed it may have stopped before.
+        """
+        newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
         if not found:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
-        return self._read(found[0])
+        saved = self._read(found[0])
+        self._must_not_be_older(saved, newest.get(saved.lineage))
+        self._note(saved)
+        self._tell_witness(saved, saved)
+        return saved
+
+    def _note(self, saved: Saved) -> None:
+        at = saved.place
+        if at.generation >= self._newest.get(saved.lineage, at).generation:
+            self._newest[saved.lineage] = at
+
+    def _must_not_be_older(self, saved: Saved, newest: Place | None) -> None:
+        """Reject a stream that is older than this process has seen it."""
+        here = saved.place
+        if newest is None or here == newest or here.generation > newest.generation:
+            return
+        raise StateConflict(
+            f"{saved.name} is at generation {here.generation}, and this process has seen {newest.generation}: "
+            f"{self.address} was replaced by a backup or a copy while it was in use. Continue the newest database; "
+            "or open a second, separately charged stream with `taciturn store adopt`."
+        )
 
     def commit(
         self,
@@ -317,7 +348,8 @@ class Store:
                     self._record_spent_within(now, new)
         except OutcomeUnknown as error:
             self._read_back(saved, new, error)
-        self._tell_witness(new)
+        self._note(new)
+        self._tell_witness(new, saved)
         if saved.ledger:
             self._mirror(new)
         return new
@@ -390,8 +422,7 @@ class Store:
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
         """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""
-        saved = self.load(name)
-        self._tell_witness(saved)  # in case the process that committed them could not
+        saved = self.load(name)  # which tells the witness of them
         while after < saved.position[2]:
             with self.database.transaction(write=False) as now:
                 found = now.rows(
@@ -539,9 +570,10 @@ class Store:
             raise InvalidInput("this state is encrypted. Give the key by --key FILE or TACITURN_KEY.")
         return self._key.decrypt(blob, lineage, generation, kind)
 
-    def _tell_witness(self, saved: Saved) -> None:
+    def _tell_witness(self, saved: Saved, before: Saved | None) -> None:
+        """Record where a stream is, in the witness, which was told of `before` or of less."""
         if self._witness is not None:
-            self._witness.record(saved.lineage, Place(saved.position[0], saved.chain))
+            self._witness.record(saved.lineage, saved.place, None if before is None else before.place)
 
 
 def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:

@@ -5,8 +5,12 @@ the number of events and the last hash of the ledger, with the sum of its reserv
 its witness must be at the same place, or ahead of it (a process that stopped between the two commits, of which the
 witness is then told). If it is behind, or has another hash at the same place, rounds that were shown would be released
 again: it is rejected. A clone that agrees with the witness when it is opened is noticed by its first commit, or by that
-of the other copy, whichever comes second: both reach the same generation by different commits. The witness also knows
+of the other copy, whichever comes second: the witness accepts only one commit after the last that they have in common;
+the other is not shown, and no process can load it to go on. The witness also knows
 every lineage that a ledger has entered: a copy that lacks one is rejected even if it has gone on further.
+
+The witness is read before the database, as it is told after it: what another process commits meanwhile looks like a
+database that is ahead, and never like one that is behind.
 
 The witness holds no secrets. It must not be restored together with the database: put it on another disk or machine.
 """
@@ -20,8 +24,8 @@ from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import read_cost, written
-from taciturn.errors import StateConflict, StoreUnavailable
-from taciturn.store.database import Database, Transaction
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
+from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction
 
 
 class Place(NamedTuple):
@@ -38,7 +42,10 @@ ENTERED = Place(-1, "")
 
 def ledger_subject(population: str) -> str:
     """What a witness calls a ledger."""
-    return f"ledger of {population}"
+    return f"{_LEDGER}{population}"
+
+
+_LEDGER = "ledger of "
 
 
 class Witness:
@@ -54,35 +61,64 @@ class Witness:
         """Where it is, without passwords."""
         return self._database.address
 
-    def record(self, subject: str, at: Place) -> None:
-        """Store a place, unless a later one is stored; reject one that another copy of the database has left behind."""
+    def record(self, subject: str, at: Place, before: Place | None = None) -> None:
+        """Store a place that was reached by a commit from `before`, unless a later one is stored.
+
+        Raises `StateConflict` if the place that is stored is none that this database has passed: then another copy of
+        it went on.
+        """
         try:
-            with self._database.transaction() as now:
-                now.execute(
-                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?) "
-                    "ON CONFLICT (place, subject) DO UPDATE SET generation = excluded.generation, "
-                    "chain = excluded.chain, reserved = excluded.reserved "
-                    "WHERE witnessed.generation < excluded.generation",
-                    self._place,
-                    subject,
-                    at.generation,
-                    at.chain,
-                    json.dumps(written(at.reserved)),
-                )
-                [(generation, chain)] = now.rows(
-                    "SELECT generation, chain FROM witnessed WHERE place = ? AND subject = ?", self._place, subject
-                )
+            try:
+                self._record(subject, at, before)
+            except OutcomeUnknown:  # the same place may be stored twice
+                self._record(subject, at, before)
         except StoreUnavailable as error:
             raise StoreUnavailable(
                 f"the witness {self.address} could not be told of what {self._watched.address} has committed ({error}) "
                 "Nothing of it may be shown before: open the database again when the witness can be reached."
             ) from error
-        stored = Place(int(generation), chain)
-        here = at
-        if stored.generation > at.generation:  # told by another process: of this database, or of a copy?
+
+    def _record(self, subject: str, at: Place, before: Place | None) -> None:
+        values = (at.generation, at.chain, json.dumps(written(at.reserved)))
+        query = "SELECT generation, chain, reserved FROM witnessed WHERE place = ? AND subject = ? /*lock*/"
+        with self._database.transaction() as now:
+            found = now.rows(query, self._place, subject)
+            if not found:
+                new = now.execute(
+                    "INSERT INTO witnessed (place, subject, generation, chain, reserved) VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT (place, subject) DO NOTHING",
+                    self._place,
+                    subject,
+                    *values,
+                )
+                if new:
+                    return
+                found = now.rows(query, self._place, subject)
+            seen = _read(found[0])
+            self._must_have_passed(subject, seen, before, at)
+            if seen.generation < at.generation:
+                now.execute(
+                    "UPDATE witnessed SET generation = ?, chain = ?, reserved = ? WHERE place = ? AND subject = ?",
+                    *values,
+                    self._place,
+                    subject,
+                )
+
+    def _must_have_passed(self, subject: str, seen: Place, before: Place | None, at: Place) -> None:
+        """Reject a commit from `before` to `at` if the witness has `seen` a place that is not on that way.
+
+        It may have seen a later one of this database, by a process that was faster. A ledger's way is its history.
+        """
+        if subject.startswith(_LEDGER) or seen.generation > at.generation:
             with self._watched.transaction(write=False) as now:
-                here = places_of(now).get(subject, at)
-        check(self._watched.address, {subject: here}, {subject: stored}, self.address)
+                here = dict(places_of(now))
+                if subject.startswith(_LEDGER):
+                    here[subject] = passed(now, subject.removeprefix(_LEDGER), seen)
+            check(self._watched.address, here, {subject: seen}, self.address)
+            return
+        known = before is None or seen.generation < before.generation or seen[:2] == before[:2]
+        if seen[:2] != at[:2] and (seen.generation == at.generation or not known):
+            raise diverged(self._watched.address, self.address, subject, seen.generation)
 
     def replace(self, places: Mapping[str, Place]) -> None:
         """Store these places instead of all others of the database: the end of `taciturn.store.restore.recover`."""
@@ -101,8 +137,13 @@ class Witness:
     def places(self) -> Mapping[str, Place]:
         """All that is stored of the database."""
         with self._database.transaction(write=False) as now:
-            rows = now.rows("SELECT subject, generation, chain, reserved FROM witnessed WHERE place = ?", self._place)
-        return {subject: Place(int(n), chain, read_cost(json.loads(cost))) for subject, n, chain, cost in rows}
+            rows = now.rows("SELECT generation, chain, reserved, subject FROM witnessed WHERE place = ?", self._place)
+        return {row[-1]: _read(row[:-1]) for row in rows}
+
+
+def _read(row: Row) -> Place:
+    generation, chain, reserved = row
+    return Place(int(generation), chain, read_cost(json.loads(reserved)))
 
 
 def witness_of(database: Database, address: str | os.PathLike[str]) -> Witness:
@@ -132,11 +173,16 @@ def check(address: str, here: Mapping[str, Place], seen: Mapping[str, Place], wi
                 "database; or open a second, separately charged stream with `taciturn store adopt`."
             )
         if now.generation == at.generation and now.chain != at.chain:
-            raise StateConflict(
-                f"{address} and its witness {witness} differ: {subject} is at {at.generation} in both, and was "
-                "reached by different commits. One of two copies went on. Continue the newest database; or open a "
-                "second, separately charged stream with `taciturn store adopt`."
-            )
+            raise diverged(address, witness, subject, at.generation)
+
+
+def diverged(address: str, witness: str, subject: str, generation: int) -> StateConflict:
+    """The error about one of two copies, of which the other went on."""
+    return StateConflict(
+        f"{address} and its witness {witness} differ: {subject} was at {generation} in both, and was reached by "
+        "different commits. One of two copies went on. Continue the newest database; or open a second, separately "
+        "charged stream with `taciturn store adopt`."
+    )
 
 
 def places_of(transaction: Transaction) -> dict[str, Place]:
@@ -156,21 +202,40 @@ def places_of(transaction: Transaction) -> dict[str, Place]:
     return places
 
 
+def passed(transaction: Transaction, population: str, seen: Place) -> Place:
+    """Where a ledger was at the number of events that a witness has seen, or where it is if it never had so many."""
+    found = transaction.rows("SELECT events, chain FROM ledgers WHERE population = ?", population)
+    if not found:
+        return Place(-1, "")
+    [(events, chain)] = found
+    if seen.generation == 0 or int(events) <= seen.generation:
+        return Place(int(events), chain)
+    query = "SELECT chain FROM events WHERE population = ? AND number = ?"
+    return Place(seen.generation, transaction.rows(query, population, seen.generation)[0][0])
+
+
 def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witness | None:
     """The witness of a database, after checks that the database is the one that was used last.
 
     Without a witness, a database that is not where it was (another file, server or timeline) is rejected: it may be a
-    restored backup. With one that agrees, it is accepted, and the move is recorded in the history of its ledgers.
+    restored backup. With one that agrees, it is accepted, and the move is recorded in the history of its ledgers. What
+    the witness was not told of, because a process stopped too early, it is told now.
     """
     with database.transaction(write=False) as now:
         [(place, identity)] = now.rows("SELECT id, identity FROM place")
         moved = identity != database.backend.identity(now)
     witness = None if address is None else Witness(address, database, place)
-    seen = {} if witness is None else witness.places()
-    with database.transaction(write=False) as now:  # after the witness: others may commit in the meantime
+    if witness is not None and witness.address == database.address:
+        raise InvalidInput(f"{database.address} cannot be its own witness. Put that elsewhere, on another disk.")
+    seen = {} if witness is None else witness.places()  # before the database is read: see the module
+    with database.transaction(write=False) as now:
         here = places_of(now)
+        then = dict(here)
+        for subject, at in seen.items():
+            if subject.startswith(_LEDGER) and subject in here:
+                then[subject] = passed(now, subject.removeprefix(_LEDGER), at)
     if witness is not None:
-        check(database.address, here, seen, witness.address)
+        check(database.address, then, seen, witness.address)
     if moved and not seen:
         raise StateConflict(
             f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "
@@ -185,7 +250,7 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
     if witness is not None:
         for subject, at in reversed(here.items()):  # ledgers first: their sum must not lack a lineage that is known
             if subject not in seen or seen[subject].generation < at.generation:
-                witness.record(subject, at)
+                witness.record(subject, at, seen.get(subject))
     return witness
 
 
