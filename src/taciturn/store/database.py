@@ -113,6 +113,7 @@ class Database:
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
         self.backend = backend_of(address)
         self._idle: dict[int, list[Any]] = {}
+        weakref.finalize(self, _close_all, self._idle, self.backend)
         self._identity: str | None = None
         with self._errors_explained(), _no_fork(self.backend):
             exists = self.backend.exists()
@@ -224,18 +225,11 @@ class Database:
         self._close(connection)
 
     def _close(self, connection: Any) -> None:
-        with contextlib.suppress(Exception):
-            self.backend.close(connection)
-        _OPEN.discard(connection)
+        _close(connection, self.backend)
 
     def close(self) -> None:
         """Close the connections that this process has opened and does not use at the moment."""
-        for connection in self._idle.pop(os.getpid(), []):
-            self._close(connection)
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
+        _close_all(self._idle, self.backend)
 
     # The schema.
 
@@ -271,6 +265,18 @@ class Database:
                 self.backend.backup(connection, Path(to))
             finally:
                 self._close(connection)
+
+
+def _close_all(idle: dict[int, list[Any]], backend: Backend) -> None:
+    """Close what this process has opened: what a forked child has inherited is its parent's."""
+    for connection in idle.pop(os.getpid(), []):
+        _close(connection, backend)
+
+
+def _close(connection: Any, backend: Backend) -> None:
+    with contextlib.suppress(Exception):
+        backend.close(connection)
+    _OPEN.discard(connection)
 
 
 def _version(transaction: Transaction, lock: bool = False) -> int:
