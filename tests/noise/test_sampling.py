@@ -195,7 +195,7 @@ def test_what_the_sampler_costs(draws, shift):
 
 def test_bits_are_those_of_counter_mode():
     """AES-256 of 2, 3, 4 and so on, as GCM counts, under a hash of the seed; also in pieces of broken blocks."""
-    key = hashlib.sha256(b"tacit simulation 5 7").digest()
+    key = hashlib.sha256(b"taciturn simulation 5 7").digest()
     plain = Cipher(algorithms.AES(key), modes.CTR((2).to_bytes(16, "big"))).encryptor()
     expected, bits = np.frombuffer(plain.update(bytes(80_000)), dtype=np.uint64), seeded_bits(5, 7)
     np.testing.assert_array_equal(np.concatenate([bits(count) for count in (1, 2, 7, 9_990)]), expected)

@@ -63,7 +63,7 @@ def secret_bits() -> Bits:
 
 def seeded_bits(seed: int, block: int) -> Bits:
     """A repeatable source for one block of a simulation's releases; it protects no data."""
-    return _counter_mode(hashlib.sha256(f"tacit simulation {int(seed)} {int(block)}".encode()).digest())
+    return _counter_mode(hashlib.sha256(f"taciturn simulation {int(seed)} {int(block)}".encode()).digest())
 
 
 def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[np.int64]:
