@@ -37,6 +37,7 @@ ALLOWED = {
     "taciturn.core.state": {"secrets", "uuid"},  # a stream's id is random, and public
     "taciturn.accounting.ledger": {"uuid"},  # the name of a charge, public
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
+    "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
 }
 
