@@ -274,7 +274,9 @@ def test_the_same_commands_on_postgresql(postgres, tmp_path):
     assert run("budget", "verify", postgres, "--witness", tmp_path / "w.db").exit_code == 0
     assert [row["name"] for row in answer("store", "show", postgres)["streams"]] == ["clicks"]
     assert "pg_dump" in str(run("store", "backup", postgres, tmp_path / "b.db").exception)
-    data = answer("store", "adopt", postgres, "--yes", "--witness", tmp_path / "w.db")
+    newest = run("store", "adopt", postgres, "--yes", "--witness", tmp_path / "w.db")
+    assert "nothing to adopt" in str(newest.exception)
+    data = answer("store", "adopt", postgres, "--yes")
     assert ledger.lines[data["second"]["lineage"]].reserved == saved.reserved
     assert "is closed" in run("budget", "close", postgres, data["second"]["lineage"]).stdout
     assert answer("store", "show", postgres)["streams"][0]["closed"]

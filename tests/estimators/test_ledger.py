@@ -154,3 +154,17 @@ def test_a_saved_stream_goes_on_once(address, tmp_path):
     assert second.startswith("rejected")
     with pytest.raises(StateConflict, match="not its live state"):
         model.partial_fit(X[20:40], y[20:40])
+
+
+@pytest.mark.privacy
+def test_river_is_rejected_at_the_first_row(address):
+    """A model that does not fit is rejected when its first row comes, and its attributes can still be read."""
+    model = online(address)
+    model.epsilon = 3.0
+    with pytest.raises(BudgetExhausted):
+        model.learn_one({"a": 0.1}, "yes")
+    assert model.n_examples == 0
+    assert Ledger(address).lines == {}
+    model = online(address)
+    model.learn_one({"a": 0.1}, "yes")
+    assert len(Ledger(address).lines) == 1

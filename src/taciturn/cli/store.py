@@ -179,6 +179,10 @@ def _show_adopted(done: Adopted, address: str) -> None:
     typer.echo(f"both together            epsilon = {cost_text(data['both'])} at delta = {data['both']['delta']:g}")
     if data["ledger"] is None:
         typer.echo("Neither is in a ledger: nothing adds this to other models on the same people.")
+    typer.echo(
+        "If the folder of the run has a models.jsonl with more lines than the restored database, move it away before "
+        "you resume: it is written again. Models that were shown before stay public, and count for both streams."
+    )
     others = [lineage for lineage in data["closed"] if lineage != data["first"]["lineage"]]
     if others:
         typer.echo(f"Also closed, as they may be behind: {', '.join(short(lineage) for lineage in others)}")

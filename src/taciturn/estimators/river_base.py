@@ -15,7 +15,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.errors import StateConflict
+from taciturn.errors import StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.labels import Classes, Labels, classes_of
 from taciturn.estimators.river_stream import Feed
@@ -63,11 +63,11 @@ class PrivateLinear(base.Estimator):
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn from one example, or reject it before anything changes."""
-        (self._open or self._feed).learn_one(x, y)
+        (self._open or self._reserved_feed).learn_one(x, y)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series[Any]) -> None:
         """Learn from the rows of a data frame, as `learn_one` would from one after the other, but all or none."""
-        self._feed.learn_many(X, y)
+        (self._open or self._reserved_feed).learn_many(X, y)
 
     @property
     def weights(self) -> dict[Hashable, Any]:
@@ -147,6 +147,19 @@ class PrivateLinear(base.Estimator):
             self.__dict__.setdefault("_open", self._begin(partial(Stream, ledger=self.ledger, reserve=False)))
         assert self._open is not None
         return self._open
+
+    @property
+    def _reserved_feed(self) -> Feed:
+        """The same, when the first row comes: a stream that its ledger rejects is rejected now, and forgotten."""
+        feed = self._feed
+        if self.ledger is not None:
+            try:
+                feed.stream.reserve()
+            except TaciturnError:
+                if feed.stream.rejected:
+                    self.__dict__.pop("_open", None)
+                raise
+        return feed
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
         """A buffered stream by the settings of this model."""

@@ -144,6 +144,12 @@ class Stream:
                 raise
             self._unopened = None
 
+    def reserve(self) -> None:
+        """Reserve the cost now, if that was put off."""
+        self.must_learn()
+        with self._lock:
+            self._open()
+
     @property
     def rejected(self) -> bool:
         """Whether its ledger has rejected it."""

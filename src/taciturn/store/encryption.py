@@ -77,8 +77,8 @@ def _associated(lineage: str, generation: int, kind: str) -> bytes:
 def read_key(path: str | os.PathLike[str] | None) -> Key | None:
     """The key in a file, or without one that of the environment; None if there is neither."""
     if path is None:
-        text = os.environ.get(VARIABLE)
-        return None if not text else _parsed(text, f"the environment variable {VARIABLE}")
+        text = os.environ.get(VARIABLE)  # if it is set and empty, a key was meant
+        return None if text is None else _parsed(text, f"the environment variable {VARIABLE}")
     try:
         status = os.stat(path)
         data = Path(path).read_bytes()

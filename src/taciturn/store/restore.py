@@ -207,6 +207,11 @@ def adopt(
         return Adopted(None, None, None, recovered)
     store = Store(address, witness=witness, key=key)
     old = store.load(name or known[0])
+    if witness is not None and not (recovered.closed or recovered.moved or recovered.charged or old.closed):
+        raise InvalidInput(
+            f"{database.address} is the newest copy, as its witness knows. There is nothing to adopt: continue it as "
+            "before, at no further cost."
+        )
     ledger = ledger or _ledger_of(store, old, witness)
     new = _second_stream(store, old, ledger)
     if ledger is not None:

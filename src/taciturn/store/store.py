@@ -473,6 +473,13 @@ class Store:
             ledger=self._ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
         )
+        with self.database.transaction() as now:  # those that the first stream has shown, up to this state
+            now.execute(
+                "INSERT INTO releases (lineage, first, last, t, content) "
+                "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
+                made.lineage,
+                saved.lineage,
+            )
         self.close(saved)
         return made
 
@@ -567,7 +574,9 @@ class Store:
         if not is_encrypted(blob):
             return blob
         if self._key is None:
-            raise InvalidInput("this state is encrypted. Give the key by --key FILE or TACITURN_KEY.")
+            raise InvalidInput(
+                "this state is encrypted. Give the key in the environment variable TACITURN_KEY, or by key=."
+            )
         return self._key.decrypt(blob, lineage, generation, kind)
 
     def _tell_witness(self, saved: Saved, before: Saved | None) -> None:
