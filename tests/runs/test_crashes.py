@@ -1,6 +1,7 @@
 """A crash at every step of the commit order: nothing is shown twice, nothing is shown unpaid, every row counts once."""
 
 import contextlib
+import gc
 import os
 import shutil
 import sqlite3
@@ -80,10 +81,15 @@ def has_begun(place):
 
 def crash_and_resume(place, monkeypatch, at, when):
     """Run into a trap, look at what is left, and go on; whether the trap was reached."""
-    with monkeypatch.context() as patched:
-        trap = Trap(patched, at, when)
-        with contextlib.suppress(Crash):
-            go(place, DECLARED, batches(DECLARED, ROWS, BLOCK))
+    gc.collect()  # what other tests have left must not be finalized in the trap
+    gc.disable()
+    try:
+        with monkeypatch.context() as patched:
+            trap = Trap(patched, at, when)
+            with contextlib.suppress(Crash):
+                go(place, DECLARED, batches(DECLARED, ROWS, BLOCK))
+    finally:
+        gc.enable()
     if not trap.sprung:
         return False
     seen, begun = shown(place), has_begun(place)

@@ -162,7 +162,8 @@ def test_a_ledger_that_forgot_the_stream_is_an_error(tmp_path):
 
 
 @pytest.mark.privacy
-def test_a_creation_that_stopped_half_way_is_repeated_without_a_second_charge(tmp_path, monkeypatch):
+def test_a_lineage_is_reserved_for_one_stream(tmp_path, monkeypatch):
+    """A creation that stopped half-way has reserved its cost in vain: nobody knows if another store has the stream."""
     store = Store(tmp_path / "stream.db")
     ledger = Ledger.create(tmp_path / "budget.db", BUDGET)
 
@@ -174,7 +175,10 @@ def test_a_creation_that_stopped_half_way_is_repeated_without_a_second_charge(tm
         with pytest.raises(KeyboardInterrupt):
             create(store, ledger=ledger)
     assert (store.names(), ledger.reserved) == ([], COST)
-    create(store, ledger=ledger)
+    with pytest.raises(StateConflict, match="a lineage is used once"):
+        create(store, ledger=ledger)
+    with pytest.raises(StateConflict, match="a lineage is used once"):
+        create(Store(tmp_path / "other.db"), ledger=ledger)
     assert ledger.reserved == COST
 
 

@@ -330,3 +330,19 @@ def test_a_witness_may_be_on_a_server(postgres, tmp_path):
     (tmp_path / "stream.db").write_bytes(before)
     with pytest.raises(StateConflict, match=r"is behind its witness postgresql://"):
         Store(tmp_path / "stream.db", witness=address)
+
+
+def test_a_moved_database_with_streams_that_its_witness_does_not_know(tmp_path):
+    """They may be older than they were: it is rejected as without a witness, and a restore closes them."""
+    path, witness = tmp_path / "all.db", tmp_path / "witness.db"
+    ledger = Ledger.create(path, BUDGET, witness=witness)
+    store = Store(path)
+    create(store, ledger=Ledger(path))
+    store.backup(tmp_path / "backup.db")
+    commit(store, "a")
+    store.database.close()
+    ledger.charge(gaussian(0.001))
+    (tmp_path / "backup.db").replace(path)
+    with pytest.raises(StateConflict):
+        Store(path, witness=witness)
+    assert Store.restored(path, witness=witness).load("stream").closed

@@ -239,6 +239,11 @@ class Ledger:
         return self._book.address
 
     @property
+    def witness(self) -> Any:
+        """Its witness (`taciturn.store.witness.Witness`); None without one."""
+        return getattr(self._book, "witness", None)
+
+    @property
     def spent(self) -> Cost:
         """The cost of every release made so far."""
         return total(line.spent for line in self._book.lines().values())

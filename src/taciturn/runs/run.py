@@ -50,7 +50,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.ledger import Ledger, Position
 from taciturn.core.state import State, new_name, read_extra, read_state
-from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.stream import Stream
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder, write_at
@@ -204,7 +204,7 @@ class Run:
             if lines:
                 write_at(self.folder.models, self.written, lines)
             self.show(self)
-        except (FileNotFoundError, StoreUnavailable) as error:
+        except (FileNotFoundError, TaciturnError) as error:
             raise self._explained(error) from None
         self.written += len(lines)
         self._unwritten = []
@@ -384,6 +384,7 @@ def resume(
     saved = store.load(name)
     _check_contract(saved, contract, store.address)
     _check_ledger(saved, store, ledger)
+    store.check_reserved(saved)
     if read_state(saved.state).simulated != (plan.private.seed is not None):
         raise StateConflict(
             "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."

@@ -17,7 +17,7 @@ from taciturn.errors import StateConflict
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database
 from taciturn.store.encryption import is_encrypted
-from taciturn.store.witness import check, places_of, witness_of
+from taciturn.store.witness import check, passed_all, places_of, witness_of
 
 RECIPES = {
     "IGD": "pigd",
@@ -83,17 +83,19 @@ def read_ledger(address: str | os.PathLike[str], population: str | None = None) 
 
 def warning(database: Database, witness: str | os.PathLike[str] | None = None) -> str | None:
     """Why a database would not be accepted to go on with, in a sentence; None if it would be."""
+    watching = None if witness is None else witness_of(database, witness)
+    seen = {} if watching is None else watching.places()  # before the database, as in `accepted`
     with database.transaction(write=False) as now:
         [(identity,)] = now.rows("SELECT identity FROM place")
         moved = identity != database.backend.identity(now)
         here = places_of(now)
-    if witness is not None:
-        watching = witness_of(database, witness)
+        then = passed_all(now, here, seen)
+    if watching is not None:
         try:
-            check(database.address, here, watching.places(), watching.address)
+            check(database.address, then, seen, watching.address)
         except StateConflict as error:
             return str(error)
-        moved = moved and not watching.places()
+        moved = moved and not here.keys() <= seen.keys()
     if moved:
         return (
             f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "

@@ -81,7 +81,8 @@ class Adopted(NamedTuple):
 def recover(database: Database, witness: str | os.PathLike[str] | None = None, *, restored: bool = False) -> Recovered:
     """Charge what a restored database has forgotten, and close its streams that are behind; see the module.
 
-    Without a witness, `restored` says that the database was restored although it is where it was.
+    `restored` says that the database was restored although it is where it was: streams that the witness does not know,
+    all of them without one, are closed.
     """
     watching = None if witness is None else witness_of(database, witness)
     seen = {} if watching is None else watching.places()
@@ -91,8 +92,8 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
         moved = identity != database.backend.identity(now)
         here = places_of(now)
         behind = {subject for subject, at in seen.items() if is_behind(here.get(subject), at)}
-        if not seen and (moved or restored):
-            behind = {subject for subject, at in here.items() if at.generation >= 0}
+        if moved or restored:
+            behind |= {subject for subject, at in here.items() if at.generation >= 0 and subject not in seen}
         lacking = any(subject not in here for subject in behind)
         for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
             subject = ledger_subject(population)

@@ -161,6 +161,7 @@ def _make_durable(connection: Any, path: Path) -> None:
         ("journal_mode", "DELETE", "delete"),
         ("synchronous", "EXTRA", 3),
         ("foreign_keys", "ON", 1),
+        ("secure_delete", "ON", 1),  # states are secret, also those that were replaced
     ]
     if sys.platform == "darwin":
         wanted += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]

@@ -216,7 +216,8 @@ class Store:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
-        process that stops between the two has reserved it in vain, which the ledger's history shows.
+        process that stops between the two has reserved it in vain, which the ledger's history shows, and the next
+        stream has a new lineage.
         """
         check_name("stream", name)
         book = None if ledger is None else self._own_book(ledger)
@@ -231,6 +232,11 @@ class Store:
             )
         self._must_be_new(name)
         if ledger is not None and book is None:
+            if lineage in ledger.lines:
+                raise StateConflict(
+                    f"the ledger {ledger.address} has a stream of this lineage already, perhaps in another store. "
+                    "Start a new stream: a lineage is used once."
+                )
             ledger.reserve(lineage, reserved, neighbours, settings)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
@@ -267,7 +273,9 @@ class Store:
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
         """The book of a ledger in this very database."""
-        return DatabaseBook(self.database, ledger.population, self._witness) if ledger.address == self.address else None
+        if ledger.address != self.address:
+            return None
+        return DatabaseBook(self.database, ledger.population, self._witness or ledger.witness)
 
     def _ledger_of(self, saved: Saved) -> Ledger | None:
         """The ledger in which a stream is reserved."""
@@ -419,6 +427,20 @@ class Store:
             f"another process went on with {new.name} while the connection to {self.address} was lost. Load it again, "
             "and continue from there."
         ) from error
+
+    def check_reserved(self, saved: Saved) -> None:
+        """Reject a stream that its ledger does not know any more; a ledger that cannot be reached is believed."""
+        try:
+            ledger = self._ledger_of(saved)
+            line = None if ledger is None else ledger.lines.get(saved.lineage)
+        except StoreUnavailable:
+            return
+        if ledger is not None and (line is None or line.reserved != saved.reserved):
+            raise StateConflict(
+                f"the ledger {ledger.address} has no reservation of {saved.name} any more: it was replaced or "
+                "restored. Restore the newest ledger; or open a second, separately charged stream with `taciturn store "
+                "adopt`."
+            )
 
     def releases(self, name: str, after: int = 0) -> Iterator[Chunk]:
         """The committed releases of a stream, in order, from the chunk that holds number `after` + 1 on."""

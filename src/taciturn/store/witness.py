@@ -214,6 +214,15 @@ def passed(transaction: Transaction, population: str, seen: Place) -> Place:
     return Place(seen.generation, transaction.rows(query, population, seen.generation)[0][0])
 
 
+def passed_all(transaction: Transaction, here: Mapping[str, Place], seen: Mapping[str, Place]) -> dict[str, Place]:
+    """The places of a database to compare with those of its witness: of a ledger, the one in its history."""
+    then = dict(here)
+    for subject, at in seen.items():
+        if subject.startswith(_LEDGER) and subject in here:
+            then[subject] = passed(transaction, subject.removeprefix(_LEDGER), at)
+    return then
+
+
 def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witness | None:
     """The witness of a database, after checks that the database is the one that was used last.
 
@@ -230,13 +239,10 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
     seen = {} if witness is None else witness.places()  # before the database is read: see the module
     with database.transaction(write=False) as now:
         here = places_of(now)
-        then = dict(here)
-        for subject, at in seen.items():
-            if subject.startswith(_LEDGER) and subject in here:
-                then[subject] = passed(now, subject.removeprefix(_LEDGER), at)
+        then = passed_all(now, here, seen)
     if witness is not None:
         check(database.address, then, seen, witness.address)
-    if moved and not seen:
+    if moved and not here.keys() <= seen.keys():  # what the witness does not know may be older than it was
         raise StateConflict(
             f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "
             "backup. If it is the newest and only copy, say so with `taciturn store confirm-moved`; if it was restored "
@@ -250,7 +256,7 @@ def accepted(database: Database, address: str | os.PathLike[str] | None) -> Witn
     if witness is not None:
         for subject, at in reversed(here.items()):  # ledgers first: their sum must not lack a lineage that is known
             if subject not in seen or seen[subject].generation < at.generation:
-                witness.record(subject, at, seen.get(subject))
+                witness.record(subject, at)
     return witness
 
 
