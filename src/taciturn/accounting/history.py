@@ -34,7 +34,7 @@ class Event(NamedTuple):
     version : str
         Version of the package.
     kind : str
-        `created`, `opened`, `charged`, `closed`, `moved` or `restored`.
+        `created`, `opened`, `charged`, `closed`, `moved`, `restored` or `adopted`.
     lineage : str
         The stream or one-off release that it is about; empty if it is about the ledger.
     content : str

@@ -38,7 +38,6 @@ their path. It notices that the path no longer leads to the open file and commit
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -287,7 +286,7 @@ def _load(address: str | os.PathLike[str], name: str, witness: str | None) -> Sa
         return None
     try:
         store = Store(address, witness=witness)
-    except (InvalidInput, sqlite3.DatabaseError) as error:
+    except InvalidInput as error:
         raise StateConflict(
             f"{address} is not the store of a run ({str(error).rstrip('.')}). For a new run, pass another folder by "
             "--out."

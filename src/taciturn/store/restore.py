@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger, Line, read_cost, written
 from taciturn.errors import InvalidInput
-from taciturn.store.book import DatabaseBook, append_event
+from taciturn.store.book import DatabaseBook, append_event, insert_line
 from taciturn.store.database import Database, Transaction
 from taciturn.store.overview import streams
 from taciturn.store.store import Saved, Store
@@ -103,8 +103,8 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
                 continue
             lost = _lost(now, population, seen)
             if subject in behind or (lacking and lost != FREE):
-                book = DatabaseBook(database, population)
-                if _charge(now, book, lost, seen[subject], here[subject], watching.address if watching else ""):
+                address = watching.address if watching else ""
+                if _charge(now, population, lost, seen[subject], here[subject], address):
                     charged[population] = lost
         closed = [lineage for lineage in sorted(behind) if _close(now, database, lineage)]
     if moved:
@@ -133,7 +133,7 @@ def _difference(more: float, less: float) -> float:
     return max(0.0, math.nextafter(rounded, math.inf) if Fraction(rounded) < exact else rounded)
 
 
-def _charge(now: Transaction, book: DatabaseBook, lost: Cost, seen: Place, here: Place, witness: str) -> bool:
+def _charge(now: Transaction, population: str, lost: Cost, seen: Place, here: Place, witness: str) -> bool:
     """Add what was lost as a line and an event, once for each place of the witness; it is owed, whether it fits or not.
 
     Returns whether it was added.
@@ -141,15 +141,8 @@ def _charge(now: Transaction, book: DatabaseBook, lost: Cost, seen: Place, here:
     lineage = f"restored {seen.chain[:32]}"
     if now.rows("SELECT lineage FROM lines WHERE lineage = ?", lineage):
         return False
-    cost = json.dumps(written(lost))
-    now.execute(
-        "INSERT INTO lines (lineage, population, reserved, spent, closed) VALUES (?, ?, ?, ?, 1)",
-        lineage,
-        book.population,
-        cost,
-        cost,
-    )
-    [(neighbours,)] = now.rows("SELECT neighbours FROM ledgers WHERE population = ?", book.population)
+    insert_line(now, population, lineage, Line(lost, lost, None, closed=True))
+    [(neighbours,)] = now.rows("SELECT neighbours FROM ledgers WHERE population = ?", population)
     content = {
         "reserved": written(lost),
         "neighbours": neighbours,
@@ -157,7 +150,7 @@ def _charge(now: Transaction, book: DatabaseBook, lost: Cost, seen: Place, here:
         "witness": witness,
         "events": {"database": here.generation, "witness": seen.generation},
     }
-    append_event(now, book.population, "restored", lineage, content)
+    append_event(now, population, "restored", lineage, content)
     return True
 
 

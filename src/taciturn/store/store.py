@@ -212,8 +212,11 @@ class Store:
         neighbours: str = "replace",
         ledger: Ledger | None = None,
         settings: Any = None,
+        follows: Saved | None = None,
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
+
+        The outbox of a stream that `follows` another begins with the releases of that one.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows, and the next
@@ -264,6 +267,13 @@ class Store:
                     book.enter_within(now, lineage, Line(reserved, spent), neighbours, "opened", content)
                     book.change_within(now, lineage, lambda line: mirrored(line, spent))
                 self._insert(now, saved)
+                if follows is not None:
+                    now.execute(
+                        "INSERT INTO releases (lineage, first, last, t, content) "
+                        "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
+                        lineage,
+                        follows.lineage,
+                    )
         except OutcomeUnknown as error:
             self._read_back(None, saved, error)
         if book is not None:
@@ -494,14 +504,8 @@ class Store:
             neighbours=saved.neighbours,
             ledger=self._ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
+            follows=saved,
         )
-        with self.database.transaction() as now:  # those that the first stream has shown, up to this state
-            now.execute(
-                "INSERT INTO releases (lineage, first, last, t, content) "
-                "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
-                made.lineage,
-                saved.lineage,
-            )
         self.close(saved)
         return made
 

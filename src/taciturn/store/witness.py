@@ -6,8 +6,8 @@ its witness must be at the same place, or ahead of it (a process that stopped be
 witness is then told). If it is behind, or has another hash at the same place, rounds that were shown would be released
 again: it is rejected. A clone that agrees with the witness when it is opened is noticed by its first commit, or by that
 of the other copy, whichever comes second: the witness accepts only one commit after the last that they have in common;
-the other is not shown, and no process can load it to go on. The witness also knows
-every lineage that a ledger has entered: a copy that lacks one is rejected even if it has gone on further.
+the other is not shown, and no process can load it to go on. The witness also knows every lineage that a ledger has
+entered: a copy that lacks one is rejected even if it has gone on further.
 
 The witness is read before the database, as it is told after it: what another process commits meanwhile looks like a
 database that is ahead, and never like one that is behind.
