@@ -117,8 +117,7 @@ class Certificate:
             return replace(self, participation=participation, paper=None)
 
         def bound(t: Array) -> Array:
-            blocks = np.array([timetable.block_of(int(each)) for each in t.ravel()]).reshape(t.shape)
-            return self.bound(t) * participation.rows_by(blocks, t)
+            return self.bound(t) * participation.rows_by(timetable.block_of(t), t)
 
         formula = f"min({participation.rows}, t)·({self.formula})"
         return replace(self, formula=formula, bound=bound, participation=participation, paper=None)
