@@ -12,9 +12,10 @@ follows from positions and ids alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, integer, one_of
@@ -50,14 +51,14 @@ class Participation:
         full[-1] = self.rows - self.per_release * (self.blocks - 1)
         return full
 
-    def rows_by(self, blocks: Array, rounds: Array) -> Array:
+    def rows_by(self, blocks: NDArray[Any], rounds: NDArray[Any]) -> NDArray[Any]:
         """The most rows that one unit can have in the first so many blocks, of so many rounds.
 
         >>> Participation(rows=4, per_release=1, apart=2).rows_by(np.array([1, 2, 3, 9]), np.array([5, 9, 20, 90]))
         array([1, 1, 2, 4])
         """
         in_blocks = self.per_release * (1 + (np.asarray(blocks) - 1) // self.apart)
-        return np.minimum(np.minimum(in_blocks, self.rows), rounds)
+        return np.asarray(np.minimum(np.minimum(in_blocks, self.rows), rounds))
 
 
 ONCE = Participation()
@@ -162,4 +163,5 @@ class User:
         return text
 
 
+EXAMPLE = Example()
 Unit = Example | User

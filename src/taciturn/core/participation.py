@@ -89,7 +89,7 @@ class UserRecords:
         return UserRecords(self.key, layers, self.period)
 
     def with_layer(self, layer: Layer, period: int, compiled: bool = True) -> UserRecords:
-        """The records after a call: one more layer, merged with those before it that are not more than twice as large."""
+        """The records after a call: one more layer, merged with those before it of up to twice its size."""
         layers = (*self.layers, layer)
         while len(layers) > 1 and len(layers[-2].hashes) <= min(2 * len(layers[-1].hashes), _LARGEST_LAYER):
             layers = (*layers[:-2], merge(layers[-2], layers[-1], compiled))
@@ -167,8 +167,19 @@ def canonical(user: Any) -> bytes | None:
     return text.encode("utf-8", "surrogatepass")
 
 
+def must_have_ids(users: Any, counts: Mask) -> None:
+    """Reject rows without an id, where they are bad rows."""
+    for row in np.flatnonzero(~counts):
+        ids = np.asarray(users, dtype=object)[row]
+        if all(canonical(each) is None for each in np.atleast_1d(ids)):
+            raise InvalidInput(
+                f"row {row} has no id. Nothing was learnt from this call. Give every row an id, set on_bad='zero' to "
+                "count such rows as examples without influence, or without_id='own' to take each for a user of its own."
+            )
+
+
 class HashedIds(NamedTuple):
-    """Ids as keyed hashes, each user once and sorted, and for every row its owners' places among them; -1 if missing."""
+    """Keyed hashes, each user once and sorted, and for every row the places of its owners among them; -1 if missing."""
 
     users: Hashes
     owners: Integers
@@ -216,7 +227,7 @@ def _distinct(users: Any) -> tuple[list[Any], Integers]:
         except TypeError:
             raise InvalidInput("users= takes numbers or text as ids, one a row. Convert other ids to text.") from None
         distinct = list(places)
-    return distinct, np.asarray(where, dtype=np.int64).reshape(len(ids), -1 if ids.ndim == 2 else 1)
+    return distinct, np.asarray(where, dtype=np.int64).reshape(ids.shape if ids.ndim == 2 else (len(ids), 1))
 
 
 # ---- admission ----------------------------------------------------------------------------------------------------
@@ -242,10 +253,11 @@ def admit(
     present, firsts = np.unique(known, return_index=True)
     users_here = np.ascontiguousarray(hashed.users[present])
     found = lookup(records.layers, users_here, compiled)
-    ends = np.append(firsts[1:], len(rows)).astype(np.int64)
+    ends = np.append(firsts, len(rows)).astype(np.int64)[1:]
     decide = _fast("decide", compiled) or _decide
+    limits = unit.participation
     taken = np.maximum(periods, records.period)
-    counted = decide(found, firsts, ends, blocks[rows], taken[rows], unit.rows, unit.per_release, unit.apart)
+    counted = decide(found, firsts, ends, blocks[rows], taken[rows], limits.rows, limits.per_release, limits.apart)
     counts = np.ones(len(owners), dtype=np.bool_)
     counts[rows[~counted]] = False
     if unit.without_id == "bad":
@@ -256,7 +268,7 @@ def admit(
 
 
 def _by_user(owners: Integers) -> tuple[Integers, Integers]:
-    """Users and rows of all (row, owner) pairs, sorted by user and then by row; an owner named twice in a row is one."""
+    """Users and rows of all (row, owner) pairs, by user and then by row; an owner named twice in a row is one."""
     order = np.argsort(owners, axis=None, kind="stable")
     known, rows = owners.ravel()[order], order // owners.shape[1]
     if owners.shape[1] > 1:
@@ -276,7 +288,7 @@ def _decide(
     per_release: int,
     apart: int,
 ) -> Mask:
-    """Which rows count, user by user, and their records updated in place. Fast twin: `taciturn.compiled.participation`."""
+    """Which rows count, user by user, and their records updated in place; `compiled.participation.decide` is fast."""
     counted = np.zeros(len(blocks), dtype=np.bool_)
     for record, first, end in zip(found, firsts, ends, strict=True):
         for row in range(first, end):

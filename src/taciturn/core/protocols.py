@@ -117,7 +117,7 @@ class Certificate:
             return replace(self, participation=participation, paper=None)
 
         def bound(t: Array) -> Array:
-            return self.bound(t) * participation.rows_by(timetable.block_of(t), t)
+            return np.asarray(self.bound(t) * participation.rows_by(timetable.block_of(t), t))
 
         formula = f"min({participation.rows}, t)·({self.formula})"
         return replace(self, formula=formula, bound=bound, participation=participation, paper=None)

@@ -22,9 +22,10 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
 from taciturn.accounting.cost import FREE, Cost
+from taciturn.core.participation import UserRecords
 from taciturn.errors import InvalidInput, StateConflict
 
-VERSION = 2
+VERSION = 3
 SIMULATION = "simulation"
 
 
@@ -47,7 +48,8 @@ class State:
     `numbers` are what was calibrated from them: their last bits depend on the processor, so a stream stores those it
     began with, and uses them wherever it is resumed. `lineage` names the stream, `generation` counts its states, and
     `token` is unique: each state is used once (`taciturn.accounting.ledger`). Simulations, which have a seed and
-    protect no data, may use a state repeatedly.
+    protect no data, may use a state repeatedly. If the unit of privacy is a user, `users` has the secret records of how
+    often each took part.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class State:
     point: Array
     spent: Cost
     numbers: Arrays
+    users: UserRecords | None = None
 
     def __repr__(self) -> str:
         mark = ", simulation: not private" if self.simulated else ""
@@ -110,6 +113,7 @@ class State:
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
+        arrays |= {f"users/{name}": array for name, array in (self.users.arrays() if self.users else {}).items()}
         arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
         np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
 
@@ -131,12 +135,18 @@ def following(state: State, **changes: Any) -> State:
 
 
 def first_state(
-    settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array, numbers: Arrays
+    settings: str,
+    lineage: str,
+    exact: Arrays,
+    coders: tuple[Arrays, Arrays],
+    point: Array,
+    numbers: Arrays,
+    users: UserRecords | None = None,
 ) -> State:
     """The state before any example."""
     secret, public = coders
     token = "" if lineage == SIMULATION else new_name()
-    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers)
+    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers, users)
 
 
 def read_state(source: Source) -> State:
@@ -158,7 +168,7 @@ def _named(source: Source) -> object:
 
 
 def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
-    parts: dict[str, Any] = {part: {} for part in _PARTS}
+    parts: dict[str, Any] = {part: {} for part in (*_PARTS, "users")}
     for key, array in arrays.items():
         part, _, rest = key.partition("/")
         if part in parts:
@@ -170,6 +180,7 @@ def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
             raise TypeError
         known |= dict(zip(_COUNTS, counts, strict=True))
         spent = Cost(*header["spent"])
+        parts["users"] = UserRecords.of_arrays(parts["users"]) if parts["users"] else None
         return State(**known, **parts, point=arrays["point"], spent=spent)
     except (KeyError, TypeError, InvalidInput):
         raise StateConflict(f"{name} is not a complete state of taciturn. Give a file that State.dump wrote.") from None
