@@ -11,7 +11,9 @@ positive. Column norms and errors are sums of geometric series, in closed form:
 
     ‖C e_1‖² = 1 + Σ_ij om_i·om_j·G(th_i·th_j, n - 1),   error_k² = Σ_{l<k} b_l²,   G(r, n) = (1 - rⁿ)/(1 - r).
 
-c falls and is positive, so the first column is the longest.
+c falls and is positive, so the first column is the longest. If one unit has rows in several blocks, the worst pattern
+is known, too (`strategy.toeplitz_sensitivity`), and its norm takes one geometric series for each block
+(`pattern_squares`).
 
 (Dvijotham, McMahan, Pillutla, Steinke, Thakurta, *Efficient and Near-Optimal Noise Generation for Streaming
 Differential Privacy*, 2024; McMahan, Xu, Zhang, *A Hassle-free Algorithm for Private Learning in Practice*, 2024.)
@@ -32,6 +34,7 @@ from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn._util.cache import Rows, cached, sources
+from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -40,6 +43,7 @@ from taciturn.mechanisms.strategy import OneRowEach
 Aim = Literal["max", "mean"]
 Decays = tuple[tuple[float, ...], tuple[float, ...]]
 _APART = 1e-15  # least distance of two decays
+_CHUNK = 2**14  # blocks of one unit that are added up at a time
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,21 @@ class BLTCoder(OneRowEach):
     def sensitivity(self) -> float:
         th, _, om, _ = self.arrays
         return math.sqrt(1.0 + float(squares(om, th, self.n - 1.0))) * (1.0 + 1e-12 + self.n * 2.0**-51)
+
+    def sensitivity_to(self, participation: Participation) -> float:
+        """Exactly: the norm of the worst pattern, see `toeplitz_sensitivity`."""
+        if participation == ONCE:
+            return self.sensitivity
+        th, _, om, _ = self.arrays
+        return math.sqrt(float(pattern_squares(om, th, self.n, participation))) * (1.0 + 1e-12 + self.n * 2.0**-51)
+
+    @property
+    def inner_products(self) -> Array:
+        """`⟨C e_i, C e_j⟩` of all columns: a matrix of n rows, for small n."""
+        th, _, om, _ = self.arrays
+        column = np.concatenate([[1.0], np.vander(th, self.n - 1, increasing=True).T @ om])
+        C = np.array([np.concatenate([np.zeros(j), column[: self.n - j]]) for j in range(self.n)])
+        return np.asarray(C @ C.T)
 
     @property
     def row_norm(self) -> float:
@@ -280,6 +299,38 @@ def _pairs(x: Array) -> Array:
 def squares(weights: Array, decays: Array, n: float) -> Array:
     """`Σ_{k<n} (Σ_i weights_i·decays_i^k)²`."""
     return np.sum(_pairs(weights) * series(_pairs(decays), n), axis=(-2, -1)) if n > 0 else np.zeros(decays.shape[:-1])
+
+
+def pattern_squares(om: Array, th: Array, n: int, participation: Participation) -> Array:
+    """`‖C u‖²` of the worst pattern u: as many rows as are allowed in each of the blocks 0, apart, 2·apart and so on.
+
+    Before the j-th of them, buffer i holds `s_i = m·th_i^(apart-1)·G(th_i^apart, j)`. That block encodes
+    `u_j + Σ om_i·s_i` and leaves `s'_i = th_i·s_i + u_j`; those up to the next one encode `Σ om_i·s'_i·th_i^t`, whose
+    squares are a geometric series. All terms are positive, so rounding errors stay relative. Weights out of a state may
+    be rounded up, so that c_1 exceeds `c_0 = 1`; then a larger matrix, with c_0 = c_1, is bounded.
+    """
+    apart = participation.apart
+    count = min(participation.blocks, 1 + (n - 1) // apart)
+    u = participation.multiplicities[:count]
+    largest = np.maximum(1.0, np.sum(om, axis=-1))
+    squared = np.zeros(th.shape[:-1])
+    for first in range(0, count, _CHUNK):
+        j = np.arange(max(first, 1), min(first + _CHUNK, count))[:, None]
+        before = u[0] * (th ** (apart - 1.0))[..., None, :] * series((th**apart)[..., None, :], j)
+        if first == 0:
+            before = np.concatenate([np.zeros((*th.shape[:-1], 1, th.shape[-1])), before], axis=-2)
+        rows = u[first : first + _CHUNK]
+        encoded = rows * largest[..., None] + np.einsum("...ji,...i->...j", before, om)
+        after = om[..., None, :] * (th[..., None, :] * before + rows[:, None])
+        squared = squared + np.einsum("...j,...j->...", encoded, encoded)
+        ends = first + len(rows) == count
+        inner, last = (after[..., :-1, :], after[..., -1, :]) if ends else (after, None)
+        if apart > 1 and inner.shape[-2]:
+            between = series(_pairs(th), apart - 1.0)
+            squared = squared + np.einsum("...ji,...ik,...jk->...", inner, between, inner, optimize=True)
+        if last is not None:
+            squared = squared + squares(last, th, n - 1.0 - apart * (count - 1))
+    return np.asarray(squared)
 
 
 def coefficients(th: Array, ph: Array) -> tuple[Array, Array]:
