@@ -90,8 +90,8 @@ def customers(n: int = 200_000, seed: int = 0) -> dict[str, NDArray[Any]]:
 
     There are 56,655 customers in 200,000 rows, most of them with three visits, and one, a reseller, with 7,701. Columns
     are `customer_id`, `date` (2024 and 2025, as ISO text), `age`, `visits` (in the last year), `country`, `plan`,
-    `income` (0 to 1e6, missing in an eighth of the rows), `note` (text, mostly empty) and `bought` ("yes" or "no"). What
-    a customer buys depends on all of these, and on a taste of their own that no column tells.
+    `income` (0 to 1e6, missing in an eighth of the rows), `note` (text, mostly empty) and `bought` ("yes" or "no").
+    What a customer buys depends on all of these, and on a taste of their own that no column tells.
 
     >>> table = customers(1000, seed=1)
     >>> len(set(table["customer_id"].tolist())), sorted(set(table["bought"].tolist()))
