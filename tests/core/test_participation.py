@@ -306,3 +306,32 @@ class TestErrors:
     def test_the_papers_noise_protects_an_example(self):
         with pytest.raises(InvalidInput, match="protects one example"):
             pigd(problem(ridge=0.1), PRIVACY, 10, calibration="paper-proven", allow_broken=True, unit=User(2))
+
+
+class TestLayersApart:
+    """A store writes the layers that are new, beside a state that names them."""
+
+    def stream(self):
+        private = private_sum(2, 1.0, PRIVACY, 90, unit=User(3))
+        state = private.start()
+        for users in (["a", "b", "c", "d", "e", "f"], ["a", "b"], ["a"]):
+            state, _ = private.run(state, np.ones((len(users), 2)), users=users)
+        return private, state
+
+    def test_a_state_is_read_with_its_layers(self):
+        private, state = self.stream()
+        layers = {layer.name: layer.to_bytes() for layer in state.users.layers}
+        assert len(layers) > 1
+        loaded = private.load(state.to_bytes(layers_apart=True), layers=layers)
+        assert [loaded.users[user] for user in "abcdefg"] == [state.users[user] for user in "abcdefg"]
+
+    def test_a_missing_or_damaged_layer_is_rejected(self):
+        private, state = self.stream()
+        layers = {layer.name: layer.to_bytes() for layer in state.users.layers}
+        content = state.to_bytes(layers_apart=True)
+        with pytest.raises(StateConflict, match="stored beside it"):
+            private.load(content)
+        first = state.users.layers[0].name
+        for damaged in (layers[first][:-8], layers[first][48:] + layers[first][:48], b"\xff" * len(layers[first])):
+            with pytest.raises(StateConflict, match="damaged"):
+                private.load(content, layers={**layers, first: damaged})

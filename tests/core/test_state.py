@@ -23,6 +23,7 @@ from taciturn import (
     Anytime,
     Box,
     BudgetExhausted,
+    Example,
     Exponential,
     Gaussian,
     Hinge,
@@ -35,6 +36,7 @@ from taciturn import (
     Problem,
     Squared,
     StateConflict,
+    User,
     at,
     every,
     geometric,
@@ -337,6 +339,7 @@ ONE = {
     "calibration": "exact",
     "allow_broken": False,
     "seed": None,
+    "unit": Example(),
 }
 OTHER = {
     "privacy": [Privacy(1.0 + 2e-16, 1e-6), Privacy(1.0, 1.0000001e-6)],
@@ -346,6 +349,15 @@ OTHER = {
     "calibration": ["paper-proven"],
     "allow_broken": [True],
     "seed": [0, 1],
+    "unit": [
+        User(1),
+        User(2),
+        User(2, 1),
+        User(2, 1, 2),
+        User(2, period=9),
+        User(2, period="week"),
+        User(1, without_id="bad"),
+    ],
     "problem": [
         replace(PROBLEM, **change)
         for change in (

@@ -161,8 +161,8 @@ def _table_report(check: TableCheck) -> list[Any]:
             "[bold]rows_per_user[/bold] under \\[privacy] to protect users."
         )
     else:
-        share = 100.0 * check.counted / max(check.rows, 1)
-        lines.append(f"{check.counted:,} rows count ({share:.1f} %); the others keep their round without influence.")
+        percent = 100.0 * check.counted / max(check.rows, 1)
+        lines.append(f"{check.counted:,} rows count ({percent:.1f} %); the others keep their round without influence.")
     return lines
 
 

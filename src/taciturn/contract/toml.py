@@ -45,7 +45,7 @@ def period_of(privacy: Section) -> int | str | None:
     """The period of a bound on rows: a name of the calendar, a number of rows, or None."""
     value = privacy.take("period")
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
+        return None if value is None else int(value)
     return privacy.choice("period", get_args(ClockPeriod), "month")
 
 

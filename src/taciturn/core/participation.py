@@ -30,6 +30,7 @@ import datetime
 import hashlib
 import math
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -57,6 +58,10 @@ class Layer(NamedTuple):
 
     def __repr__(self) -> str:
         return "Layer(secret)"
+
+    def to_bytes(self) -> bytes:
+        """Hashes, then records, each in little-endian 64-bit integers; `layer_from_bytes` reads them."""
+        return self.hashes.astype("<u8").tobytes() + self.records.astype("<i8").tobytes()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,25 +100,39 @@ class UserRecords:
             layers = (*layers[:-2], merge(layers[-2], layers[-1], compiled))
         return UserRecords(self.key, layers, period)
 
-    def arrays(self) -> Arrays:
-        """As plain arrays, which a state stores."""
+    def arrays(self, apart: bool = False) -> Arrays:
+        """As plain arrays, which a state stores; `apart`, with the names of layers that are stored beside it."""
+        own = {"key": np.frombuffer(self.key, dtype=np.uint8), "period": np.array(self.period)}
+        if apart:
+            return own | {"layers": np.array([layer.name for layer in self.layers], dtype="U32")}
         one = self.merged().layers
-        return {
-            "key": np.frombuffer(self.key, dtype=np.uint8),
-            "hashes": one[0].hashes if one else np.empty((0, 2), dtype=np.uint64),
-            "records": one[0].records if one else np.empty((0, 4), dtype=np.int64),
-            "period": np.array(self.period),
-        }
+        hashes = one[0].hashes if one else np.empty((0, 2), dtype=np.uint64)
+        return own | {"hashes": hashes, "records": one[0].records if one else np.empty((0, 4), dtype=np.int64)}
 
     @classmethod
-    def of_arrays(cls, arrays: Arrays) -> UserRecords:
-        """From what `arrays` gave, validated."""
+    def of_arrays(cls, arrays: Arrays, layers: Layers | None = None) -> UserRecords:
+        """From what `arrays` gave, validated; layers that are stored apart are read by their names."""
         key = arrays.get("key", np.empty(0))
-        layer = layer_of(arrays.get("hashes"), arrays.get("records"))
         if key.dtype != np.uint8 or key.shape != (32,):
-            raise StateConflict("the users' records of this state are damaged. Use an intact copy of its file.")
-        layers = (layer,) if len(layer.hashes) else ()
-        return cls(key.tobytes(), layers, int(arrays.get("period", np.array(0))))
+            raise _damaged()
+        if "layers" in arrays:
+            names = [str(name) for name in arrays["layers"].ravel()]
+            if layers is None or not set(names) <= layers.keys():
+                raise StateConflict(
+                    "the users' records of this state are stored beside it, and are not given. Load it from its store."
+                )
+            read = [layer_from_bytes(name, layers[name]) for name in names]
+        else:
+            read = [layer_of(arrays.get("hashes"), arrays.get("records"))]
+        return cls(key.tobytes(), tuple(layer for layer in read if len(layer.hashes)), int(arrays["period"]))
+
+
+Layers = Mapping[str, bytes]
+"""Contents of layers, by name."""
+
+
+def _damaged() -> StateConflict:
+    return StateConflict("the users' records of this state are damaged. Use an intact copy of its file.")
 
 
 def new_records(seed: int | None) -> UserRecords:
@@ -127,12 +146,22 @@ def new_layer(hashes: Hashes, records: Integers, name: str = "") -> Layer:
     return Layer(name or secrets.token_hex(16), hashes, records)
 
 
+def layer_from_bytes(name: str, content: bytes) -> Layer:
+    """The layer that `Layer.to_bytes` wrote, validated."""
+    users, rest = divmod(len(content), 48)
+    if rest:
+        raise _damaged()
+    hashes = np.frombuffer(content, "<u8", 2 * users).astype(np.uint64).reshape(-1, 2)
+    records = np.frombuffer(content, "<i8", offset=16 * users).astype(np.int64).reshape(-1, 4)
+    return layer_of(hashes, records, name)
+
+
 def layer_of(hashes: Any, records: Any, name: str = "") -> Layer:
     """A layer of stored arrays, validated."""
     hashes, records = np.asarray(hashes), np.asarray(records)
     fits = hashes.dtype == np.uint64 and records.dtype == np.int64 and hashes.shape[1:] == (2,)
     if not fits or records.shape != (len(hashes), 4) or not _rises(hashes) or (records < 0).any():
-        raise StateConflict("the users' records of this state are damaged. Use an intact copy of its file.")
+        raise _damaged()
     return new_layer(hashes, records, name)
 
 

@@ -34,7 +34,7 @@ from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.loop import Definition, Loop, Pass, pass_for
-from taciturn.core.participation import UserRecords, admit, must_have_ids, new_records, periods_of
+from taciturn.core.participation import Layers, UserRecords, admit, must_have_ids, new_records, periods_of
 from taciturn.core.protocols import (
     TOO_DEAR,
     Calibrated,
@@ -487,12 +487,14 @@ class Private:
             )
         return one._open(state, as_ledger(ledger))
 
-    def load(self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None) -> State:
+    def load(
+        self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
+    ) -> State:
         """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected.
 
-        `path` names a file, or is its content, as bytes.
+        `path` names a file, or is its content, as bytes. `layers` are users' records that a store has beside it.
         """
-        state = read_state(path)
+        state = read_state(path, layers)
         one = self.resumed(state)
         one._check_arrays(state)
         if ledger is None and books.is_open(state.lineage):
