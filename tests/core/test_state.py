@@ -341,6 +341,7 @@ ONE = {
     "seed": None,
     "unit": Example(),
 }
+NO_ID_IS_BAD = User(1, without_id="bad")
 OTHER = {
     "privacy": [Privacy(1.0 + 2e-16, 1e-6), Privacy(1.0, 1.0000001e-6)],
     "horizon": [5, None],
