@@ -11,8 +11,8 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 
 _RELATIONS = {
-    "replace": ("replacing any one example by another", "replacing all rows of any one user by others"),
-    "zero-out": ("zeroing out any one example", "zeroing out all rows of any one user"),
+    "replace": ("replacing any one example by another", "replacing all rows of any one user{} by others"),
+    "zero-out": ("zeroing out any one example", "zeroing out all rows of any one user{}"),
 }
 _SAMPLER_ENDS = 12
 """Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.noise.sampling`."""
@@ -110,11 +110,9 @@ class Guarantee:
         if not isinstance(self.unit, User):
             return of_example
         period = self.unit.period
-        if period is None:
-            return of_user
-        return (
-            f"{of_user} that were learnt in one {period if isinstance(period, str) else f'period of {period:,} rounds'}"
-        )
+        if isinstance(period, int):
+            return of_user.format(f" in a period of {period:,} rounds")
+        return of_user.format("" if period is None else f" in one {period}")
 
     @property
     def _public(self) -> str:

@@ -46,7 +46,7 @@ def period_of(privacy: Section) -> int | str | None:
     value = privacy.take("period")
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return None if value is None else int(value)
-    return privacy.choice("period", get_args(ClockPeriod), "month")
+    return str(privacy.choice("period", get_args(ClockPeriod), "month"))
 
 
 def target_of(section: Section) -> Target:

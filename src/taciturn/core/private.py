@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, same
 from taciturn.accounting import ledger as books
-from taciturn.accounting.cost import FREE
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
@@ -71,6 +71,7 @@ from taciturn.errors import (
     integer,
     one_of,
 )
+from taciturn.noise.sampling import sampling_cost
 from taciturn.problem.problem import Problem
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
@@ -309,6 +310,35 @@ class Private:
         claimed, delivered = self.calibrated.claimed, self.calibrated.cost(None)
         simulated = self.seed is not None
         return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit)
+
+    def user_over(self, periods: int) -> Cost:
+        """The cost for a user who contributes in so many periods, with the noise of this stream.
+
+        For sums it is exact, for all their rows as one pattern. For iterates, `periods` times the mu of one period, by
+        group privacy.
+
+        >>> from taciturn import Privacy, User, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=400, unit=User(1, period=100))
+        >>> round(private.user_over(4).mu / private.user_over(1).mu, 2)
+        3.59
+        """
+        periods = integer("periods", periods)
+        if not isinstance(self.unit, User) or self.unit.period is None:
+            raise InvalidInput("only a stream with periods has users of several. State unit=User(rows=4, period=...).")
+        calibrated: Any = self.calibrated
+        longer = replace(self.unit, rows=self.unit.rows * periods, period=None)
+        certificate = self.learner.certificate.for_unit(longer, self.timetable)
+        if certificate.reach == "entry" and self._restores:
+            mechanism: Any = self.mechanism
+            size, numbers = self.learner.statistic_size, calibrated.numbers(0)
+            settings = (self.timetable, size, self.privacy, self.calibration, numbers)
+            return mechanism.restore(certificate, *settings).cost(None)  # type: ignore[no-any-return]
+        if certificate.reach == "entry" or self.timetable.horizon is None:
+            raise InvalidInput("what several periods cost is known for sums, and for iterates with a horizon.")
+        one = calibrated.cost(None)
+        draws = self.timetable.count * self.learner.statistic_size
+        group = Cost(one.mu_squared * periods**2, one.rho * periods**2)
+        return total([group, sampling_cost(draws, periods * one.mu)])
 
     @cached_property
     def settings(self) -> str:
