@@ -38,7 +38,7 @@ from taciturn.store.book import DatabaseBook, append_event, insert_line
 from taciturn.store.database import Database, Transaction
 from taciturn.store.overview import streams
 from taciturn.store.store import Saved, Store
-from taciturn.store.witness import Place, confirm_moved, is_behind, ledger_subject, places_of, witness_of
+from taciturn.store.witness import Place, confirm_moved, is_behind, ledger_subject, passed_all, places_of, witness_of
 
 
 class Recovered(NamedTuple):
@@ -84,14 +84,17 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
     `restored` says that the database was restored although it is where it was: streams that the witness does not know,
     all of them without one, are closed.
     """
-    watching = None if witness is None else witness_of(database, witness)
+    watching = witness_of(database, witness)
     seen = {} if watching is None else watching.places()
     charged: dict[str, Cost] = {}
     with database.transaction() as now:
         [(identity,)] = now.rows("SELECT identity FROM place /*lock*/")
         moved = identity != database.backend.identity(now)
         here = places_of(now)
-        behind = {subject for subject, at in seen.items() if is_behind(here.get(subject), at)}
+        then = passed_all(now, here, seen)
+        behind = {subject for subject, at in seen.items() if is_behind(then.get(subject), at)}
+        if watching is not None:  # streams that went on without it
+            behind |= {subject for subject, at in here.items() if at.previous and subject not in seen}
         if moved or restored:
             behind |= {subject for subject, at in here.items() if at.generation >= 0 and subject not in seen}
         lacking = any(subject not in here for subject in behind)
@@ -216,7 +219,7 @@ def adopt(
 def _ledger_of(store: Store, saved: Saved, witness: str | os.PathLike[str] | None) -> Ledger | None:
     if saved.ledger is None:
         return None
-    return Ledger(saved.ledger or store.address, population=saved.population, witness=witness)
+    return Ledger(saved.ledger or store.address, population=saved.population, witness=None if saved.ledger else witness)
 
 
 def _second_stream(store: Store, old: Saved, ledger: Ledger | None) -> Saved:
@@ -248,8 +251,7 @@ def _record(ledger: Ledger, old: Saved, new: Saved, witness: str | os.PathLike[s
     content: dict[str, Any] = {"stream": old.name, "from": old.lineage}
     with database.transaction() as now:
         append_event(now, ledger.population, "adopted", new.lineage, content)
-    watching = None if witness is None else witness_of(database, witness)
-    DatabaseBook(database, ledger.population, watching).tell_witness(new.lineage)
+    DatabaseBook(database, ledger.population, witness_of(database)).tell_witness(new.lineage)
 
 
 def close_stream(ledger: Ledger, lineage: str) -> bool:

@@ -62,8 +62,8 @@ from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.witness import Place, accepted
 
 _FIELDS = (
-    "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, neighbours, closed, "
-    "key, state, input"
+    "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
+    "closed, key, state, input"
 )
 
 
@@ -92,8 +92,8 @@ class Saved:
         Secret: the state, and the position in the input.
     about : dict
         Public data of the one who made the stream.
-    chain : str
-        Hash of all commits.
+    chain, previous : str
+        Hash of all commits, and of all but the last; the second is None if it is not known.
     ledger, population : str, optional
         Where its cost is reserved; "" for a ledger in the same database.
     neighbours : str
@@ -115,11 +115,12 @@ class Saved:
     population: str | None = None
     neighbours: str = "replace"
     closed: bool = False
+    previous: str | None = ""
 
     @property
     def place(self) -> Place:
         """How far it is, as a witness records it."""
-        return Place(self.position[0], self.chain)
+        return Place(self.position[0], self.chain, previous=self.previous)
 
     def __repr__(self) -> str:
         generation, t, k, _ = self.position
@@ -278,14 +279,14 @@ class Store:
             self._read_back(None, saved, error)
         if book is not None:
             book.tell_witness(lineage)
-        self._tell_witness(saved, None)
+        self._tell_witness(saved)
         return saved
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
         """The book of a ledger in this very database."""
         if ledger.address != self.address:
             return None
-        return DatabaseBook(self.database, ledger.population, self._witness or ledger.witness)
+        return DatabaseBook(self.database, ledger.population, self._witness)
 
     def _ledger_of(self, saved: Saved) -> Ledger | None:
         """The ledger in which a stream is reserved."""
@@ -316,7 +317,7 @@ class Store:
         saved = self._read(found[0])
         self._must_not_be_older(saved, newest.get(saved.lineage))
         self._note(saved)
-        self._tell_witness(saved, saved)
+        self._tell_witness(saved)
         return saved
 
     def _note(self, saved: Saved) -> None:
@@ -327,7 +328,7 @@ class Store:
     def _must_not_be_older(self, saved: Saved, newest: Place | None) -> None:
         """Reject a stream that is older than this process has seen it."""
         here = saved.place
-        if newest is None or here == newest or here.generation > newest.generation:
+        if newest is None or here[:2] == newest[:2] or here.generation > newest.generation:
             return
         raise StateConflict(
             f"{saved.name} is at generation {here.generation}, and this process has seen {newest.generation}: "
@@ -352,7 +353,9 @@ class Store:
         check_step(saved.position, position, saved.spent, spent, saved.reserved)
         _check_releases(saved.position[2], position[2], releases)
         chain = _next_chain(saved.chain, saved.lineage, position, spent, releases)
-        new = replace(saved, position=position, spent=spent, state=state, input=input, chain=chain)
+        new = replace(
+            saved, position=position, spent=spent, state=state, input=input, chain=chain, previous=saved.chain
+        )
         try:
             with self.database.transaction() as now:
                 self._advance(now, saved, new)
@@ -367,7 +370,7 @@ class Store:
         except OutcomeUnknown as error:
             self._read_back(saved, new, error)
         self._note(new)
-        self._tell_witness(new, saved)
+        self._tell_witness(new)
         if saved.ledger:
             self._mirror(new)
         return new
@@ -375,14 +378,15 @@ class Store:
     def _advance(self, now: Transaction, saved: Saved, new: Saved) -> None:
         generation, t, k, token = new.position
         changed = now.execute(
-            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, state = ?, input = ? "
-            "WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
+            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, previous = ?, "
+            "state = ?, input = ? WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
             generation,
             token,
             t,
             k,
             json.dumps(written(new.spent)),
             new.chain,
+            new.previous,
             self._encrypted(new.state, new.lineage, generation, "state"),
             self._encrypted(new.input, new.lineage, generation, "input"),
             saved.lineage,
@@ -534,7 +538,7 @@ class Store:
     def _insert(self, now: Transaction, saved: Saved) -> None:
         generation, t, k, token = saved.position
         inserted = now.execute(
-            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 17)}) ON CONFLICT DO NOTHING",
+            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 18)}) ON CONFLICT DO NOTHING",
             saved.name,
             saved.lineage,
             generation,
@@ -544,6 +548,7 @@ class Store:
             json.dumps(written(saved.reserved)),
             json.dumps(written(saved.spent)),
             saved.chain,
+            saved.previous,
             json.dumps(saved.about, sort_keys=True),
             saved.ledger,
             saved.population,
@@ -560,7 +565,7 @@ class Store:
             )
 
     def _read(self, row: Row) -> Saved:
-        name, lineage, generation, token, t, k, reserved, spent, chain, about, *rest = row
+        name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, *rest = row
         ledger, population, neighbours, ended, key, *blobs = rest
         if key == "" and self._key is not None:
             raise InvalidInput(
@@ -587,6 +592,7 @@ class Store:
             population,
             neighbours,
             bool(ended),
+            previous,
         )
 
     @property
@@ -605,10 +611,10 @@ class Store:
             )
         return self._key.decrypt(blob, lineage, generation, kind)
 
-    def _tell_witness(self, saved: Saved, before: Saved | None) -> None:
-        """Record where a stream is, in the witness, which was told of `before` or of less."""
+    def _tell_witness(self, saved: Saved) -> None:
+        """Record where a stream is, in the witness."""
         if self._witness is not None:
-            self._witness.record(saved.lineage, saved.place, None if before is None else before.place)
+            self._witness.record(saved.lineage, saved.place)
 
 
 def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:
