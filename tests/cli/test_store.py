@@ -100,7 +100,7 @@ def test_adopt_charges_what_was_forgotten_and_then_a_second_stream(restored):
     assert ledger.reserved.mu_squared >= whole.mu_squared + saved.reserved.mu_squared * (1 - 1e-15)
     assert ledger.lines[saved.lineage].closed
     assert ledger.lines[saved.lineage].spent == saved.reserved
-    assert [event.kind for event in ledger.history][-4:] == ["restored", "closed", "opened", "adopted"]
+    assert [event.kind for event in ledger.history][-4:] == ["charged", "restored", "closed", "adopted"]
     second = store.load("clicks")
     assert second.lineage == data["second"]["lineage"]
     assert committed(store, second).position[0] == 1

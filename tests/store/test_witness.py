@@ -281,7 +281,7 @@ def test_a_restored_store_goes_on_by_adoption(with_witness, tmp_path):
         assert ledger.reserved.mu_squared >= 0.025
     with pytest.raises(StateConflict, match=r"closed it|only rise"):
         commit(store, "again")
-    second = store.adopt("stream", "second")
+    second = store.adopt("stream")
     assert ledger.lines[second.lineage].reserved == COST
     assert "restored" in [event.kind for event in ledger.history]
     assert ledger.verify().ok

@@ -246,7 +246,7 @@ def _as_data(ledger: Ledger) -> dict[str, Any]:
     privacy = ledger.privacy
     assert privacy is not None
     reserved, spent, lines = ledger.reserved, ledger.spent, ledger.lines
-    entered = {event.lineage: event for event in ledger.history if event.kind in ("opened", "charged", "restored")}
+    entered = {event.lineage: event for event in ledger.history if event.kind in ENTERS}
     rows = []
     for lineage, line in lines.items():
         event = entered.get(lineage)
@@ -294,6 +294,8 @@ def _left_text(data: dict[str, Any]) -> str:
     left = (data["left"][name] * (1.0 + 1e-9) for name in ("epsilon", "mu"))  # past the end of a bisection
     return "{} (mu {})".format(*(rounded_down(value, 4) for value in left))
 
+
+ENTERS = ("opened", "charged", "adopted", "restored")  # events with which a stream or a charge begins
 
 SHARES = "The share of the budget is that of mu², which adds up; values of epsilon do not."
 
@@ -384,11 +386,10 @@ def _told(kind: str, content: dict[str, Any], privacy: Privacy) -> str:
     if "reserved" in content:
         cost = cost_text(cost_as_data(read_cost(content["reserved"]), privacy.delta))
         what = f"what {content['witness']} knew" if kind == "restored" else recipe_of(content.get("settings"))
-        return f"epsilon = {cost}: {what}"
+        follows = f", continues {content['stream']}, {short(content['from'])}" if kind == "adopted" else ""
+        return f"epsilon = {cost}: {what}{follows}"
     if kind == "moved":
         return f"{content['why']} ({content['from']} → {content['to']})"
-    if kind == "adopted":
-        return f"continues {content['stream']}, {short(content['from'])}"
     return ", ".join(f"{name} {value}" for name, value in content.items())
 
 
