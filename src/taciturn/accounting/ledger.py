@@ -306,9 +306,19 @@ class Ledger:
         """
         self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings)
 
-    def reserve(self, lineage: str, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
-        """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing."""
-        self._enter("opened", lineage, Line(cost, FREE), neighbours, settings)
+    def reserve(
+        self,
+        lineage: str,
+        cost: Cost,
+        neighbours: str = "replace",
+        settings: Any = None,
+        follows: Mapping[str, str] | None = None,
+    ) -> None:
+        """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing.
+
+        The history says `adopted` of one that `follows` another, after a restore, and whom.
+        """
+        self._enter("adopted" if follows else "opened", lineage, Line(cost, FREE), neighbours, settings, follows)
 
     def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
         """Spend `cost` at once, for a release that belongs to no stream, or reject it.
@@ -321,12 +331,20 @@ class Ledger:
         """
         self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings)
 
-    def _enter(self, kind: str, lineage: str, line: Line, neighbours: str, settings: Any) -> None:
+    def _enter(
+        self,
+        kind: str,
+        lineage: str,
+        line: Line,
+        neighbours: str,
+        settings: Any,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
         if not at_most(line.spent, line.reserved):
             raise BudgetExhausted(
                 f"this stream would reserve {line.reserved} and has spent {line.spent}. Go on with its settings."
             )
-        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings}
+        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings, **(more or {})}
         self._book.enter(lineage, line, neighbours, kind, content)
 
     def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
@@ -502,6 +520,11 @@ def mirrored(line: Line, spent: Cost) -> Line:
 def closed(line: Line) -> Line:
     """The line after its stream ended."""
     return replace(line, closed=True)
+
+
+def used_up(line: Line) -> Line:
+    """The line of a stream that ended, and may have spent all that it reserved."""
+    return replace(line, closed=True, spent=line.reserved)
 
 
 def _check_live(line: Line, at: Position) -> None:

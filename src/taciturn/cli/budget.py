@@ -54,6 +54,10 @@ def create(
         return
     typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: epsilon = {epsilon:g}, delta = {delta:g}")
     typer.echo(f'Use it: ledger="{address}" in an estimator, or taciturn learn … --ledger {address}')
+    if witness is None:
+        typer.echo("Without a witness some restored backups are not noticed: add --witness FILE, on another disk.")
+    else:
+        typer.echo(f"Its witness is {ledger.witness.address}, which it remembers: no other command has to name it.")
 
 
 @app.command()
@@ -123,18 +127,24 @@ def verify(
 ) -> None:
     """Check the history of a ledger, and compute every cost again from the settings in it.
 
-    Exit status 1 if something is wrong. The history has no signature: with --witness, one that was rewritten
+    Exit status 1 if something is wrong. The history has no signature: with a witness, one that was rewritten
     consistently is noticed, too.
 
     Example: taciturn budget verify budget.db
     """
+    from taciturn.store.database import Database
+    from taciturn.store.overview import remembered
+
     ledger = _read(address, population)
     found = ledger.verify()
-    against = None if witness is None else _warning(address, witness)
-    faults = [*found.faults, *([against] if against else [])]
+    about = remembered(Database(address))
+    why = _warning(address, witness)
+    watched = witness is not None or about.witness != ""
+    faults = [*found.faults, *([why] if why and watched else [])]
     if as_json:
         answer = {"ok": not faults, "events": len(ledger.history), "recomputed": found.checked}
-        _print_json({**answer, "not_recomputed": found.unchecked, "faults": faults})
+        place = {"witness": about.witness_at or None, "moved": about.moved, "warning": why}
+        _print_json({**answer, "not_recomputed": found.unchecked, "faults": faults, **place})
     else:
         for fault in faults:
             typer.echo(f"FAULT: {fault}")
@@ -146,8 +156,8 @@ def verify(
         )
         for reason in found.unchecked:
             typer.echo(f"Not computed again: {reason}.")
-        if witness is None:
-            _warn(_warning(address, None))
+        if not watched:
+            _warn(why)
     if faults:
         raise typer.Exit(1)
 
@@ -236,7 +246,7 @@ def _as_data(ledger: Ledger) -> dict[str, Any]:
     privacy = ledger.privacy
     assert privacy is not None
     reserved, spent, lines = ledger.reserved, ledger.spent, ledger.lines
-    entered = {event.lineage: event for event in ledger.history if event.kind in ("opened", "charged", "restored")}
+    entered = {event.lineage: event for event in ledger.history if event.kind in ENTERS}
     rows = []
     for lineage, line in lines.items():
         event = entered.get(lineage)
@@ -284,6 +294,8 @@ def _left_text(data: dict[str, Any]) -> str:
     left = (data["left"][name] * (1.0 + 1e-9) for name in ("epsilon", "mu"))  # past the end of a bisection
     return "{} (mu {})".format(*(rounded_down(value, 4) for value in left))
 
+
+ENTERS = ("opened", "charged", "adopted", "restored")  # events with which a stream or a charge begins
 
 SHARES = "The share of the budget is that of mu², which adds up; values of epsilon do not."
 
@@ -374,11 +386,10 @@ def _told(kind: str, content: dict[str, Any], privacy: Privacy) -> str:
     if "reserved" in content:
         cost = cost_text(cost_as_data(read_cost(content["reserved"]), privacy.delta))
         what = f"what {content['witness']} knew" if kind == "restored" else recipe_of(content.get("settings"))
-        return f"epsilon = {cost}: {what}"
+        follows = f", continues {content['stream']}, {short(content['from'])}" if kind == "adopted" else ""
+        return f"epsilon = {cost}: {what}{follows}"
     if kind == "moved":
         return f"{content['why']} ({content['from']} → {content['to']})"
-    if kind == "adopted":
-        return f"continues {content['stream']}, {short(content['from'])}"
     return ", ".join(f"{name} {value}" for name, value in content.items())
 
 

@@ -42,7 +42,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import (
     Ledger,
     Line,
@@ -52,6 +52,7 @@ from taciturn.accounting.ledger import (
     closed,
     mirrored,
     read_cost,
+    used_up,
     written,
 )
 from taciturn.core.state import new_name, read_extra, read_state
@@ -62,9 +63,11 @@ from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.witness import Place, accepted
 
 _FIELDS = (
-    "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, neighbours, closed, "
-    "key, state, input"
+    "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
+    "closed, key, state, input"
 )
+
+_EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
 
 class Chunk(NamedTuple):
@@ -92,8 +95,8 @@ class Saved:
         Secret: the state, and the position in the input.
     about : dict
         Public data of the one who made the stream.
-    chain : str
-        Hash of all commits.
+    chain, previous : str
+        Hash of all commits, and of all but the last; the second is None if it is not known.
     ledger, population : str, optional
         Where its cost is reserved; "" for a ledger in the same database.
     neighbours : str
@@ -115,11 +118,17 @@ class Saved:
     population: str | None = None
     neighbours: str = "replace"
     closed: bool = False
+    previous: str | None = ""
 
     @property
     def place(self) -> Place:
         """How far it is, as a witness records it."""
-        return Place(self.position[0], self.chain)
+        return Place(self.position[0], self.chain, previous=self.previous)
+
+    @property
+    def earlier(self) -> Cost:
+        """What the streams reserved that this one was adopted from; its releases begin with theirs."""
+        return total(read_cost(cost) for cost in self.about.get(_EARLIER, []))
 
     def __repr__(self) -> str:
         generation, t, k, _ = self.position
@@ -216,7 +225,8 @@ class Store:
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
-        The outbox of a stream that `follows` another begins with the releases of that one.
+        A stream that `follows` another takes over its name, and its outbox begins with the releases of that one, which
+        is closed, and counts as spent what it reserved.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows, and the next
@@ -233,14 +243,16 @@ class Store:
             raise BudgetExhausted(
                 f"this stream would reserve {reserved} and has spent {spent}. Go on with its settings."
             )
-        self._must_be_new(name)
+        if follows is None:
+            self._must_be_new(name)
+        adopted = {} if follows is None else {"stream": name, "from": follows.lineage}
         if ledger is not None and book is None:
             if lineage in ledger.lines:
                 raise StateConflict(
                     f"the ledger {ledger.address} has a stream of this lineage already, perhaps in another store. "
                     "Start a new stream: a lineage is used once."
                 )
-            ledger.reserve(lineage, reserved, neighbours, settings)
+            ledger.reserve(lineage, reserved, neighbours, settings, adopted)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
             self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
@@ -263,32 +275,47 @@ class Store:
             with self.database.transaction() as now:
                 now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
                 if book is not None:
-                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
-                    book.enter_within(now, lineage, Line(reserved, spent), neighbours, "opened", content)
+                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings, **adopted}
+                    kind = "adopted" if adopted else "opened"
+                    book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content)
                     book.change_within(now, lineage, lambda line: mirrored(line, spent))
-                self._insert(now, saved)
                 if follows is not None:
-                    now.execute(
-                        "INSERT INTO releases (lineage, first, last, t, content) "
-                        "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
-                        lineage,
-                        follows.lineage,
-                    )
+                    self._succeed(now, follows, saved)
+                self._insert(now, saved)
         except OutcomeUnknown as error:
             self._read_back(None, saved, error)
         if book is not None:
             book.tell_witness(lineage)
-        self._tell_witness(saved, None)
+        self._tell_witness(saved)
         return saved
+
+    def _succeed(self, now: Transaction, old: Saved, new: Saved) -> None:
+        """Let a stream that is not inserted yet take over the name and the outbox of another, which is closed."""
+        changed = now.execute(
+            "UPDATE streams SET name = ?, closed = 1, spent = reserved WHERE lineage = ? AND name = ?",
+            closed_name(old.name, old.lineage),
+            old.lineage,
+            old.name,
+        )
+        if changed != 1:
+            raise StateConflict(f"{old.name} was adopted by another process. Continue that stream.")
+        if old.ledger == "" and old.population is not None:
+            DatabaseBook(self.database, old.population).change_within(now, old.lineage, used_up, "closed")
+        now.execute(
+            "INSERT INTO releases (lineage, first, last, t, content) "
+            "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
+            new.lineage,
+            old.lineage,
+        )
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
         """The book of a ledger in this very database."""
         if ledger.address != self.address:
             return None
-        return DatabaseBook(self.database, ledger.population, self._witness or ledger.witness)
+        return DatabaseBook(self.database, ledger.population, self._witness)
 
-    def _ledger_of(self, saved: Saved) -> Ledger | None:
-        """The ledger in which a stream is reserved."""
+    def ledger_of(self, saved: Saved) -> Ledger | None:
+        """The ledger in which a stream is reserved; None without one."""
         if saved.ledger is None or saved.population is None:
             return None
         if saved.ledger == "":
@@ -316,7 +343,7 @@ class Store:
         saved = self._read(found[0])
         self._must_not_be_older(saved, newest.get(saved.lineage))
         self._note(saved)
-        self._tell_witness(saved, saved)
+        self._tell_witness(saved)
         return saved
 
     def _note(self, saved: Saved) -> None:
@@ -327,7 +354,7 @@ class Store:
     def _must_not_be_older(self, saved: Saved, newest: Place | None) -> None:
         """Reject a stream that is older than this process has seen it."""
         here = saved.place
-        if newest is None or here == newest or here.generation > newest.generation:
+        if newest is None or here[:2] == newest[:2] or here.generation > newest.generation:
             return
         raise StateConflict(
             f"{saved.name} is at generation {here.generation}, and this process has seen {newest.generation}: "
@@ -352,7 +379,9 @@ class Store:
         check_step(saved.position, position, saved.spent, spent, saved.reserved)
         _check_releases(saved.position[2], position[2], releases)
         chain = _next_chain(saved.chain, saved.lineage, position, spent, releases)
-        new = replace(saved, position=position, spent=spent, state=state, input=input, chain=chain)
+        new = replace(
+            saved, position=position, spent=spent, state=state, input=input, chain=chain, previous=saved.chain
+        )
         try:
             with self.database.transaction() as now:
                 self._advance(now, saved, new)
@@ -367,7 +396,7 @@ class Store:
         except OutcomeUnknown as error:
             self._read_back(saved, new, error)
         self._note(new)
-        self._tell_witness(new, saved)
+        self._tell_witness(new)
         if saved.ledger:
             self._mirror(new)
         return new
@@ -375,14 +404,15 @@ class Store:
     def _advance(self, now: Transaction, saved: Saved, new: Saved) -> None:
         generation, t, k, token = new.position
         changed = now.execute(
-            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, state = ?, input = ? "
-            "WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
+            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, previous = ?, "
+            "state = ?, input = ? WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
             generation,
             token,
             t,
             k,
             json.dumps(written(new.spent)),
             new.chain,
+            new.previous,
             self._encrypted(new.state, new.lineage, generation, "state"),
             self._encrypted(new.input, new.lineage, generation, "input"),
             saved.lineage,
@@ -411,7 +441,7 @@ class Store:
     def _mirror(self, new: Saved) -> None:
         """Tell a ledger elsewhere what is spent. Privacy rests on the reservation, so a failure only delays this."""
         try:
-            ledger = self._ledger_of(new)
+            ledger = self.ledger_of(new)
             assert ledger is not None
             ledger.record_spent(new.lineage, new.spent)
         except StoreUnavailable:
@@ -441,7 +471,7 @@ class Store:
     def check_reserved(self, saved: Saved) -> None:
         """Reject a stream that its ledger does not know any more; a ledger that cannot be reached is believed."""
         try:
-            ledger = self._ledger_of(saved)
+            ledger = self.ledger_of(saved)
             line = None if ledger is None else ledger.lines.get(saved.lineage)
         except StoreUnavailable:
             return
@@ -480,33 +510,37 @@ class Store:
                 book.change_within(now, saved.lineage, closed, "closed")
         if book is not None:
             book.tell_witness(saved.lineage)
-        elif (ledger := self._ledger_of(saved)) is not None:
+        elif (ledger := self.ledger_of(saved)) is not None:
             ledger.close(saved.lineage)
 
     # Restored and moved databases.
 
-    def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None) -> Saved:
-        """Continue a stream whose database was restored, as a second stream, which is charged in full.
+    def adopt(self, name: str, ledger: Ledger | None = None) -> Saved:
+        """Continue a stream whose database was restored, as a second stream of this name, which is charged in full.
 
         Rounds that the lost commits released are released again, under the second charge, which is made in `ledger`, by
-        default that of the first stream. The first stream is closed.
+        default that of the first stream. The first stream is closed, and counts as spent what it reserved
+        (`Saved.earlier`). In the database of the store that is one transaction. `taciturn.store.restore.adopt` also
+        charges what a restored ledger has forgotten.
         """
         saved = self.load(name)
         second = replace(read_state(saved.state), lineage=new_name(), generation=0, token=new_name(), spent=FREE)
         made = self.create(
-            new_stream,
+            name,
             lineage=second.lineage,
             position=second.position,
             reserved=saved.reserved,
             state=second.to_bytes(read_extra(saved.state)),
             input=saved.input,
-            about=saved.about,
+            about={**saved.about, _EARLIER: [*saved.about.get(_EARLIER, []), written(saved.reserved)]},
             neighbours=saved.neighbours,
-            ledger=self._ledger_of(saved) if ledger is None else ledger,
+            ledger=self.ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
             follows=saved,
         )
-        self.close(saved)
+        if saved.ledger and (elsewhere := self.ledger_of(saved)) is not None and saved.lineage in elsewhere.lines:
+            elsewhere.record_spent(saved.lineage, saved.reserved)
+            elsewhere.close(saved.lineage)
         return made
 
     def rotate_key(self, key: str | os.PathLike[str]) -> int:
@@ -534,7 +568,7 @@ class Store:
     def _insert(self, now: Transaction, saved: Saved) -> None:
         generation, t, k, token = saved.position
         inserted = now.execute(
-            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 17)}) ON CONFLICT DO NOTHING",
+            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 18)}) ON CONFLICT DO NOTHING",
             saved.name,
             saved.lineage,
             generation,
@@ -544,6 +578,7 @@ class Store:
             json.dumps(written(saved.reserved)),
             json.dumps(written(saved.spent)),
             saved.chain,
+            saved.previous,
             json.dumps(saved.about, sort_keys=True),
             saved.ledger,
             saved.population,
@@ -560,7 +595,7 @@ class Store:
             )
 
     def _read(self, row: Row) -> Saved:
-        name, lineage, generation, token, t, k, reserved, spent, chain, about, *rest = row
+        name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, *rest = row
         ledger, population, neighbours, ended, key, *blobs = rest
         if key == "" and self._key is not None:
             raise InvalidInput(
@@ -587,6 +622,7 @@ class Store:
             population,
             neighbours,
             bool(ended),
+            previous,
         )
 
     @property
@@ -601,14 +637,25 @@ class Store:
             return blob
         if self._key is None:
             raise InvalidInput(
-                "this state is encrypted. Give the key in the environment variable TACITURN_KEY, or by key=."
+                "this state is encrypted, and no key is given. Give it by --key or key=, or in the environment "
+                "variable TACITURN_KEY."
             )
         return self._key.decrypt(blob, lineage, generation, kind)
 
-    def _tell_witness(self, saved: Saved, before: Saved | None) -> None:
-        """Record where a stream is, in the witness, which was told of `before` or of less."""
+    def _tell_witness(self, saved: Saved) -> None:
+        """Record where a stream is, in the witness."""
         if self._witness is not None:
-            self._witness.record(saved.lineage, saved.place, None if before is None else before.place)
+            self._witness.record(saved.lineage, saved.place)
+
+
+def closed_name(name: str, lineage: str) -> str:
+    """The name of a stream after another one has taken over.
+
+    >>> closed_name("clicks", "3f9a1c0211e04b0e")
+    'clicks, closed 3f9a1c02'
+    """
+    end = f", closed {lineage[:8]}"
+    return name.removesuffix(end) + end
 
 
 def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:

@@ -25,6 +25,7 @@ from taciturn.errors import TaciturnError
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
 _NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]*)?p[+-]\d+|-?inf|nan")
+_ENTERS = ("opened", "charged", "adopted")  # events that reserve a cost
 _ROOMS = ("accounting", "problem", "core", "learners", "mechanisms", "algorithms")
 
 
@@ -65,7 +66,7 @@ def _consistent(ledger: Ledger) -> tuple[list[Event], Mapping[str, Line], tuple[
 
 
 def _enters(event: Event) -> bool:
-    return event.kind in ("opened", "charged") or (event.kind == "restored" and event.lineage != "")
+    return event.kind in _ENTERS or (event.kind == "restored" and event.lineage != "")
 
 
 def _content(event: Event) -> dict[str, Any] | None:
@@ -88,7 +89,7 @@ def _other_terms(ledger: Ledger, events: Sequence[Event]) -> Iterator[str]:
             created = (event.data.get("epsilon"), event.data.get("delta"), event.data.get("unit"))
             if created != (privacy.epsilon, privacy.delta, ledger.unit):
                 yield f"the ledger was created for epsilon, delta and unit {created}, and has {privacy}, {ledger.unit}."
-        if event.kind in ("opened", "charged") and event.data["neighbours"] != ledger.neighbours:
+        if event.kind in _ENTERS and event.data["neighbours"] != ledger.neighbours:
             relation = event.data["neighbours"]
             yield f"{event.lineage} was reserved for {relation!r} neighbours, and not for {ledger.neighbours!r}."
 
@@ -108,7 +109,7 @@ def _other_lines(ledger: Ledger, events: Sequence[Event], lines: Mapping[str, Li
             yield f"{lineage} reserved {recorded}, and the ledger has {line.reserved}."
         if not at_most(line.spent, line.reserved):
             yield f"{lineage} reserved {line.reserved}, and has spent {line.spent}."
-        if line.closed != (lineage in ended or event.kind != "opened"):
+        if line.closed != (lineage in ended or event.kind not in ("opened", "adopted")):
             yield f"{lineage} is {'closed' if line.closed else 'open'} in the ledger, and not in the history."
     privacy = ledger.privacy
     reserved = total(line.reserved for line in lines.values())
