@@ -54,13 +54,14 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger, Position
+from taciturn.accounting.unit import User
 from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.stream import Spent, Stream
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder, write_at
 from taciturn.runs.journal import complete, lines_of
-from taciturn.runs.resume import Checkpoint, SeenRows
+from taciturn.runs.resume import Checkpoint, SeenRows, Users
 from taciturn.store import Chunk, Saved, Store
 from taciturn.store.encryption import read_key
 
@@ -183,12 +184,15 @@ class Run:
         """Whether the store is that of the folder."""
         return self.store.address == str(self.folder.store.absolute())
 
-    def learn(self, X: Array, y: Array, watch: Watch | None = None) -> None:
-        """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it."""
+    def learn(self, X: Array, y: Array, watch: Watch | None = None, users: Users = None) -> None:
+        """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it.
+
+        `users` has an id for each row, if the contract names a column of ids.
+        """
         start = 0
         while start < len(y):
             end = start + self._stride(min(len(y) - start, _MOST_ROWS if watch is None else _WATCHED_ROWS))
-            self._learn(X[start:end], y[start:end], watch)
+            self._learn(X[start:end], y[start:end], watch, None if users is None else users[start:end])
             start = end
             self.commit_if_due()
 
@@ -199,11 +203,12 @@ class Run:
         due = stream.plan.private.timetable.following(stream.k, stream.t + rows, most)
         return int(due[-1]) - stream.t if len(due) == most else rows
 
-    def _learn(self, X: Array, y: Array, watch: Watch | None) -> None:
+    def _learn(self, X: Array, y: Array, watch: Watch | None, users: Users) -> None:
         self._must_be_complete()
         before = self.stream.model
-        releases = self.stream.learn(X, y)
-        self.seen.add(X, y)
+        of_users = isinstance(self.stream.plan.private.unit, User)  # else ids are read, and protect nobody
+        releases = self.stream.learn(X, y, users if of_users else None)
+        self.seen.add(X, y, users)
         if watch is not None:
             watch(X, y, before)
             self.watch_state = watch.arrays()
@@ -269,7 +274,10 @@ class Run:
 
     def _commit_to_store(self, lines: bytes) -> None:
         watched = {f"{_WATCH}{name}": array for name, array in self.watch_state.items()}
-        state, content = self.stream.to_bytes({"written": np.array(self.written + len(lines)), **watched})
+        extra = {"written": np.array(self.written + len(lines)), **watched}
+        state, content = self.stream.to_bytes(extra, layers_apart=True)
+        layers = state.users.layers if state.users is not None else ()
+        stored = self.saved.layers
         reached = self.seen.checkpoint
         last = self.stream.plan.private.timetable.due(state.k) if lines else 0
         position = _position(state)
@@ -281,6 +289,7 @@ class Run:
             state=content,
             input=reached.to_bytes(),
             releases=[Chunk(self.saved.position[2] + 1, state.k, last or 0, lines)] if lines else [],
+            layers={layer.name: None if layer.name in stored else layer.to_bytes() for layer in layers},
         )
         self.saved = saved
         self.input = reached
@@ -411,7 +420,7 @@ def begin(
         raise InvalidInput("a simulation protects nobody, and reserves nothing. Omit --ledger, or --seed.")
     folder.clear()
     stream = Stream(plan)
-    state, content = stream.to_bytes({"written": np.array(0)})
+    state, content = stream.to_bytes({"written": np.array(0)}, layers_apart=True)
     lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
     saved = store.create(
         name,
@@ -448,11 +457,12 @@ def resume(
     _check_contract(saved, contract, store.address)
     _check_ledger(saved, store, ledger)
     store.check_reserved(saved)
-    if read_state(saved.state).simulated != (plan.private.seed is not None):
+    layers = store.layers(saved)
+    if read_state(saved.state, layers).simulated != (plan.private.seed is not None):
         raise StateConflict(
             "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
         )
-    stream = Stream.load(plan, saved.state)
+    stream = Stream.load(plan, saved.state, layers=layers)
     extra = read_extra(saved.state)
     written = _completed(folder, store, saved)
     folder.clear()

@@ -3,7 +3,8 @@
 **Order.** A commit is one transaction; anything is shown only after it:
 
 1. compare the stream's (lineage, generation, token) with those of the state that was used, and store those of the new
-   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash;
+   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash; add
+   the layers of users' records that are new, and remove those that the new state does not name;
 2. insert the releases: this table is the outbox, from which they are shown;
 3. if the ledger is in the same database, record there what is spent;
 4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show. A ledger
@@ -11,7 +12,8 @@
 
 **Claim.** Whenever a process, the machine or the connection stops, and however many processes use the stream: no round
 is shown twice with different noise; what the store records as spent is at least the cost of everything shown; every row
-is counted once; and the reservation, which the ledger made before the first commit, covers all of it.
+is counted once, for the stream and for its user; and the reservation, which the ledger made before the first commit,
+covers all of it.
 
 *Proof.* Let S be the row of the stream at any moment. SQLite's transactions are atomic, serial and durable as set up in
 `taciturn.store.sqlite`, PostgreSQL's as in `taciturn.store.postgres`. (i) *One successor.* The UPDATE changes the row
@@ -22,7 +24,7 @@ from the outbox, which has those of committed transactions only. So each release
 value; a process whose COMMIT failed or was rejected discards what it learnt, and those rounds are released by the
 transaction that succeeds. (iii) *Spent.* Spent is in the same transaction as the releases, and never falls
 (`check_step`). (iv) *Counted once.* The position in the input is in the same transaction as the state that has learnt
-the rows before it. (v) *Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a
+the rows before it, and so are the users' records after those rows: whoever learns from the next row reads them. (v) *Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a
 commit that would spend more is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new
 transaction that locks it, and so waits for the one in doubt: it has the new token, and the commit took effect, or it
 has not, and nothing did. ∎
@@ -38,7 +40,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -93,6 +95,8 @@ class Saved:
         The most it can cost, and what it has cost.
     state, input : bytes
         Secret: the state, and the position in the input.
+    layers : frozenset of str
+        Names of the layers of users' records that the state needs; `Store.layers` has their contents.
     about : dict
         Public data of the one who made the stream.
     chain, previous : str
@@ -119,6 +123,7 @@ class Saved:
     neighbours: str = "replace"
     closed: bool = False
     previous: str | None = ""
+    layers: frozenset[str] = frozenset()
 
     @property
     def place(self) -> Place:
@@ -222,6 +227,7 @@ class Store:
         ledger: Ledger | None = None,
         settings: Any = None,
         follows: Saved | None = None,
+        layers: Mapping[str, bytes] | None = None,
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
@@ -270,6 +276,7 @@ class Store:
             place,
             None if ledger is None else ledger.population,
             neighbours,
+            layers=frozenset(layers or {}),
         )
         try:
             with self.database.transaction() as now:
@@ -282,6 +289,8 @@ class Store:
                 if follows is not None:
                     self._succeed(now, follows, saved)
                 self._insert(now, saved)
+                for layer, records in (layers or {}).items():
+                    self._insert_layer(now, lineage, layer, records)
         except OutcomeUnknown as error:
             self._read_back(None, saved, error)
         if book is not None:
@@ -337,10 +346,11 @@ class Store:
         newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
+            layers = now.rows("SELECT name FROM layers WHERE lineage = ?", found[0][1]) if found else []
         if not found:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
-        saved = self._read(found[0])
+        saved = replace(self._read(found[0]), layers=frozenset(name for (name,) in layers))
         self._must_not_be_older(saved, newest.get(saved.lineage))
         self._note(saved)
         self._tell_witness(saved)
@@ -371,20 +381,31 @@ class Store:
         state: bytes,
         input: bytes = b"",
         releases: Sequence[Chunk] = (),
+        layers: Mapping[str, bytes | None] | None = None,
     ) -> Saved:
         """The next state of a stream, if `saved` is the newest; then its releases may be shown.
 
+        `layers` are those of users' records that the state needs, by name: None for one that is stored already.
         Raises `StateConflict`, and stores nothing, if another process went on with the stream.
         """
         check_step(saved.position, position, saved.spent, spent, saved.reserved)
         _check_releases(saved.position[2], position[2], releases)
         chain = _next_chain(saved.chain, saved.lineage, position, spent, releases)
+        layers = layers or {}
         new = replace(
-            saved, position=position, spent=spent, state=state, input=input, chain=chain, previous=saved.chain
+            saved,
+            position=position,
+            spent=spent,
+            state=state,
+            input=input,
+            chain=chain,
+            previous=saved.chain,
+            layers=frozenset(layers),
         )
         try:
             with self.database.transaction() as now:
                 self._advance(now, saved, new)
+                self._change_layers(now, saved, layers)
                 for chunk in releases:
                     now.execute(
                         "INSERT INTO releases (lineage, first, last, t, content) VALUES (?, ?, ?, ?, ?)",
@@ -426,6 +447,37 @@ class Store:
                 "it, closed it, or encrypted it by another key. Nothing was released; load it again, and continue from "
                 "there."
             )
+
+    def _change_layers(self, now: Transaction, saved: Saved, layers: Mapping[str, bytes | None]) -> None:
+        """Store the layers that are new, and remove those that are not named any more."""
+        for name in saved.layers - layers.keys():
+            now.execute("DELETE FROM layers WHERE lineage = ? AND name = ?", saved.lineage, name)
+        for name in layers.keys() - saved.layers:
+            content = layers[name]
+            if content is None:
+                raise StateConflict(f"layer {name} of {saved.name} is not stored. Load it again, and continue from there.")
+            self._insert_layer(now, saved.lineage, name, content)
+
+    def _insert_layer(self, now: Transaction, lineage: str, name: str, content: bytes) -> None:
+        now.execute(
+            "INSERT INTO layers (lineage, name, key, content) VALUES (?, ?, ?, ?)",
+            lineage,
+            name,
+            self._key_id,
+            self._encrypted(content, lineage, 0, f"layer {name}"),
+        )
+
+    def layers(self, saved: Saved) -> dict[str, bytes]:
+        """Contents of the layers of users' records that a state needs. Secret."""
+        with self.database.transaction(write=False) as now:
+            rows = now.rows("SELECT name, content FROM layers WHERE lineage = ?", saved.lineage)
+        read = {name: self._decrypted(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
+        if read.keys() != saved.layers:
+            raise StateConflict(
+                f"{saved.name} went on while its users' records were read, or some of them are missing. Load it again; "
+                "restore the database if that does not help."
+            )
+        return read
 
     def _record_spent_within(self, now: Transaction, new: Saved) -> None:
         assert new.population is not None
@@ -524,13 +576,16 @@ class Store:
         charges what a restored ledger has forgotten.
         """
         saved = self.load(name)
-        second = replace(read_state(saved.state), lineage=new_name(), generation=0, token=new_name(), spent=FREE)
+        layers = self.layers(saved)
+        state = read_state(saved.state, layers)
+        second = replace(state, lineage=new_name(), generation=0, token=new_name(), spent=FREE)
         made = self.create(
             name,
             lineage=second.lineage,
             position=second.position,
             reserved=saved.reserved,
-            state=second.to_bytes(read_extra(saved.state)),
+            state=second.to_bytes(read_extra(saved.state), layers_apart=True),
+            layers=layers,
             input=saved.input,
             about={**saved.about, _EARLIER: [*saved.about.get(_EARLIER, []), written(saved.reserved)]},
             neighbours=saved.neighbours,
@@ -556,6 +611,14 @@ class Store:
                     blobs.append(plain if new is None else new.encrypt(plain, lineage, number, kind))
                 name = "" if new is None else new.id.hex()
                 now.execute("UPDATE streams SET key = ?, state = ?, input = ? WHERE lineage = ?", name, *blobs, lineage)
+            for lineage, layer, blob in now.rows("SELECT lineage, name, content FROM layers /*lock*/"):
+                kind = f"layer {layer}"
+                plain = self._decrypted(bytes(blob), lineage, 0, kind)
+                blob = plain if new is None else new.encrypt(plain, lineage, 0, kind)
+                name = "" if new is None else new.id.hex()
+                now.execute(
+                    "UPDATE layers SET key = ?, content = ? WHERE lineage = ? AND name = ?", name, blob, lineage, layer
+                )
         self._key = new
         return len(rows)
 
