@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class Stream:
     Attributes
     ----------
     t, k : int
-        Examples learnt from, and releases made.
+        Rows so far, those without influence included, and releases made.
     model : ndarray
         The point to use: the last released, or the late average of the released ones, as the plan says; the data-free
         point before the first.
@@ -101,13 +102,18 @@ class Stream:
         since = plan.private.timetable.due(state.k) if state.k else 0
         self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, None)
 
-    def learn(self, X: Any, y: Any) -> Releases:
-        """Learn from these rows, and return what they released; a rejected row leaves everything as it was."""
-        releases = self.learn_if(lambda: True, X, y)
+    def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
+        """Learn from these rows, and return what they released; a rejected row leaves everything as it was.
+
+        `users` and `now` are those of `Private.run`, for a plan whose unit is a user.
+        """
+        releases = self.learn_if(lambda: True, X, y, users, now)
         assert releases is not None
         return releases
 
-    def learn_if(self, wanted: Callable[[], bool], X: Any, y: Any) -> Releases | None:
+    def learn_if(
+        self, wanted: Callable[[], bool], X: Any, y: Any, users: Any = None, now: datetime | None = None
+    ) -> Releases | None:
         """The same, if `wanted()` once the rows are found good; else nothing is learnt or spent, and it returns None.
 
         So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
@@ -116,7 +122,7 @@ class Stream:
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
             before = self._now
-            prepared = private.prepare(self._live, X, y)
+            prepared = private.prepare(self._live, X, y, users, now)
             if not wanted():
                 return None
             self._open()
@@ -167,7 +173,7 @@ class Stream:
 
     @property
     def t(self) -> int:
-        """Number of examples learnt from."""
+        """Number of rows so far, those without influence included."""
         return self._now.t
 
     @property
