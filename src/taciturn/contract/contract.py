@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.unit import WithoutId
+from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.contract.columns import Bad, Column, Ignored
 from taciturn.contract.target import Target
 from taciturn.contract.toml import (
@@ -124,7 +124,7 @@ class Contract:
     rows_per_user: int | None = None
     rows_per_release: int | None = None
     apart: int = 1
-    period: int | str | None = None
+    period: int | ClockPeriod | None = None
     without_id: WithoutId = "own"
 
     def __post_init__(self) -> None:

@@ -41,12 +41,13 @@ def release_of(learning: Section) -> str | int:
     return learning.choice("release", ("auto", "geometric", "every"), "auto")
 
 
-def period_of(privacy: Section) -> int | str | None:
+def period_of(privacy: Section) -> int | ClockPeriod | None:
     """The period of a bound on rows: a name of the calendar, a number of rows, or None."""
     value = privacy.take("period")
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return None if value is None else int(value)
-    return str(privacy.choice("period", get_args(ClockPeriod), "month"))
+    named: tuple[ClockPeriod, ...] = get_args(ClockPeriod)
+    return privacy.choice("period", named, "month")
 
 
 def target_of(section: Section) -> Target:

@@ -15,6 +15,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.averages import late_average
+from taciturn.core.participation import Layers
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
@@ -209,13 +210,13 @@ class Stream:
         """The cost of the releases so far, as a value that adds."""
         return self._now.cost
 
-    def to_bytes(self, extra: Arrays | None = None) -> tuple[State, bytes]:
-        """The state, and the content of a checkpoint of it. Both hold secrets."""
+    def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False) -> tuple[State, bytes]:
+        """The state, and the content of a checkpoint of it, as `State.to_bytes` makes it. Both hold secrets."""
         self.must_learn()
         with self._lock:
             self._open()
             state = self._live
-            return state, state.to_bytes({"model": self.model, **(extra or {})})
+            return state, state.to_bytes({"model": self.model, **(extra or {})}, layers_apart=layers_apart)
 
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
@@ -225,13 +226,19 @@ class Stream:
             self._live.dump(path, {"model": self.model, **(extra or {})})
 
     @classmethod
-    def load(cls, plan: Plan, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None) -> Stream:
+    def load(
+        cls,
+        plan: Plan,
+        path: str | os.PathLike[str] | bytes,
+        ledger: LedgerLike | None = None,
+        layers: Layers | None = None,
+    ) -> Stream:
         """Resume from a checkpoint, under the same plan, with the calibration that the stream began with."""
         stream, extra = cls.__new__(cls), read_extra(path)
         if "model" not in extra:
             name = "this content" if isinstance(path, bytes) else path
             raise StateConflict(f"{name} has no model besides its state. Give a file that the dump() of a model wrote.")
-        state = plan.private.load(path, ledger)
+        state = plan.private.load(path, ledger, layers)
         if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
             raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
         stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])

@@ -71,11 +71,11 @@ class RowChain:
 
     Rows are hashed in blocks that end at each multiple of 4,096 rows, counted from the first row of the stream, and
 
-        chain_(i+1) = HMAC(key, rows | chain_i | digest of features | digest of labels | digest of ids, if there are),
+        chain_(i+1) = HMAC(key, rows | chain_i | digest of features | of labels | of ids, if there are any),
 
     so it does not depend on how the rows arrive, and it can be continued from any link. All bad rows, which contain a
-    value that is not finite, have the same digest but for their ids: they have no influence. Without the key, which is stored in the
-    secret state, the chain reveals nothing about the rows.
+    value that is not finite, have the same digest but for their ids: they have no influence. Without the key, which is
+    stored in the secret state, the chain reveals nothing about the rows.
 
     Attributes
     ----------

@@ -24,10 +24,10 @@ from the outbox, which has those of committed transactions only. So each release
 value; a process whose COMMIT failed or was rejected discards what it learnt, and those rounds are released by the
 transaction that succeeds. (iii) *Spent.* Spent is in the same transaction as the releases, and never falls
 (`check_step`). (iv) *Counted once.* The position in the input is in the same transaction as the state that has learnt
-the rows before it, and so are the users' records after those rows: whoever learns from the next row reads them. (v) *Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a
-commit that would spend more is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new
-transaction that locks it, and so waits for the one in doubt: it has the new token, and the commit took effect, or it
-has not, and nothing did. ∎
+the rows before it, and so are the users' records after those rows: whoever learns from the next row reads them. (v)
+*Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a commit that would spend more
+is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new transaction that locks it, and so
+waits for the one in doubt: it has the new token, and the commit took effect, or it has not, and nothing did. ∎
 
 The proof assumes that the database is the newest one. A restored backup is noticed as `taciturn.store.witness` says.
 
@@ -455,7 +455,9 @@ class Store:
         for name in layers.keys() - saved.layers:
             content = layers[name]
             if content is None:
-                raise StateConflict(f"layer {name} of {saved.name} is not stored. Load it again, and continue from there.")
+                raise StateConflict(
+                    f"layer {name} of {saved.name} is not stored. Load it again, and continue from there."
+                )
             self._insert_layer(now, saved.lineage, name, content)
 
     def _insert_layer(self, now: Transaction, lineage: str, name: str, content: bytes) -> None:
