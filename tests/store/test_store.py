@@ -261,3 +261,15 @@ def test_a_ledger_in_memory_is_rejected_before_anything_is_reserved(tmp_path):
     with pytest.raises(InvalidInput, match="other processes can find"):
         create(store, ledger=ledger)
     assert (store.names(), ledger.reserved) == ([], FREE)
+
+
+def test_a_ledger_elsewhere_that_was_given_a_witness_meanwhile_is_opened_again(tmp_path):
+    """The commit was made, and what it spent is told to the ledger as it is now."""
+    ledger = Ledger.create(tmp_path / "budget.db", BUDGET)
+    store = Store(tmp_path / "stream.db")
+    saved = create(store, ledger=ledger)
+    Ledger(tmp_path / "budget.db", witness=tmp_path / "witness.db")
+    with pytest.raises(StateConflict, match="was given a witness"):
+        ledger.record_spent(saved.lineage, FREE)
+    store.commit(saved, position=(1, 1, 1, "1"), spent=gaussian(0.001), state=b"1")
+    assert Ledger(tmp_path / "budget.db").spent == gaussian(0.001)

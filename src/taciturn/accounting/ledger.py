@@ -18,6 +18,7 @@ out atomically. The caller that comes second checks again, against the newer rec
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import uuid
@@ -28,6 +29,7 @@ from html import escape
 from typing import Any, Generic, Protocol, TypeVar
 
 from taciturn._util.html import bar
+from taciturn._util.output import rounded_down, rounded_up
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
@@ -141,7 +143,7 @@ class Ledger:
     >>> ledger.open("second", gaussian(0.04))
     Traceback (most recent call last):
     ...
-    taciturn.errors.BudgetExhausted: opening this stream would reserve mu = 0.2828 in all, more than the ledger's ...
+    taciturn.errors.BudgetExhausted: opening this stream would reserve epsilon = 0.8342 at delta = 1e-06, and ...
 
     The same, for all processes and teams, in a file:
 
@@ -312,13 +314,15 @@ class Ledger:
         cost: Cost,
         neighbours: str = "replace",
         settings: Any = None,
-        follows: Mapping[str, str] | None = None,
+        name: str | None = None,
+        follows: str | None = None,
     ) -> None:
         """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing.
 
-        The history says `adopted` of one that `follows` another, after a restore, and whom.
+        The history says what the stream is called, and `adopted` of one that `follows` another lineage after a restore.
         """
-        self._enter("adopted" if follows else "opened", lineage, Line(cost, FREE), neighbours, settings, follows)
+        kind, more = entered_as(name, follows)
+        self._enter(kind, lineage, Line(cost, FREE), neighbours, settings, more)
 
     def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
         """Spend `cost` at once, for a release that belongs to no stream, or reject it.
@@ -345,7 +349,8 @@ class Ledger:
                 f"this stream would reserve {line.reserved} and has spent {line.spent}. Go on with its settings."
             )
         content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings, **(more or {})}
-        self._book.enter(lineage, line, neighbours, kind, content)
+        with rejections_told():
+            self._book.enter(lineage, line, neighbours, kind, content)
 
     def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
         """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.
@@ -421,6 +426,13 @@ def as_ledger(ledger: LedgerLike | None) -> Ledger:
     return Ledger() if ledger is None else ledger
 
 
+def entered_as(name: str | None, follows: str | None) -> tuple[str, dict[str, str]]:
+    """The kind of the event with which a stream of a store is entered, and what that says of the stream."""
+    if follows is not None:
+        return "adopted", {"stream": name or "", "from": follows}
+    return "opened", {} if name is None else {"stream": name}
+
+
 # Checks: functions of records alone.
 
 
@@ -450,13 +462,35 @@ def check_room(privacy: Privacy | None, reserved: Cost, cost: Cost) -> None:
     """Reject a cost that does not fit a budget in addition to what is `reserved`."""
     needed = total([reserved, cost])
     if privacy is not None and not needed.within(privacy):
-        mu = largest_mu(privacy, reserved)
-        left = gaussian(mu**2).epsilon(privacy.delta)
-        raise BudgetExhausted(
-            f"opening this stream would reserve {needed} in all, more than the ledger's {privacy} allows, of which "
-            f"epsilon = {left:.4g} at that delta (mu = {mu:.4g}) is left. Give the models smaller budgets, or the "
-            "ledger a larger one."
+        raise NoRoom(privacy, reserved, cost)
+
+
+class NoRoom(BudgetExhausted):
+    """A cost that does not fit a budget; its sentence takes milliseconds, and is made after all locks have ended."""
+
+    def __init__(self, privacy: Privacy, reserved: Cost, cost: Cost) -> None:
+        super().__init__(privacy, reserved, cost)
+        self._terms = privacy, reserved, cost
+
+    def __str__(self) -> str:
+        privacy, reserved, cost = self._terms
+        needed, all_of_it = (each.epsilon(privacy.delta) for each in (cost, total([reserved, cost])))
+        left = gaussian(largest_mu(privacy, reserved) ** 2).epsilon(privacy.delta) * (1.0 + 1e-9)  # past the bisection
+        return (
+            f"opening this stream would reserve epsilon = {rounded_up(needed, 4)} at delta = {privacy.delta:g}, and "
+            f"epsilon = {rounded_down(left, 4)} of the ledger's {privacy.epsilon:g} is left: all streams together "
+            f"would have epsilon = {rounded_up(all_of_it, 4)}. Give the model a smaller budget; that of a ledger is "
+            "fixed."
         )
+
+
+@contextlib.contextmanager
+def rejections_told() -> Iterator[None]:
+    """Turn what was found under a lock into the error that users see, after the lock."""
+    try:
+        yield
+    except NoRoom as error:
+        raise BudgetExhausted(str(error)) from None
 
 
 def largest_mu(privacy: Privacy, reserved: Cost) -> float:

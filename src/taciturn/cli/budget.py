@@ -50,7 +50,7 @@ def create(
         address, Privacy(epsilon, delta), population=population, neighbours=neighbours, witness=witness
     )
     if as_json:
-        _print_json(_as_data(ledger))
+        _print_json(_as_data(ledger, address))
         return
     typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: epsilon = {epsilon:g}, delta = {delta:g}")
     typer.echo(f'Use it: ledger="{address}" in an estimator, or taciturn learn … --ledger {address}')
@@ -75,7 +75,7 @@ def show(
     Example: taciturn budget show budget.db
     """
     ledger = _read(address, population)
-    data = _as_data(ledger)
+    data = _as_data(ledger, address)
     data["warning"] = _warning(address, witness)
     if html is not None:
         from taciturn._util.atomic import replaced
@@ -237,27 +237,33 @@ def _warning(address: str, witness: str | None) -> str | None:
     return warning(Database(address), witness)
 
 
-def _as_data(ledger: Ledger) -> dict[str, Any]:
+def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
     """What `show` prints."""
     from taciturn.accounting.cost import gaussian
     from taciturn.accounting.ledger import largest_mu
-    from taciturn.store.overview import recipe_of
+    from taciturn.store.database import Database
+    from taciturn.store.overview import is_finished, progress, recipe_of
 
     privacy = ledger.privacy
     assert privacy is not None
     reserved, spent, lines = ledger.reserved, ledger.spent, ledger.lines
     entered = {event.lineage: event for event in ledger.history if event.kind in ENTERS}
+    released = progress(Database(address))
     rows = []
     for lineage, line in lines.items():
         event = entered.get(lineage)
-        recipe = "restored" if event is not None and event.kind == "restored" else None
+        content = {} if event is None else _content(event)
+        settings = content.get("settings")
+        restored = event is not None and event.kind == "restored"
         rows.append(
             {
                 "lineage": lineage,
-                "recipe": recipe or recipe_of(None if event is None else _content(event).get("settings")),
+                "name": content.get("stream"),
+                "recipe": "restored" if restored else recipe_of(settings),
                 "reserved": cost_as_data(line.reserved, privacy.delta),
                 "spent": cost_as_data(line.spent, privacy.delta),
                 "closed": line.closed,
+                "finished": is_finished(settings, released.get(lineage, 0)),
                 "opened": None if event is None else event.at,
                 "by": None if event is None else event.who,
                 "version": None if event is None else event.version,
@@ -313,12 +319,21 @@ def _show(data: dict[str, Any]) -> None:
         typer.echo("No stream has been opened yet.")
         return
     typer.echo(SHARES)
-    table = _table("", ("stream", "recipe", "reserved", "spent", "", "opened (UTC)"), "by")
+    named = any(row["name"] for row in data["streams"])
+    columns = ("stream", *(("name",) if named else ()), "recipe", "reserved", "spent", "", "opened (UTC)")
+    table = _table("", columns, "by")
     for row in data["streams"]:
-        state = "closed" if row["closed"] else "open"
         costs = (rounded_up(row[which]["epsilon"], 4) for which in ("reserved", "spent"))
-        table.add_row(short(row["lineage"]), row["recipe"], *costs, state, _time(row["opened"]), row["by"] or "")
+        name = (row["name"] or "",) if named else ()
+        table.add_row(
+            short(row["lineage"]), *name, row["recipe"], *costs, _state(row), _time(row["opened"]), row["by"] or ""
+        )
     _print(table)
+
+
+def _state(row: dict[str, Any]) -> str:
+    """Whether a stream goes on: it is closed, has released all that it can, or is open."""
+    return "closed" if row["closed"] else "finished" if row["finished"] else "open"
 
 
 def _bar(spent: float, reserved: float, width: int = 40) -> str:
@@ -354,16 +369,17 @@ def _page(data: dict[str, Any]) -> str:
     cells = [
         [
             f"<code>{escape(short(row['lineage']))}</code>",
+            escape(row["name"] or ""),
             escape(row["recipe"]),
             number(cost_text(row["reserved"])),
             number(cost_text(row["spent"])),
-            "closed" if row["closed"] else "open",
+            _state(row),
             escape(_time(row["opened"])),
             escape(row["by"] or ""),
         ]
         for row in data["streams"]
     ]
-    heads = ["stream", "recipe", number_head("reserved"), number_head("spent"), "", "opened (UTC)", "by"]
+    heads = ["stream", "name", "recipe", number_head("reserved"), number_head("spent"), "", "opened (UTC)", "by"]
     parts.append(section("Streams", rows(cells, heads) if cells else paragraph("None has been opened yet.")))
     return document(f"Budget of {data['population']}", "\n".join(parts))
 

@@ -433,6 +433,7 @@ def begin(
         neighbours=private.problem.neighbours,
         ledger=ledger,
         settings=private.recorded,
+        label=folder.path.absolute().name if name == NAME else name,
     )
     run = Run(folder, stream, store, saved, **settings)
     run.show(run)

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import Ledger, read_cost
-from taciturn.errors import StateConflict, StoreUnavailable
+from taciturn.core.private import Private
+from taciturn.errors import StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database
 from taciturn.store.encryption import is_encrypted
+from taciturn.store.verify import Unbuilt, build
 from taciturn.store.witness import Known, compare, known, witness_of
 
 RECIPES = {
@@ -100,6 +102,30 @@ def warning(database: Database, witness: str | os.PathLike[str] | None = None) -
             "backup."
         )
     return None
+
+
+def progress(database: Database) -> dict[str, int]:
+    """How many releases each stream has made, as far as this database knows."""
+    with database.transaction(write=False) as now:
+        rows = now.rows("SELECT lineage, k FROM lines WHERE k IS NOT NULL UNION SELECT lineage, k FROM streams")
+    return {lineage: int(k) for lineage, k in rows}
+
+
+def is_finished(settings: Any, releases: int) -> bool:
+    """Whether a stream of these settings, from its history, has released all that it can; False if that is not known.
+
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem, every, pigd
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> settings = pigd(problem, Privacy(1.0, 1e-6), horizon=10, schedule=every(5)).recorded
+    >>> is_finished(settings, 1), is_finished(settings, 2)
+    (False, True)
+    """
+    try:
+        made = build(settings)
+        table = Private(**made).timetable
+    except (Unbuilt, TaciturnError, TypeError, ValueError, AttributeError):
+        return False
+    return table.horizon is not None and releases >= table.count
 
 
 def recipe_of(settings: Any) -> str:

@@ -52,8 +52,10 @@ from taciturn.accounting.ledger import (
     at_most,
     check_step,
     closed,
+    entered_as,
     mirrored,
     read_cost,
+    rejections_told,
     used_up,
     written,
 )
@@ -226,13 +228,14 @@ class Store:
         neighbours: str = "replace",
         ledger: Ledger | None = None,
         settings: Any = None,
+        label: str | None = None,
         follows: Saved | None = None,
         layers: Mapping[str, bytes] | None = None,
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
-        A stream that `follows` another takes over its name, and its outbox begins with the releases of that one, which
-        is closed, and counts as spent what it reserved.
+        The ledger calls the stream by its `label`, by default its name. One that `follows` another takes over its name,
+        and its outbox begins with the releases of that one, which is closed, and counts as spent what it reserved.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows, and the next
@@ -251,14 +254,14 @@ class Store:
             )
         if follows is None:
             self._must_be_new(name)
-        adopted = {} if follows is None else {"stream": name, "from": follows.lineage}
+        before = None if follows is None else follows.lineage
         if ledger is not None and book is None:
             if lineage in ledger.lines:
                 raise StateConflict(
                     f"the ledger {ledger.address} has a stream of this lineage already, perhaps in another store. "
                     "Start a new stream: a lineage is used once."
                 )
-            ledger.reserve(lineage, reserved, neighbours, settings, adopted)
+            ledger.reserve(lineage, reserved, neighbours, settings, label or name, before)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
             self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
@@ -279,11 +282,11 @@ class Store:
             layers=frozenset(layers or {}),
         )
         try:
-            with self.database.transaction() as now:
+            with rejections_told(), self.database.transaction() as now:
                 now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
                 if book is not None:
-                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings, **adopted}
-                    kind = "adopted" if adopted else "opened"
+                    kind, more = entered_as(label or name, before)
+                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings, **more}
                     book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content)
                     book.change_within(now, lineage, lambda line: mirrored(line, spent))
                 if follows is not None:
@@ -494,17 +497,21 @@ class Store:
 
     def _mirror(self, new: Saved) -> None:
         """Tell a ledger elsewhere what is spent. Privacy rests on the reservation, so a failure only delays this."""
-        try:
-            ledger = self.ledger_of(new)
-            assert ledger is not None
-            ledger.record_spent(new.lineage, new.spent)
-        except StoreUnavailable:
-            pass
-        except TaciturnError as error:
-            raise StateConflict(
-                f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does not "
-                f"accept the stream any more: {error}"
-            ) from error
+        for last in (False, True):
+            try:
+                ledger = self.ledger_of(new)
+                assert ledger is not None
+                return ledger.record_spent(new.lineage, new.spent)
+            except StoreUnavailable:
+                return None
+            except TaciturnError as error:
+                if last:
+                    raise StateConflict(
+                        f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does "
+                        f"not accept the stream any more: {error}"
+                    ) from error
+                # it was moved, or given a witness, since this process opened it: the next call opens it again
+                self._ledgers.pop((new.ledger or "", new.population or ""), None)
 
     def _read_back(self, saved: Saved | None, new: Saved, error: OutcomeUnknown) -> None:
         """After a COMMIT that failed: whether it took effect, under a lock that waits for it."""

@@ -46,7 +46,7 @@ def verify(ledger: Ledger) -> Verified:
         recorded = read_cost(event.data["reserved"])
         try:
             cost = _cost_of(event.data["settings"])
-        except _Unknown as why:
+        except Unbuilt as why:
             unchecked.append(f"{event.lineage}: {why}")
             continue
         checked += 1
@@ -121,41 +121,41 @@ def _covers(recorded: Cost, cost: Cost) -> bool:
     return all(b <= a * (1.0 + _SAME_COST) for a, b in zip(recorded.parts, cost.parts, strict=True))
 
 
-class _Unknown(Exception):
+class Unbuilt(Exception):
     """Settings that cannot be built again."""
 
 
 def _cost_of(settings: Any) -> Cost:
     if settings is None:
-        raise _Unknown("no settings were recorded")
+        raise Unbuilt("no settings were recorded")
     try:
-        made = _built(settings)
+        made = build(settings)
         if isinstance(made, dict):
             cost: Cost = Private(**made).calibrated.cost(None)
         else:
             cost = made.cost
     except (TaciturnError, TypeError, ValueError, AttributeError) as error:
-        raise _Unknown(f"its settings are not accepted any more ({error})") from None
+        raise Unbuilt(f"its settings are not accepted any more ({error})") from None
     return cost
 
 
-def _built(data: Any) -> Any:
+def build(data: Any) -> Any:
     """Settings from what `described` made of them."""
     if isinstance(data, str):
         return _number(data) if _NUMBER.fullmatch(data) else data
     if not isinstance(data, list):
         return data
     if data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data):
-        return {name: _built(value) for name, value in data}
+        return {name: build(value) for name, value in data}
     if len(data) == 2 and isinstance(data[0], str) and isinstance(data[1], list):
         kind = _classes().get(data[0])
         if kind is None:
-            raise _Unknown(f"{data[0]} is not a class of taciturn")
+            raise Unbuilt(f"{data[0]} is not a class of taciturn")
         given = {field.name for field in dataclasses.fields(kind) if field.init}
-        return kind(**{name: _built(value) for name, value in data[1] if name in given})
+        return kind(**{name: build(value) for name, value in data[1] if name in given})
     if len(data) == 3 and isinstance(data[1], list) and isinstance(data[2], str) and len(data[2]) == 64:
-        raise _Unknown("its settings have an array, of which only a hash was recorded")
-    return tuple(_built(item) for item in data)
+        raise Unbuilt("its settings have an array, of which only a hash was recorded")
+    return tuple(build(item) for item in data)
 
 
 def _number(text: str) -> float | int:
