@@ -33,7 +33,8 @@ from taciturn._util.output import rounded_down, rounded_up
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect
+from taciturn.accounting.unit import LEDGER_UNITS, covers
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of
 
 Position = tuple[int, int, int, str]
 """Generation, examples seen, releases made and a random token: a state is live only if all are the newest."""
@@ -66,7 +67,7 @@ class Terms:
     population : str
         The people it is about, by a name.
     unit : str
-        Whose data is protected: an example.
+        Whose data is protected: an example, or a user, perhaps of one period (`taciturn.accounting.unit.LEDGER_UNITS`).
     neighbours : {"replace", "zero-out"}, optional
         The relation of all costs; None until the first cost decides it.
     """
@@ -131,6 +132,8 @@ class Ledger:
         Which ledger of the database; needed only if there are several.
     witness : str or path, optional
         A second database, elsewhere, that notices when this one was restored from a backup.
+    unit : {"example", "user", "user and month", …}, optional
+        Whose data is protected, for a ledger in memory: by default an example. One in a database has its own.
 
     Examples
     --------
@@ -163,17 +166,22 @@ class Ledger:
         *,
         population: str | None = None,
         witness: str | os.PathLike[str] | None = None,
+        unit: str | None = None,
     ) -> None:
+        if unit is not None:
+            one_of("unit", unit, LEDGER_UNITS)
         if isinstance(where, str | os.PathLike):
             from taciturn.store import book
 
             self._book: Book = book.open_book(where, population, witness)
+            if unit not in (None, self.unit):
+                raise Unprovable(f"the unit of {where} is one {self.unit}, not one {unit}. Create another ledger.")
             return
         known = where is None or isinstance(where, Privacy)
         expect("the argument", where, known, 'Privacy(epsilon=1.0, delta=1e-6) or an address such as "budget.db"')
         if witness is not None:
             raise InvalidInput("a ledger in memory has no witness. Create it in a file: Ledger.create('budget.db', …).")
-        self._book = _MemoryBook(Terms(where, population or "people"))
+        self._book = _MemoryBook(Terms(where, population or "people", unit or "example"))
 
     @classmethod
     def create(
@@ -183,6 +191,7 @@ class Ledger:
         *,
         population: str = "people",
         neighbours: str | None = None,
+        unit: str = "example",
         witness: str | os.PathLike[str] | None = None,
     ) -> Ledger:
         """Create a ledger in a database, and open it.
@@ -197,6 +206,9 @@ class Ledger:
             A name of the people whose data is protected.
         neighbours : {"replace", "zero-out"}, optional
             The neighbour relation of all costs; by default that of the first stream.
+        unit : {"example", "user", "user and day", "user and week", "user and month", …}
+            Whose data is protected. A ledger of users rejects streams that protect single examples; one of users and
+            months also accepts streams that count a user's rows anew every month.
         witness : str or path, optional
             A second database, elsewhere, that notices when this one was restored from a backup.
         """
@@ -204,7 +216,8 @@ class Ledger:
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         expect("neighbours", neighbours, neighbours in (None, "replace", "zero-out"), '"replace" or "zero-out"')
-        return cls.of_book(book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness))
+        one_of("unit", unit, LEDGER_UNITS)
+        return cls.of_book(book.create_book(address, Terms(privacy, population, unit, neighbours), witness))
 
     @classmethod
     def of_book(cls, book: Book) -> Ledger:
@@ -300,13 +313,14 @@ class Ledger:
         spent: Cost = FREE,
         at: Position = (0, 0, 0, ""),
         settings: Any = None,
+        unit: str = "example",
     ) -> None:
         """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands.
 
         The ledger then guards the states of the lineage: `commit` accepts each once. `settings`, plain data, are
         recorded in the history.
         """
-        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings)
+        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings, unit)
 
     def reserve(
         self,
@@ -316,15 +330,16 @@ class Ledger:
         settings: Any = None,
         name: str | None = None,
         follows: str | None = None,
+        unit: str = "example",
     ) -> None:
         """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing.
 
         The history says what the stream is called, and `adopted` of one that `follows` another lineage after a restore.
         """
         kind, more = entered_as(name, follows)
-        self._enter(kind, lineage, Line(cost, FREE), neighbours, settings, more)
+        self._enter(kind, lineage, Line(cost, FREE), neighbours, settings, unit, more)
 
-    def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
+    def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None, unit: str = "example") -> None:
         """Spend `cost` at once, for a release that belongs to no stream, or reject it.
 
         >>> from taciturn import Cost, Ledger, Privacy
@@ -333,7 +348,7 @@ class Ledger:
         >>> ledger.spent.plain_epsilon
         0.4
         """
-        self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings)
+        self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings, unit)
 
     def _enter(
         self,
@@ -342,13 +357,16 @@ class Ledger:
         line: Line,
         neighbours: str,
         settings: Any,
+        unit: str,
         more: Mapping[str, str] | None = None,
     ) -> None:
+        check_unit(self.unit, unit)
         if not at_most(line.spent, line.reserved):
             raise BudgetExhausted(
                 f"this stream would reserve {line.reserved} and has spent {line.spent}. Go on with its settings."
             )
-        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings, **(more or {})}
+        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings, "unit": unit}
+        content |= more or {}
         with rejections_told():
             self._book.enter(lineage, line, neighbours, kind, content)
 
@@ -455,6 +473,18 @@ def check_relation(settled: str | None, neighbours: str) -> None:
         raise Unprovable(
             f"this ledger's costs are for {settled!r} neighbours, this stream's for {neighbours!r}: "
             "they do not add. Use one relation for all models on a stream, or a ledger for each."
+        )
+
+
+def check_unit(unit: str, of_stream: str) -> None:
+    """Reject a stream whose unit of privacy is less than the ledger's."""
+    if not covers(unit, of_stream):
+        remedy = (
+            "State rows_per_user and users=, or unit=User(rows=4)" if of_stream == "example" else "Leave period out"
+        )
+        raise Unprovable(
+            f"this ledger's budget is for one {unit}, and this stream protects one {of_stream}, which is less. "
+            f"{remedy}; or use another ledger."
         )
 
 

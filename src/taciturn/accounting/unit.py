@@ -165,3 +165,18 @@ class User:
 
 EXAMPLE = Example()
 Unit = Example | User
+
+
+LEDGER_UNITS = ("example", "user", *(f"user and {period}" for period in get_args(ClockPeriod)))
+"""Units that a ledger can be about."""
+
+
+def covers(unit: str, of_stream: str) -> bool:
+    """Whether a stream with this unit keeps a promise to a ledger's: units are compared by their names.
+
+    All rows of a user hold each single row, and all periods each single period.
+
+    >>> covers("example", "user"), covers("user", "example"), covers("user and month", "user")
+    (True, False, True)
+    """
+    return unit == "example" or of_stream == unit or (unit.startswith("user") and of_stream == "user")

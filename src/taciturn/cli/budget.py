@@ -36,6 +36,9 @@ def create(
         Literal["replace", "zero-out"] | None,
         typer.Option(help="Neighbour relation of all costs; by default that of the first stream."),
     ] = None,
+    unit: Annotated[
+        str, typer.Option(help="Whose data is protected: example, user, or, say, user and month.")
+    ] = "example",
     witness: WitnessOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,12 +50,13 @@ def create(
     from taciturn.accounting.ledger import Ledger
 
     ledger = Ledger.create(
-        address, Privacy(epsilon, delta), population=population, neighbours=neighbours, witness=witness
+        address, Privacy(epsilon, delta), population=population, neighbours=neighbours, unit=unit, witness=witness
     )
     if as_json:
         _print_json(_as_data(ledger, address))
         return
-    typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: epsilon = {epsilon:g}, delta = {delta:g}")
+    budget = f"epsilon = {epsilon:g}, delta = {delta:g} for one {unit}"
+    typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: {budget}")
     typer.echo(f'Use it: ledger="{address}" in an estimator, or taciturn learn … --ledger {address}')
     if witness is None:
         typer.echo("Without a witness some restored backups are not noticed: add --witness FILE, on another disk.")

@@ -250,7 +250,9 @@ class Private:
         total_cost = self._resumed(state, 0).calibrated.cost(None)
         neighbours = self.problem.neighbours
         try:  # opening a stream that the ledger knows checks its position, and changes nothing
-            books.guard_of(state.lineage).open(state.lineage, total_cost, neighbours, state.spent, state.position)
+            ledger = books.guard_of(state.lineage)
+            at = state.position
+            ledger.open(state.lineage, total_cost, neighbours, state.spent, at, unit=self.unit.name)
         except StateConflict:
             return False
         return True
@@ -548,7 +550,8 @@ class Private:
             neighbours = self.problem.neighbours
             try:
                 reserved = self.calibrated.cost(None)
-                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded)
+                unit = self.unit.name
+                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded, unit)
             except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
                 if not known:
                     books.leave(state.lineage, ledger)

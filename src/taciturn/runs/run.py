@@ -431,6 +431,7 @@ def begin(
         input=SeenRows().checkpoint.to_bytes(),
         about={"contract": contract, "lineage": lineage},
         neighbours=private.problem.neighbours,
+        unit=private.unit.name,
         ledger=ledger,
         settings=private.recorded,
         label=folder.path.absolute().name if name == NAME else name,

@@ -51,6 +51,7 @@ from taciturn.accounting.ledger import (
     Position,
     at_most,
     check_step,
+    check_unit,
     closed,
     entered_as,
     mirrored,
@@ -226,6 +227,7 @@ class Store:
         input: bytes = b"",
         about: dict[str, Any] | None = None,
         neighbours: str = "replace",
+        unit: str = "example",
         ledger: Ledger | None = None,
         settings: Any = None,
         label: str | None = None,
@@ -261,11 +263,14 @@ class Store:
                     f"the ledger {ledger.address} has a stream of this lineage already, perhaps in another store. "
                     "Start a new stream: a lineage is used once."
                 )
-            ledger.reserve(lineage, reserved, neighbours, settings, label or name, before)
+            ledger.reserve(lineage, reserved, neighbours, settings, label or name, before, unit)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
             self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
+        elif ledger is not None:
+            check_unit(ledger.unit, unit)
         place = None if ledger is None else ("" if book is not None else ledger.address)
+        public = {**(about or {}), "unit": unit} | ({} if settings is None else {"settings": settings})
         saved = Saved(
             name,
             lineage,
@@ -274,7 +279,7 @@ class Store:
             spent,
             state,
             input,
-            dict(about or {}) if settings is None else {**(about or {}), "settings": settings},
+            public,
             hashlib.sha256(lineage.encode()).hexdigest(),
             place,
             None if ledger is None else ledger.population,
@@ -286,7 +291,8 @@ class Store:
                 now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
                 if book is not None:
                     kind, more = entered_as(label or name, before)
-                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings, **more}
+                    content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
+                    content |= {"unit": unit, **more}
                     book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content)
                     book.change_within(now, lineage, lambda line: mirrored(line, spent))
                 if follows is not None:
@@ -598,6 +604,7 @@ class Store:
             input=saved.input,
             about={**saved.about, _EARLIER: [*saved.about.get(_EARLIER, []), written(saved.reserved)]},
             neighbours=saved.neighbours,
+            unit=saved.about.get("unit", "example"),
             ledger=self.ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
             follows=saved,

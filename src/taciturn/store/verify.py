@@ -19,6 +19,7 @@ from typing import Any
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
 from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost
+from taciturn.accounting.unit import covers
 from taciturn.core.private import Private
 from taciturn.core.state import name_of
 from taciturn.errors import TaciturnError
@@ -45,11 +46,15 @@ def verify(ledger: Ledger) -> Verified:
             continue
         recorded = read_cost(event.data["reserved"])
         try:
-            cost = _cost_of(event.data["settings"])
+            cost, unit = _cost_of(event.data["settings"])
         except Unbuilt as why:
             unchecked.append(f"{event.lineage}: {why}")
             continue
         checked += 1
+        if unit != event.data.get("unit", "example"):
+            faults.append(
+                f"{event.lineage} was reserved for one {event.data.get('unit')}, and its settings are for one {unit}."
+            )
         if not _covers(recorded, cost):
             faults.append(f"{event.lineage} reserved {recorded}, and its settings cost {cost}.")
     return Verified(faults, checked, unchecked)
@@ -89,6 +94,8 @@ def _other_terms(ledger: Ledger, events: Sequence[Event]) -> Iterator[str]:
             created = (event.data.get("epsilon"), event.data.get("delta"), event.data.get("unit"))
             if created != (privacy.epsilon, privacy.delta, ledger.unit):
                 yield f"the ledger was created for epsilon, delta and unit {created}, and has {privacy}, {ledger.unit}."
+        if event.kind in _ENTERS and not covers(ledger.unit, event.data.get("unit", "example")):
+            yield f"{event.lineage} protects one {event.data.get('unit')}, and the ledger is for one {ledger.unit}."
         if event.kind in _ENTERS and event.data["neighbours"] != ledger.neighbours:
             relation = event.data["neighbours"]
             yield f"{event.lineage} was reserved for {relation!r} neighbours, and not for {ledger.neighbours!r}."
@@ -125,18 +132,19 @@ class Unbuilt(Exception):
     """Settings that cannot be built again."""
 
 
-def _cost_of(settings: Any) -> Cost:
+def _cost_of(settings: Any) -> tuple[Cost, str]:
+    """The cost and the unit of privacy of recorded settings."""
     if settings is None:
         raise Unbuilt("no settings were recorded")
     try:
         made = build(settings)
         if isinstance(made, dict):
-            cost: Cost = Private(**made).calibrated.cost(None)
-        else:
-            cost = made.cost
+            private = Private(**made)
+            return private.calibrated.cost(None), private.unit.name
+        cost: Cost = made.cost
     except (TaciturnError, TypeError, ValueError, AttributeError) as error:
         raise Unbuilt(f"its settings are not accepted any more ({error})") from None
-    return cost
+    return cost, "example"
 
 
 def build(data: Any) -> Any:
