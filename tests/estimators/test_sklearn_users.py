@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from taciturn.core.participation import UserRecords
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.scaling import PublicScaler
+from taciturn.estimators.settings import Settings
 from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 
 RNG = np.random.default_rng(3)
@@ -151,6 +152,21 @@ def test_an_estimator_is_cloned_pickled_and_resumed_with_its_bounds(tmp_path):
     forgetful = clone(model).partial_fit(X[:half], Y[:half], users=-1 - np.arange(half))  # as if no count was stored
     forgetful.partial_fit(X[half:], Y[half:], users=USERS[half:])
     assert (forgetful.releases_.points != later.releases_.points).any()
+
+
+def test_a_first_call_that_comes_second_is_counted_with_the_first(monkeypatch):
+    """Another thread opens the stream while this call plans one: its rows are counted after those."""
+    model, plan, half = classifier(), Settings.plan, N // 2
+
+    def late(*args):
+        monkeypatch.setattr(Settings, "plan", plan)
+        model.partial_fit(X[:half], Y[:half], users=USERS[:half])
+        return plan(*args)
+
+    monkeypatch.setattr(Settings, "plan", late)
+    model.partial_fit(X[half:], Y[half:], users=USERS[half:])
+    expected = learnt(classifier(), [])
+    assert (model.releases_.points == expected[-len(model.releases_.points) :]).all()
 
 
 # ---- scikit-learn's ways to pass ids on ---------------------------------------------------------------------------
