@@ -19,7 +19,8 @@ from taciturn.accounting.ledger import written
 from taciturn.errors import InvalidInput, StoreUnavailable
 from taciturn.store import Chunk, Store, database
 from taciturn.store.database import Database
-from taciturn.store.overview import warning
+from taciturn.store.overview import read_ledger, warning
+from taciturn.store.restore import recover
 from taciturn.store.witness import Witness, confirm_moved, forget
 
 pytestmark = pytest.mark.privacy
@@ -355,6 +356,25 @@ def test_a_witness_may_be_on_a_server(postgres, tmp_path):
     (tmp_path / "stream.db").write_bytes(before)
     with pytest.raises(StateConflict, match=r"is behind its witness postgresql://"):
         Store(tmp_path / "stream.db", witness=address)
+
+
+def test_a_ledger_that_went_on_another_way_is_recovered(tmp_path):
+    """It is further than its witness has seen, lacks no stream, and its history is another one."""
+    path = tmp_path / "budget.db"
+    ledger = Ledger.create(path, BUDGET, witness=tmp_path / "witness.db")
+    for name in ("a", "b", "c"):
+        ledger.reserve(name, COST)
+    before = path.read_bytes()
+    ledger.close("a")
+    path.write_bytes(before)
+    copy = read_ledger(path)  # without its witness
+    for name in ("b", "c"):
+        copy.close(name)
+    with pytest.raises(StateConflict, match="reached by different commits"):
+        Ledger(path)
+    recover(Database(path))
+    assert Ledger(path).reserved == copy.reserved
+    assert Ledger(path).verify().ok
 
 
 # A database remembers its witness.

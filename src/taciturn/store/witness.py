@@ -449,19 +449,24 @@ def forget(database: Database, why: str, address: str | os.PathLike[str] | None 
     """
     from taciturn.store.book import append_event
 
+    with database.transaction(write=False) as now:
+        about = known(database, now)
+    if not about.witness:
+        return False
+    witness = None
+    try:  # before the database is locked, as a server that does not answer is waited for
+        witness = _found(database, about, address)
+    except (StateConflict, StoreUnavailable):
+        if address is not None:
+            raise
     with database.transaction() as now:
         database.backend.lock_all(now)
-        about = known(database, now)
-        if not about.witness:
-            return False
-        try:
-            witness = _found(database, about, address)
-            seen = witness.places()
-        except (StateConflict, StoreUnavailable):
-            if address is not None:
-                raise
-        else:
-            _must_not_be_behind(now, database, places_of(now), seen, witness)
+        if known(database, now).witness != about.witness:
+            raise StateConflict(
+                f"{database.address} was given another witness meanwhile. Nothing was changed; try again."
+            )
+        if witness is not None:
+            _must_not_be_behind(now, database, places_of(now), witness.places(), witness)
         now.execute("UPDATE place SET witness = '', witness_at = ''")
         for (population,) in now.rows("SELECT population FROM ledgers ORDER BY population"):
             append_event(now, population, "unwitnessed", "", {"witness": about.witness_at, "why": why})
