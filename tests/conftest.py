@@ -1,5 +1,6 @@
 """Import paths of the tests (`from instances import LOSSES`), temporary files, data files and a database server."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -24,6 +25,12 @@ def pytest_configure():
     if "TMPDIR" not in os.environ and (folder := memory()) is not None:
         os.environ["TMPDIR"] = folder
         tempfile.tempdir = None  # found out again, from TMPDIR
+
+
+def pytest_collection_finish():
+    """The modules and thousands of tests stay until the end, so that no garbage collection need look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
