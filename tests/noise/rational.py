@@ -28,6 +28,7 @@ def column(name: int) -> list[int]:
     return [int(n) for n in tables()[0][name]]
 
 
+@cache
 def share(strip: int) -> Fraction:
     """The probability that a try is in this layer or block."""
     return Fraction(1, 1024) if strip < LAYERS else (1 - EDGE) / 1024 / 2 ** (strip - LAYERS + 1)

@@ -164,32 +164,40 @@ def test_a_cell_in_the_wrong_place_is_caught(fault):
 # The densities.
 
 
-def accepted(attempt: Try, scale: float, strip: int, u: int) -> Fraction:
-    """The share of heights at which a point of a rectangle is accepted."""
+def accepted(attempt: Try, scale: float, strip: int, u: int) -> float:
+    """The share of heights at which a point of a rectangle is accepted, of which there are 2^53."""
     low, high = 0, 2**53
     if attempt(scale, words_of(strip, u, high - 1)) is not None:
-        return Fraction(1)
+        return 1.0
     while low < high:
         middle = (low + high) // 2
         if attempt(scale, words_of(strip, u, middle)) is None:
             high = middle
         else:
             low = middle + 1
-    return Fraction(low, 2**53)
+    return low / 2**53
 
 
 def density_error(attempt: Try, scale: float, x: Fraction) -> mp.mpf:
     """By how much the logarithm of x's density, summed over all rectangles, is off that of F."""
     width, start = column(1), column(2)
-    density = Fraction(0)
-    for q in range(STRIPS):
-        u = math.floor((x * PLACES - start[q]) / width[q] * 2 ** fineness(q))
-        end = EDGE * 2**117 if q == 0 else 2 ** fineness(q)
-        if 0 <= u < end:
-            density += share(q) * PLACES / width[q] * accepted(attempt, scale, q, u)
+    place, parts = x.numerator * PLACES, x.denominator
     with mp.workprec(200):
+        density = mp.mpf(0)
+        for q in range(STRIPS):
+            u = (place - start[q] * parts << fineness(q)) // (width[q] * parts)
+            end = EDGE * 2**117 if q == 0 else 2 ** fineness(q)
+            if 0 <= u < end:
+                density += per_place(q) * accepted(attempt, scale, q, u)
         area = F(EDGE * width[0] / PLACES) * width[0] / PLACES
-        return mp.log(LAYERS * area * density.numerator / density.denominator / F(x)) if density else mp.inf
+        return mp.log(LAYERS * area * density / F(x)) if density else mp.inf
+
+
+@cache
+def per_place(strip: int) -> mp.mpf:
+    """The probability of a rectangle, by its width."""
+    with mp.workprec(400):
+        return mp.mpf(share(strip).numerator) * PLACES / share(strip).denominator / column(1)[strip]
 
 
 def some_places(seed: int, layers: int, blocks: int) -> list[Fraction]:
@@ -248,19 +256,28 @@ def test_a_wrong_density_is_caught(fault):
 
 def covered(strip: int, low: mp.mpf, high: mp.mpf, real: np.ndarray) -> mp.mpf:
     """What the rectangle keeps between two places, if the tables are taken at their word and all else is ideal."""
-    width, start = column(1)[strip], column(2)[strip]
-    low, high = max(low, mp.mpf(start) / PLACES), min(high, mp.mpf(start + width) / PLACES)
-    if strip == 0:
-        high = min(high, mp.mpf(59 * width) / (64 * PLACES))
+    start, end = ends(strip)
+    low, high = max(low, start), min(high, end)
     if strip == 0 or high <= low:
         return max(high - low, mp.mpf(0))
     under, always, never = crossings(strip, a := float(real[0, strip]), b := float(real[1, strip]))
+    if high <= always:
+        return high - low
     sure = max(min(high, always) - low, mp.mpf(0))
     left, right = min(max(low, always), high), max(min(high, never), low)
     if left >= right:
         return sure
     bell = mp.sqrt(mp.pi / 2) * (mp.erf(right / mp.sqrt(2)) - mp.erf(left / mp.sqrt(2)))
     return sure + (bell / under - a * (right - left)) / b
+
+
+@cache
+def ends(strip: int) -> tuple[mp.mpf, mp.mpf]:
+    """Where a rectangle begins and ends, the lowest one where its tail begins."""
+    width, start = column(1)[strip], column(2)[strip]
+    with mp.workprec(400):
+        last = 64 * (start + width) if strip else 59 * width
+        return mp.mpf(start) / PLACES, mp.mpf(last) / (64 * PLACES)
 
 
 @cache
@@ -280,12 +297,11 @@ def reached(height: mp.mpf) -> mp.mpf:
 
 def weight(low: mp.mpf, high: mp.mpf, real: np.ndarray) -> mp.mpf:
     """The probability that a try ends between two places, summed over all rectangles."""
-    ends = [(s + w) / PLACES for s, w in zip(column(2), column(1), strict=True)]
-    total = mp.mpf(0)
+    total, first, last = mp.mpf(0), float(low) * (1 - 2.0**-50), float(high) * (1 + 2.0**-50)
     for q in range(STRIPS):
-        if ends[q] * (1 + 2.0**-50) >= low and column(2)[q] / PLACES * (1 - 2.0**-50) <= high:
-            total += mp.mpf(share(q).numerator) / share(q).denominator / column(1)[q] * covered(q, low, high, real)
-    return total * PLACES
+        if (column(2)[q] + column(1)[q]) / PLACES >= first and column(2)[q] / PLACES <= last:
+            total += per_place(q) * covered(q, low, high, real)
+    return total
 
 
 def farthest(scale: float, integers: Iterable[int], real: np.ndarray) -> mp.mpf:

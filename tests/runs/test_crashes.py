@@ -81,7 +81,7 @@ def has_begun(place):
 
 def crash_and_resume(place, monkeypatch, at, when):
     """Run into a trap, look at what is left, and go on; whether the trap was reached."""
-    gc.collect()  # what other tests have left must not be finalized in the trap
+    gc.collect()  # nothing of earlier runs may be finalized in the trap
     gc.disable()
     try:
         with monkeypatch.context() as patched:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import forked_workers
-from postgres_server import own_cluster, shared_server  # noqa: F401 - fixtures
 from stored_stream import check, go_on, new_place
 
 

@@ -12,7 +12,6 @@ import uuid
 import pytest
 
 from memory_folder import memory_folder  # noqa: F401 - a fixture
-from postgres_server import shared_server  # noqa: F401 - a fixture
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError

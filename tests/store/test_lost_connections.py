@@ -5,7 +5,6 @@ import uuid
 import pytest
 
 from cut_connections import Proxy
-from postgres_server import shared_server  # noqa: F401 - a fixture
 from stored_stream import check, go_on, new_place
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import gaussian, total

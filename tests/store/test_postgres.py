@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conftest import throwaway_postgres
+from postgres_server import throwaway_server
 from taciturn import InvalidInput, Ledger, Privacy
 from taciturn.accounting.cost import gaussian
 from taciturn.errors import StoreUnavailable
@@ -45,8 +45,8 @@ def eventually_rejected(address):
 
 @pytest.fixture(scope="module")
 def throwaway():
-    with throwaway_postgres() as server:
-        yield server.get_uri()
+    with throwaway_server() as server:
+        yield server.address
 
 
 @pytest.mark.privacy

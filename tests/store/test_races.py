@@ -3,7 +3,6 @@
 import pytest
 
 from memory_folder import memory_folder  # noqa: F401 - a fixture
-from postgres_server import shared_server  # noqa: F401 - a fixture
 from racing_workers import BUDGET, NAME, PROCESSES, SLICE, commit_often, create_stream, race, reserve_slices
 from taciturn import Ledger
 from taciturn.accounting.cost import gaussian

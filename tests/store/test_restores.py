@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from postgres_server import own_cluster, shared_server  # noqa: F401 - fixtures
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.errors import StateConflict
