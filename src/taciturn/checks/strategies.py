@@ -13,7 +13,7 @@ from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.errors import ContractBroken
-from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.mechanisms.prefix_sum import PrefixSum, made_for
 from taciturn.mechanisms.strategy import Coder, matrices, sensitivity_to
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
@@ -86,7 +86,7 @@ def sensitivity_to_bounds_every_pattern(case: Strategy) -> str:
     for unit in UNITS:
         coders = [(case.coder, case.dense[1])]
         if case.n == 13 and unit == UNITS[2]:  # only one, as a fit may take long
-            fitted = case.strategy.coder_for(case.n, unit)
+            fitted = made_for(case.strategy, case.n, unit)
             coders.append((fitted, matrices(fitted, case.n)[1]))
         U = patterns(case.n, unit)
         for coder, C in coders:
