@@ -43,7 +43,7 @@ from taciturn.audit.pairs import Adversary, Pair
 from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Collected, Releases
-from taciturn.core.state import Standing
+from taciturn.core.state import Standing, State
 from taciturn.mechanisms.strategy import matrices
 
 _STILL = 1e-6  # of the largest shift
@@ -299,6 +299,7 @@ class RunOfUsers:
 
     def __init__(self, private: Private, pair: Pair) -> None:
         self._simulated = replace(private, seed=0)
+        self._start = self._simulated.start()
         self._pair = pair
         self._worlds = [pair.world(world) for world in (0, 1)]
 
@@ -308,20 +309,30 @@ class RunOfUsers:
         return self._simulated
 
     def __call__(self, world: int, seed: int) -> Releases:
-        return run_in_calls(self.seeded(seed), *self._worlds[world], self._pair.users)
+        return run_in_calls(self.seeded(seed), *self._worlds[world], self._pair.users, start=self._start)
 
 
 _CALLS = 3
 
 
 def run_in_calls(
-    private: Private, X: Array, y: Array | None, users: Any, calls: int = _CALLS, *, reload: bool = False
+    private: Private,
+    X: Array,
+    y: Array | None,
+    users: Any,
+    calls: int = _CALLS,
+    *,
+    reload: bool = False,
+    start: State | None = None,
 ) -> Releases:
-    """A new stream of all these rows, in so many calls of `Private.run`; reloaded from bytes in between, if wanted."""
-    state, shown = private.start(), []
+    """A stream of all these rows, in so many calls of `Private.run`; reloaded from bytes in between, if wanted.
+
+    It begins at `start`, which only a simulation may use repeatedly, or is a new one.
+    """
+    state, shown = start or private.start(), []
     ends = np.linspace(0, len(X), calls + 1).astype(np.int64)
-    for start, end in pairwise(map(int, ends)):
-        part = slice(start, end)
+    for first, last in pairwise(map(int, ends)):
+        part = slice(first, last)
         state, releases = private.run(state, X[part], None if y is None else y[part], users[part])
         state = private.load(state.to_bytes()) if reload else state
         shown.append(releases)
