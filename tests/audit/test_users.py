@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import count, cycle
+from itertools import count, cycle, product
 
 import numpy as np
 import pytest
@@ -80,8 +80,9 @@ def of_user(algorithm="private_sum", unit=UNITS["four"], rounds=T, **settings) -
     return tight_private(algorithm, BUDGET, rounds, unit=unit, **settings)
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS, "pgiga", "pocp-ftl"])
+@pytest.mark.parametrize(
+    ("algorithm", "unit"), [*product(ALGORITHMS, UNITS), ("pgiga", "four"), ("pocp-ftl", "two a release, apart")]
+)
 def test_the_worst_pattern_is_as_far_as_is_claimed(algorithm, unit):
     """Under both relations, with rows beyond the bounds, which add nothing."""
     for neighbours in ("replace", "zero-out"):
@@ -155,6 +156,23 @@ def test_any_schedule(schedule):
     for unit in (User(4, 2), User(4, 2, 2)):
         private = private_sum(1, 1.0, BUDGET, T, schedule=schedule, unit=unit)
         assert 0.5 < game_of(private, tight_pair(private)).apart / claimed_mu_of(private) <= 1.0
+
+
+def test_periods_and_several_owners():
+    """Rows of one period differ, and rows that others own too: claims are not exceeded, nor rows that do not count."""
+    private = of_user(unit=User(2, period=8))
+    for place in ("first", "middle", "last", "random"):
+        pair = tight_pair(private, place)
+        assert len(set(pair.places // 8)) == 1
+        assert 0.2 < game_of(private, pair).apart / claimed_mu_of(private) <= 1.0
+    with pytest.raises(InvalidInput, match="several periods"):
+        replace(pair, at=[0, T - 1], users=np.zeros(T, int)).check(private)
+    private = of_user()
+    pair = tight_pair(private)
+    shared = np.column_stack([pair.users, np.where(np.arange(T) % 3 == 0, 99, 100 + np.arange(T))])
+    assert counts(private, shared).sum() < counts(private, pair.users).sum()
+    for owners in (shared, shared[:, ::-1]):
+        assert 0.5 < game_of(private, replace(pair, users=owners)).apart / claimed_mu_of(private) <= 1.0
 
 
 def test_feedback_and_an_adversary():

@@ -187,6 +187,14 @@ def _check_owner(private: Private, pair: Pair) -> None:
         raise InvalidInput(
             "the rows that differ have no owner in common. Let the two worlds differ in rows of one user."
         )
+    if len(set(_periods(private, len(pair.X))[pair.places].tolist())) > 1:
+        raise InvalidInput("the rows that differ lie in several periods. Claims are for the rows of one: choose one.")
+
+
+def _periods(private: Private, rows: int) -> Integers:
+    """The period of each row of a new stream; if a clock decides, they have the same."""
+    assert isinstance(private.unit, User)
+    return periods_of(private.unit, np.arange(1, rows + 1), None)
 
 
 Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
@@ -275,13 +283,16 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
 
 def _owned(private: Private, unit: User, place: Place, horizon: int) -> NDArray[np.bool_]:
     """Which rows the user owns: those of the pattern that begins at this place, and half of the rest after it."""
+    periods = _periods(private, horizon)
     if place == "random":
-        return np.asarray(generator(horizon).random(horizon) < 0.5)
+        owned = np.asarray(generator(horizon).random(horizon) < 0.5)
+        return np.asarray(owned & (periods == periods[np.argmax(owned)]))
     blocks = private.timetable.block_of(np.arange(1, horizon + 1))
     last = int(blocks[-1])
     spread = (unit.participation.blocks - 1) * unit.apart
     begin = {"first": 1, "middle": 1 + last // 2, "last": max(1, last - spread)}[place]
     after = blocks >= begin
+    after &= periods == periods[np.argmax(after)]  # rows of one period
     counted = after & counts(private, np.where(after, 0, 1 + np.arange(horizon)))
     excess = np.flatnonzero(after & ~counted)[::2]
     counted[excess] = True
