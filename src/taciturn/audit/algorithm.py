@@ -9,7 +9,16 @@ from typing import Any, get_args
 
 from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
 from taciturn.accounting.unit import EXAMPLE, Unit, User
-from taciturn.audit.pairs import PLACES, Algorithm, Neighbours, Place, adaptive_adversary, tight_pair, tight_private
+from taciturn.audit.pairs import (
+    PLACES,
+    Algorithm,
+    Neighbours,
+    Place,
+    adaptive_adversary,
+    rounds_of_a_release,
+    tight_pair,
+    tight_private,
+)
 from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import ERROR, Finding, check_size, distinguish, game_of
 from taciturn.core.private import Private
@@ -142,12 +151,12 @@ def audit(
     rounds, trials = integer("rounds", rounds, least=2), integer("trials", trials, least=_FEWEST)
     error = between_0_and_1("error", error)
     one_of("algorithm", algorithm, get_args(Algorithm))
+    check_size(trials, 1 if algorithm == "pol" else -(-rounds // rounds_of_a_release(unit)))
     if algorithm == "ewoo" and isinstance(unit, User):
         raise InvalidInput("ewoo selects, and selections are audited for one example. Leave out the unit.")
     announce = before_each or (lambda _: None)
     settings: Any = {"ridge": ridge, "calibration": calibration, "unit": unit}
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
-    check_size(trials, len(privates["replace"].timetable.rounds))
     distinguishers: tuple[Callable[..., Finding], ...] = (
         (distinguish_selections, distinguish_adaptive_selections) if algorithm == "ewoo" else (distinguish,) * 2
     )

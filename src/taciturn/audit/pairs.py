@@ -225,8 +225,7 @@ def tight_private(
     if calibration != "exact" and algorithm in ("pftrl", "ewoo"):
         raise InvalidInput(f"the paper states no constants for {algorithm}. Use calibration='exact'.")
     paper: dict[str, Any] = {"calibration": calibration, "allow_broken": True, "unit": unit}
-    each = unit.participation.per_release
-    schedule: dict[str, Any] = {"schedule": every(each + 1 if each > 1 else 1)}
+    schedule: dict[str, Any] = {"schedule": every(rounds_of_a_release(unit))}
     line = Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     ball = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     plane = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
@@ -246,6 +245,16 @@ def tight_private(
     return make[algorithm]()
 
 
+def rounds_of_a_release(unit: Unit) -> int:
+    """Rounds from one release of a tight problem to the next.
+
+    >>> rounds_of_a_release(EXAMPLE), rounds_of_a_release(User(rows=4)), rounds_of_a_release(User(rows=4, apart=2))
+    (1, 5, 1)
+    """
+    each = unit.participation.per_release
+    return each + 1 if each > 1 else 1
+
+
 def tight_pair(private: Private, place: Place = "first") -> Pair:
     """Its two streams, which differ in the first example that counts, in one of the middle, or in the last.
 
@@ -258,7 +267,7 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
     >>> private = tight_private("private_sum", Privacy(1.0, 1e-6), 8, unit=User(rows=2, apart=3))
     >>> pair = tight_pair(private)
     >>> pair.places, pair.places[counts(private, pair.users)[pair.places]]
-    (array([0, 1, 3, 5, 7]), array([0, 3]))
+    (array([0, 1, 3, 4, 6]), array([0, 3]))
     """
     horizon = private.timetable.horizon
     assert horizon is not None
