@@ -200,7 +200,7 @@ def canonical(user: Any) -> bytes | None:
         number = float(user)
         if abs(number) >= 2.0**53:
             raise InvalidInput(
-                "an id is a float of 2^53 or more, to which several integers are rounded. Pass ids as text or integers: "
+                "an id is a float of 2^53 or more, to which several integers are rounded. Pass text or integers: "
                 "pandas reads a column of integers with a gap as floats, unless its type is Int64."
             )
         user = int(number) if number.is_integer() else number
