@@ -383,7 +383,7 @@ CASES: dict[str, list[Case]] = {
             {"epsilon": 1.7, "delta": 1e-3, "release": 2, "horizon": 6, "stated_bound": 1.3}
             | {"radius": 2.3, "ridge": 1.1},
         ),
-        Case(lambda **n: _contract(user="id", **n), BOUNDS),
+        Case(lambda **n: _contract(epsilon=1.0, horizon=60, user="id", **n), BOUNDS),
         Case(lambda **n: _number_contract(loss="quantile", **n), {"quantile": 0.3}),
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],

@@ -152,8 +152,9 @@ class Contract:
         for name in ("stated_bound", "radius", "ridge", "quantile", "huber_width"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, value))
-        for name in ("horizon", "release"):
-            if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
+        for name in ("horizon", "release", "rows_per_user", "rows_per_release", "apart", "period"):
+            named = name in ("release", "period") and isinstance(getattr(self, name), str)
+            if (value := getattr(self, name)) is not None and not named:
                 object.__setattr__(self, name, integer(name, value))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
