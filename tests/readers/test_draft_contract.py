@@ -227,7 +227,7 @@ def test_columns_that_are_not_there_are_rejected():
 
 def test_questions_are_asked_until_they_are_answered_or_left_open():
     draft, asked = Draft("sales.csv", NAMES), []
-    answers = iter(["-1", "2", "nobody", "bought", "no", "no,yes", "100:0", "0:100", "Oslo,Rome", ""])
+    answers = iter(["-1", "2", "", "nobody", "bought", "no", "no,yes", "100:0", "0:100", "Oslo,Rome", ""])
 
     def question(about):
         asked.append(about)
@@ -239,7 +239,15 @@ def test_questions_are_asked_until_they_are_answered_or_left_open():
     assert draft.columns == {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
     assert draft.open == ["columns.hours per week"]
     assert asked[1].startswith("epsilon must be positive")
-    assert "the lower first" in asked[7]
+    assert "the lower first" in asked[8]
+
+
+def test_a_column_of_ids_is_asked_for_and_how_many_rows_count():
+    draft = Draft("sales.csv", [*NAMES, "who"], target={"column": "bought", "classes": ["no", "yes"]})
+    answers = iter(["1", "whom", "who", "many", "4", *[""] * 9])
+    ask(draft, lambda about: next(answers))
+    assert draft.privacy == {"epsilon": 1.0, "user": "who", "rows_per_user": 4}
+    assert "who" not in draft.features
 
 
 def test_answers_say_a_kind():

@@ -141,3 +141,35 @@ class TestContract:
     def test_mistakes_are_sentences(self, privacy, says):
         with pytest.raises(InvalidInput, match=says):
             self.with_privacy(**privacy).plan()
+
+
+def test_ids_without_a_bound_protect_nobody_and_are_rejected(tmp_path):
+    toml, data = write_case(tmp_path, 50, rows_per_user=2)
+    toml.write_text(toml.read_text().replace("rows_per_user = 2\n", ""))
+    made = CliRunner().invoke(app, ["learn", str(toml), str(data), "--out", str(tmp_path / "run")])
+    assert isinstance(made.exception, InvalidInput)
+    assert "rows_per_user is missing" in str(made.exception)
+
+
+def test_a_row_without_an_id_is_bad(tmp_path):
+    toml, data = write_case(tmp_path, 50, rows_per_user=2)
+    lines = data.read_text().splitlines()
+    lines[7] = lines[7].rsplit(",", 1)[0] + ","
+    data.write_text("\n".join(lines) + "\n")
+    declared = read_contract(toml)
+    with pytest.raises(InvalidInput, match=r"line 8: who: there is no id"):
+        list(open_rows(declared, data))
+    [batch] = open_rows(declared, data, bad_rows="zero")
+    assert batch.users[6] is None
+
+
+def test_a_draft_for_users(tmp_path):
+    _, data = write_case(tmp_path, 5, rows_per_user=2)
+    options = ["--target", "bought", "--positive", "yes", "--epsilon", "1", "--range", "age=0:100"]
+    options += ["--categories", "town=Oslo,Rome", "--out", str(tmp_path / "draft.toml"), "-y"]
+    made = CliRunner().invoke(app, ["init", str(data), *options, "--user", "who", "--rows-per-user", "4"])
+    assert made.exit_code == 0, made.output
+    assert read_contract(tmp_path / "draft.toml").rows_per_user == 4
+    made = CliRunner().invoke(app, ["init", str(data), *options, "--force", "--user", "who"])
+    with pytest.raises(InvalidInput, match=r"privacy\.rows_per_user is still"):
+        read_contract(tmp_path / "draft.toml")

@@ -480,7 +480,9 @@ def check_unit(unit: str, of_stream: str) -> None:
     """Reject a stream whose unit of privacy is less than the ledger's."""
     if not covers(unit, of_stream):
         remedy = (
-            "State rows_per_user and users=, or unit=User(rows=4)" if of_stream == "example" else "Leave period out"
+            "State rows_per_user, with user in a contract and users= in Python, or unit=User(rows=4)"
+            if of_stream == "example"
+            else "Leave period out"
         )
         raise Unprovable(
             f"this ledger's budget is for one {unit}, and this stream protects one {of_stream}, which is less. "

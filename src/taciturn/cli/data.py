@@ -150,8 +150,10 @@ def _table_report(check: TableCheck) -> list[Any]:
     if check.contract.user is None:
         return [*lines, 'The contract names no column of users\' ids: state [bold]user = "…"[/bold] under \\[privacy].']
     own = f", and {check.without_id:,} rows without an id" if check.without_id else ""
-    lines.append(f"{check.users:,} users in {check.contract.user}{own}.")
-    table = Table("of the users", "have at most", "and are promised epsilon")
+    lines.append(f"{check.users:,} user{'s' * (check.users != 1)} in {check.contract.user}{own}.")
+    period = getattr(check.unit, "period", None)
+    promised = "and are promised epsilon" + (f", for one {period}" if isinstance(period, str) else "")
+    table = Table("of the users", "have at most", promised)
     for share, rows in check.rows_per_user.items():
         table.add_row(f"{share} %", f"{rows:,} row{'s' * (rows != 1)}", f"{check.promised(rows):,.4g}")
     lines.append(table)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taciturn.errors import InvalidInput
 from taciturn.readers.source import BadRows, Format, format_of, size_of
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
@@ -91,6 +92,11 @@ def learn(
 
     _check_options(data, resume, check_input, go_on)
     declared = read_contract(contract)
+    if declared.user is not None and declared.rows_per_user is None:
+        raise InvalidInput(
+            f"privacy.user names {declared.user} as the column of ids, and rows_per_user is missing: only rows "
+            "would be protected. State rows_per_user = 4, or remove user and declare the column with ignore = true."
+        )
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option

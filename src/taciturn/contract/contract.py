@@ -132,7 +132,7 @@ class Contract:
         if self.user is not None and self.user in (self.target.column, *(column.name for column in self.read)):
             raise InvalidInput(
                 f"{self.user} holds the ids of users (privacy.user), and cannot be the target or a feature as well. "
-                "Remove it from [columns]."
+                "Remove it from [columns], or name another column."
             )
         if self.rows_per_user is not None and self.user is None:
             raise InvalidInput(

@@ -47,6 +47,8 @@ def period_of(privacy: Section) -> int | ClockPeriod | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return None if value is None else int(value)
     named: tuple[ClockPeriod, ...] = get_args(ClockPeriod)
+    if not isinstance(value, str):
+        raise InvalidInput(f"privacy.period must be one of {', '.join(named)}, or a number of rows, 1 or more.")
     return privacy.choice("period", named, "month")
 
 

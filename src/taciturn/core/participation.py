@@ -198,16 +198,25 @@ def canonical(user: Any) -> bytes | None:
         if math.isnan(user):
             return None
         number = float(user)
+        if not number.is_integer():
+            raise InvalidInput(
+                "an id is a number that is not an integer, as after scaling. Pass ids as they are, as text or integers."
+            )
         if abs(number) >= 2.0**53:
             raise InvalidInput(
                 "an id is a float of 2^53 or more, to which several integers are rounded. Pass text or integers: "
                 "pandas reads a column of integers with a gap as floats, unless its type is Int64."
             )
-        user = int(number) if number.is_integer() else number
+        user = int(number)
     elif isinstance(user, bool | np.bool_):
         user = int(user)
     if user is None or (text := str(user)) in _MISSING:
         return None
+    if isinstance(user, dict | list | tuple | set | frozenset | complex | np.ndarray):
+        raise InvalidInput(
+            f"an id is text or an integer, got {type(user).__name__}. For rows of several owners pass a table, with "
+            "a column for each owner."
+        )
     return canonical(text)
 
 
@@ -217,8 +226,8 @@ def must_have_ids(users: Any, counts: Mask) -> None:
         ids = np.asarray(users, dtype=object)[row]
         if all(canonical(each) is None for each in np.atleast_1d(ids)):
             raise InvalidInput(
-                f"row {row} has no id. Nothing was learnt from this call. Give every row an id, set on_bad='zero' to "
-                "count such rows as examples without influence, or without_id='own' to take each for a user of its own."
+                f"row {row} has no id. Nothing was learnt from this call. Give every row an id; or set "
+                "without_id='own' to take each such row for a user of its own."
             )
 
 
@@ -266,6 +275,8 @@ def _distinct(users: Any) -> tuple[list[Any], Integers]:
     else:
         given = users if hasattr(users, "__len__") else list(users)
     ids = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=object)  # no rounding of large integers
+    if isinstance(users, str):
+        raise InvalidInput("users= takes the ids themselves, one a row, not the name of a column.")
     if ids.ndim not in (1, 2) or ids.dtype.kind in "Mmc":
         raise InvalidInput(
             "users= takes numbers or text as ids, one a row, or a table with a column for each owner; got "

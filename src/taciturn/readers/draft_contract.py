@@ -64,6 +64,7 @@ class Draft:
         aim = [] if {"classes", "positive", "range"} & set(self.target) else ["target.classes"]
         return [
             *([] if "epsilon" in self.privacy else ["privacy.epsilon"]),
+            *(["privacy.rows_per_user"] if "user" in self.privacy and "rows_per_user" not in self.privacy else []),
             *([] if "column" in self.target else ["target.column"]),
             *aim,
             *(f"columns.{name}" for name in self.features if name not in self.columns),
@@ -72,6 +73,8 @@ class Draft:
     def text(self) -> str:
         """The content of the contract file."""
         privacy = {"epsilon": BLANK, "delta": 1e-6, "neighbours": "replace"} | self.privacy
+        if "user" in privacy:
+            privacy.setdefault("rows_per_user", BLANK)
         target = {"column": BLANK} | self.target
         if len(target) == 1:
             target["classes"] = BLANK
@@ -103,6 +106,8 @@ _MEANING = {
     "epsilon": "total budget of everything that is published; 1.0 is common, smaller is more private",
     "delta": "well below 1 / (number of people)",
     "neighbours": "neighbour relation: replace a row; or zero-out, remove its influence",
+    "user": "the column of ids: a user is protected with all of their rows; leave it out of [columns]",
+    "rows_per_user": "rows of a user that count; decide it without the data",
     "column": "the column to predict; it is not a feature, so remove it from [columns]",
     "classes": 'all of them, as in ["no", "yes"]; or positive = ["yes"], against the rest; or range = [0, 10]',
     "positive": "these against the rest",
@@ -303,6 +308,12 @@ def ask(draft: Draft, question: Callable[[str], str]) -> None:
     """Ask for the blanks; an empty answer leaves one blank, and after an invalid answer the question is repeated."""
     if "epsilon" not in draft.privacy:
         _until("epsilon, the total budget", question, lambda a: draft.privacy.update(epsilon=_epsilon(a)))
+    if "user" not in draft.privacy:
+        about = f"column of users' ids, to protect users; empty to protect rows ({', '.join(draft.names)})"
+        _until(about, question, lambda a: draft.privacy.update(user=_named(draft, a)))
+    if "user" in draft.privacy and "rows_per_user" not in draft.privacy:
+        about = "rows of a user that count, as in 4"
+        _until(about, question, lambda a: draft.privacy.update(rows_per_user=integer("rows_per_user", number_of(a))))
     if "column" not in draft.target:
         _until(f"column to predict ({', '.join(draft.names)})", question, lambda a: _aim_at(draft, a))
     if not {"classes", "positive", "range"} & set(draft.target) and "column" in draft.target:
@@ -331,9 +342,13 @@ def _declare(draft: Draft, name: str, answer: str) -> None:
 
 
 def _aim_at(draft: Draft, answer: str) -> None:
+    draft.target["column"] = _named(draft, answer)
+
+
+def _named(draft: Draft, answer: str) -> str:
     if answer not in draft.names:
         raise InvalidInput(f"{answer} is not a column.")
-    draft.target["column"] = answer
+    return answer
 
 
 def _aim(answer: str) -> dict[str, Any]:

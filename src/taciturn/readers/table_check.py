@@ -16,7 +16,7 @@ from taciturn._util.arrays import Integers
 from taciturn.accounting.gdp import epsilon_of
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
-from taciturn.core.participation import admit, new_records, periods_of
+from taciturn.core.participation import admit, canonical, new_records, periods_of
 from taciturn.plan import Plan
 from taciturn.readers.rows import Batch
 
@@ -65,10 +65,14 @@ class TableCheck:
     def promised(self, rows: int) -> float:
         """The epsilon, at the contract's delta, that a user with so many rows is promised.
 
-        With a bound on users it is the contract's. Without one, j rows are j steps from one neighbour to the next, and
-        the whole sequence is `j·mu`-GDP for all of them: group privacy.
+        With a bound on users it is the contract's; for periods of the clock, that is about the rows of one period, and
+        for periods of so many rows all of the table is counted. Without a bound, j rows are j steps from one neighbour
+        to the next, and the whole sequence is `j·mu`-GDP for all of them: group privacy.
         """
         guarantee = self.plan.private.guarantee
+        if isinstance(self.unit, User) and isinstance(self.unit.period, int):  # perhaps a row in each of so many
+            periods = min(rows, math.ceil(self.rows / self.unit.period))
+            return self.plan.private.user_over(max(periods, 1)).epsilon(guarantee.claimed.delta)
         if isinstance(self.unit, User) or rows <= 1:
             return guarantee.epsilon
         delivered = guarantee.delivered
@@ -104,7 +108,8 @@ def check_table(
                 if user is None:
                     check.without_id += 1
                 else:
-                    check._rows_of[user] = check._rows_of.get(user, 0) + 1
+                    named = canonical(user)  # as it is counted when it is learnt
+                    check._rows_of[named] = check._rows_of.get(named, 0) + 1
             if isinstance(unit, User):
                 blocks = plan.private.timetable.block_of(rounds)
                 counts, records = admit(unit, records, batch.users, blocks, periods_of(unit, rounds, None))
