@@ -18,7 +18,7 @@ SMALL = Privacy(0.1, 1e-6)
         (User(4), "one user, of at most 4 rows"),
         (User(4, 2), "one user, of at most 4 rows, at most 2 between two releases"),
         (User(4, period="month"), "one user, of at most 4 rows in a month"),
-        (User(4, period=1000), "one user, of at most 4 rows in 1,000 rounds"),
+        (User(4, period=1000), "one user, of at most 4 rows in each 1,000 consecutive rounds from the first"),
     ],
 )
 def test_a_unit_says_whose_data_is_protected(unit, text):
@@ -64,7 +64,7 @@ def make(request, tmp_path):
     return ledger
 
 
-@pytest.mark.parametrize("unit", [Example(), User(2, period="month")])
+@pytest.mark.parametrize("unit", [Example(), User(2, period="month"), User(2, without_id="own")])
 def test_a_ledger_of_users_rejects_streams_that_promise_less(make, unit):
     ledger = make("user")
     private = private_sum(1, 1.0, SMALL, 9, unit=unit)

@@ -211,3 +211,11 @@ def test_few_places_are_remembered():
         seen.add(*one)
     assert seen.checkpoint.place == Position(BLOCK, BLOCK + 2, 7 * BLOCK)
     assert len(seen._places) <= 2 * BLOCK + 1
+
+
+def test_an_id_that_is_no_text_is_hashed():
+    """JSON may hold half of a surrogate pair."""
+    made = [RowChain(b"key") for _ in range(2)]
+    for chain, user in zip(made, ("\ud800", "\udfff"), strict=True):
+        chain.add(X[:1], Y[:1], np.array([user], dtype=object))
+    assert made[0].value != made[1].value

@@ -11,9 +11,10 @@ from small_run import batches, check, contract, go, saved, shown
 from taciturn import Ledger, Privacy
 from taciturn.accounting import ledger as ledger_module
 from taciturn.accounting.cost import FREE
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable
 from taciturn.runs import run as runs
 from taciturn.runs.files import Folder, locked
+from taciturn.runs.ingest import learn_from
 from taciturn.runs.resume import Unseen
 from taciturn.runs.run import begin, find, resume
 from taciturn.store import Store
@@ -451,3 +452,26 @@ def test_a_run_that_was_interrupted_while_it_learnt_is_resumed(tmp_path, monkeyp
     run.learn(rows.X, rows.y)
     run.commit()
     assert [json.loads(line)["k"] for line in shown(tmp_path).splitlines()] == list(range(1, 21))
+
+
+@pytest.mark.privacy
+def test_an_input_that_is_read_again_after_a_failed_commit_is_learnt_once(tmp_path, monkeypatch):
+    """In the same process: rows that are learnt and not committed are committed first, and then skipped."""
+    declared = contract(20)
+    store = Store(tmp_path / "stream.db")
+    run = begin(Folder(tmp_path), store, declared.plan(on_bad="zero"), declared.digest, seconds=0.0, format="csv")
+    commit, calls = store.commit, []
+
+    def away(*given, **named):
+        calls.append(given)
+        if len(calls) == 3:
+            raise StoreUnavailable("the server does not answer.")
+        return commit(*given, **named)
+
+    monkeypatch.setattr(store, "commit", away)
+    with pytest.raises(StateConflict, match="does not answer"):
+        learn_from(run, batches(declared, 20, 4))
+    assert (run.stream.t, run.committed) == (12, 8)
+    learn_from(run, batches(declared, 20, 4))
+    assert (run.stream.t, run.committed, run.input.end.row) == (20, 20, 20)
+    check(tmp_path, declared)

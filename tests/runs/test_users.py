@@ -10,6 +10,7 @@ from small_run import go, saved, shown, users_of, write_case
 from taciturn import InvalidInput, StateConflict
 from taciturn.cli.app import app
 from taciturn.contract.contract import contract_of, read_contract
+from taciturn.contract.explain import in_plain_words
 from taciturn.contract.model_file import read_model
 from taciturn.core.state import read_state
 from taciturn.readers.rows import open_rows
@@ -112,6 +113,28 @@ class TestCheck:
     def test_without_a_column_of_ids_it_says_so(self, tmp_path):
         toml, data = write_case(tmp_path, 50)
         assert "names no column" in CliRunner().invoke(app, ["check", str(toml), str(data)]).stdout
+
+
+@pytest.mark.parametrize(
+    ("period", "words"),
+    [(None, "of all users but one"), ("month", "but those of one user in one month"), (50, "in one period of 50 rows")],
+)
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+def test_plain_words_promise_what_the_guarantee_does(period, words, neighbours):
+    """Over several periods a user is promised less."""
+    privacy = {"epsilon": 1.0, "user": "who", "rows_per_user": 2, "neighbours": neighbours}
+    target = {"column": "bought", "positive": ["yes"]}
+    declared = contract_of(
+        {
+            "privacy": privacy | ({} if period is None else {"period": period}),
+            "target": target,
+            "columns": {"age": {"range": [0, 100]}},
+        }
+    )
+    text = in_plain_words(declared)
+    assert words in text
+    assert ("with all of their rows" in text) == (period is None)
+    assert ("in several periods is protected less" in text) == (period is not None)
 
 
 class TestContract:

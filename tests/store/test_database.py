@@ -306,7 +306,7 @@ def test_a_transaction_in_another_thread_survives_a_fork(kind, tmp_path, request
 
     def write():
         with home.transaction() as now:
-            now.execute("UPDATE ledgers SET unit = 'changed'")
+            now.execute("UPDATE ledgers SET epsilon = '0x1.0p+1'")
             begun.set()
             time.sleep(0.5)
 
@@ -316,11 +316,11 @@ def test_a_transaction_in_another_thread_survives_a_fork(kind, tmp_path, request
 
     def child():
         ledger.charge(gaussian(0.01))
-        return f"{ledger.unit} {ledger.reserved.mu_squared}"
+        return f"{ledger.privacy.epsilon} {ledger.reserved.mu_squared}"
 
-    assert forked(child) == "changed 0.01"
+    assert forked(child) == "2.0 0.01"
     thread.join()
-    assert (ledger.unit, ledger.reserved) == ("changed", gaussian(0.01))
+    assert (ledger.privacy.epsilon, ledger.reserved) == (2.0, gaussian(0.01))
 
 
 @WITH_FORK
@@ -334,7 +334,7 @@ def test_a_child_forked_during_a_long_transaction_is_rejected(tmp_path, monkeypa
 
     def write():
         with home.transaction() as now:
-            now.execute("UPDATE ledgers SET unit = 'changed'")
+            now.execute("UPDATE ledgers SET epsilon = '0x1.0p+1'")
             begun.set()
             end.wait()
 
@@ -346,7 +346,7 @@ def test_a_child_forked_during_a_long_transaction_is_rejected(tmp_path, monkeypa
     assert forked(lambda: Ledger.create(other, BUDGET).reserved.mu_squared) == "0.0"
     end.set()
     thread.join()
-    assert ledger.unit == "changed"
+    assert ledger.privacy.epsilon == 2.0
     ledger.charge(gaussian(0.01))
     assert forked(lambda: ledger.reserved.mu_squared) == "0.01"
 

@@ -116,5 +116,24 @@ def test_a_state_in_clear_beside_a_key_is_rejected(tmp_path, monkeypatch):
     assert store.load("stream").state == b"a state"
     with store.database.transaction() as now:
         now.execute("UPDATE streams SET state = ?", b"another state")
-    with pytest.raises(StateConflict, match="it was encrypted, and is not"):
+    with pytest.raises(StateConflict, match="what was encrypted is in clear"):
         store.load("stream")
+    with pytest.raises(StateConflict, match="what was encrypted is in clear"):
+        store.rotate_key(tmp_path / "key")
+
+
+@pytest.mark.privacy
+def test_users_records_in_clear_beside_a_key_are_rejected(tmp_path, monkeypatch):
+    """Whoever can write to the database, and has no key, cannot let users begin to count again."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    new_key(tmp_path / "key")
+    store = Store(tmp_path / "stream.db", key=tmp_path / "key")
+    given = {"position": (0, 0, 0, "0"), "reserved": gaussian(0.01), "layers": {"records": b"of users"}}
+    saved = store.create("stream", lineage="a", **given)
+    assert store.layers(saved) == {"records": b"of users"}
+    with store.database.transaction() as now:
+        now.execute("UPDATE layers SET content = ?, key = ''", b"")
+    with pytest.raises(StateConflict, match="users' records of stream: what was encrypted is in clear"):
+        store.layers(store.load("stream"))
+    with pytest.raises(StateConflict, match="users' records of a: what was encrypted is in clear"):
+        store.rotate_key(tmp_path / "key")

@@ -182,6 +182,18 @@ def test_a_lineage_is_reserved_for_one_stream(tmp_path, monkeypatch):
     assert ledger.reserved == COST
 
 
+@PLACES
+@pytest.mark.privacy
+def test_a_lineage_of_another_store_is_not_reserved_by_it(place, tmp_path):
+    """The ledger is in the second store's database, and knows the lineage, whose cost was reserved for the first."""
+    address, _ = place
+    ledger = Ledger.create(address, BUDGET)
+    create(Store(tmp_path / "other.db"), ledger=ledger)
+    with pytest.raises(StateConflict, match="a lineage is used once"):
+        create(Store(address), ledger=ledger)
+    assert (Store(address).names(), ledger.reserved) == ([], COST)
+
+
 def test_what_was_spent_before_is_in_the_ledger(tmp_path):
     """A stream that moves into a store has spent already, in either kind of ledger."""
     store = Store(tmp_path / "stream.db")
@@ -273,3 +285,27 @@ def test_a_ledger_elsewhere_that_was_given_a_witness_meanwhile_is_opened_again(t
         ledger.record_spent(saved.lineage, FREE)
     store.commit(saved, position=(1, 1, 1, "1"), spent=gaussian(0.001), state=b"1")
     assert Ledger(tmp_path / "budget.db").spent == gaussian(0.001)
+
+
+@PLACES
+@pytest.mark.privacy
+def test_a_stream_that_goes_on_while_it_is_adopted_is_not_closed(place, monkeypatch):
+    """Its newest releases would be in the outbox of a stream that has not made them."""
+    address, _ = place
+    store, other = Store(address), Store(address)
+    private = pigd(Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1), BUDGET, horizon=9)
+    state = private.start()
+    create(store, lineage=state.lineage, position=state.position, state=state.to_bytes())
+    read = store.layers
+
+    def meanwhile(saved):
+        commit(other, other.load("stream"))
+        return read(saved)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "layers", meanwhile)
+        with pytest.raises(StateConflict, match="or went on"):
+            store.adopt("stream")
+    assert [(stored.lineage, stored.position[0], stored.closed) for stored in map(store.load, store.names())] == [
+        (state.lineage, 1, False)
+    ]

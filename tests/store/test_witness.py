@@ -595,3 +595,43 @@ def commit_after(store, k):
     saved = store.load("stream")
     position = (saved.position[0] + 1, saved.position[1], k, "next")
     return store.commit(saved, position=position, spent=gaussian(0.001), state=b"1")
+
+
+def test_a_stream_that_another_process_loads_is_in_the_sum_of_its_ledger(tmp_path, monkeypatch):
+    """The process that created it has stopped before it told the witness: what is shown of it is charged on restore."""
+    address, witness, backup = tmp_path / "stream.db", tmp_path / "witness.db", tmp_path / "backup.db"
+    ledger = Ledger.create(address, BUDGET, witness=witness)
+    cold_copy(address, backup)
+    store, other = Store(address), Store(address)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Witness, "record", killed)
+        with pytest.raises(KeyboardInterrupt):
+            create(store, ledger=ledger)
+    commit(other, "shown")
+    assert len(list(other.releases("stream"))) == 1
+    overwritten(address, backup)
+    assert recover(Database(address)).charged == {"people": COST}
+    assert Ledger(address).reserved == COST
+
+
+def test_a_process_from_before_the_witness_shows_nothing(tmp_path, monkeypatch):
+    """It would show what the witness was not told of."""
+    address, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    before = Store(address)
+    create(before)
+    after = Store(address, witness=witness)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Witness, "record", lambda *given: killed() if given[2].generation else None)
+        with pytest.raises(KeyboardInterrupt):
+            commit(after, "not told")
+    with pytest.raises(StateConflict, match="was given a witness since"):
+        list(before.releases("stream"))
+    assert len(list(after.releases("stream"))) == 1

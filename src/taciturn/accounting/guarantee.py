@@ -111,7 +111,7 @@ class Guarantee:
             return of_example
         period = self.unit.period
         if isinstance(period, int):
-            return of_user.format(f" in a period of {period:,} rounds")
+            return of_user.format(f" in one period of {period:,} rounds")
         return of_user.format("" if period is None else f" in one {period}")
 
     @property

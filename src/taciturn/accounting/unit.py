@@ -147,15 +147,16 @@ class User:
 
     @property
     def name(self) -> str:
-        """What a ledger calls it."""
+        """What a ledger calls it; with rows that are users of their own it is another unit, as any row may be one."""
+        name = "user" if self.without_id == "bad" else "user or row without an id"
         if self.period is None:
-            return "user"
-        return f"user and {self.period}" if isinstance(self.period, str) else f"user and {self.period} rounds"
+            return name
+        return f"{name} and {self.period}" if isinstance(self.period, str) else f"{name} and {self.period} rounds"
 
     def __str__(self) -> str:
         within = "" if self.period is None else f" in a {self.period}"
         if isinstance(self.period, int):
-            within = f" in {self.period:,} rounds"
+            within = f" in each {self.period:,} consecutive rounds from the first"
         text = f"one user, of at most {self.rows:,} row{'s' * (self.rows > 1)}{within}"
         if self.per_release != self.rows:
             text += f", at most {self.per_release} between two releases"

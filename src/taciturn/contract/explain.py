@@ -40,18 +40,20 @@ def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
 def in_plain_words(contract: Contract) -> str:
     """The guarantee for one row or one user, as the accuracy of the best adversary."""
     replaced = contract.neighbours == "replace"
-    users = contract.rows_per_user is not None
+    knows = _OF_ONE_ROW
     question = "which of two given rows it is" if replaced else "whether it was used or zeroed out"
-    within = _within(contract)
-    if users:
+    if contract.rows_per_user is not None:
+        knows = "knows all rows of all users but one, and guesses of that user"
         question = "which of two given sets of rows is theirs" if replaced else "whether theirs were zeroed out"
+    if contract.rows_per_user is not None and contract.period is not None:
+        knows = f"knows all rows but those of one user in one {_period(contract)}, and guesses of these"
+        question = "which of two given sets of rows they are" if replaced else "whether they were zeroed out"
     percent = math.ceil(1000 * guess_accuracy(contract.epsilon, contract.delta)) / 10
     chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "up to nearly 100 % of the time"
     return (
-        "An adversary sees every published model, "
-        f"{f'knows everything but the rows of one user{within}, and guesses' if users else _OF_ONE_ROW} "
-        f"{question}; both answers are equally likely beforehand. The guess is correct {chance}; a random guess is "
-        f"correct half of the time. This holds for all models together, however many are published. {_whom(contract)}"
+        f"An adversary sees every published model, {knows} {question}; both answers are equally likely "
+        f"beforehand. The guess is correct {chance}; a random guess is correct half of the time. This holds for all "
+        f"models together, however many are published. {_whom(contract)}"
     )
 
 
@@ -63,24 +65,22 @@ def _whom(contract: Contract) -> str:
     if contract.rows_per_user is None:
         return "It protects one row: a person with several rows is protected less."
     own = "a row without an id is a user of its own" if contract.without_id == "own" else "rows without an id are bad"
-    bound = (
-        f"at most {contract.rows_per_user:,} rows of a user{_within(contract)} count, and later ones have no influence"
-    )
+    bound = f"at most {contract.rows_per_user:,} rows of a user"
     if contract.period is None:
-        whose = f"It protects a user, by the ids in {contract.user}, with all of their rows: {bound}"
-    else:
-        whose = (
-            f"It protects the rows of a user, by the ids in {contract.user}{_within(contract)}: {bound}. A user with "
-            "rows in several periods is protected less (Private.user_over)"
+        return (
+            f"It protects a user, by the ids in {contract.user}, with all of their rows: {bound} count, and later ones "
+            f"have no influence; {own}. A person with two ids is two users."
         )
-    return f"{whose}; {own}. A person with two ids is two users."
+    period = _period(contract)
+    return (
+        f"It protects all rows of a user, by the ids in {contract.user}, in one {period}: {bound} in each {period} "
+        f"count, and later ones have no influence; {own}. A person with two ids is two users, and a user with rows in "
+        f"several periods is protected less."
+    )
 
 
-def _within(contract: Contract) -> str:
-    """In which period, in words."""
-    if isinstance(contract.period, int):
-        return f" in one period of {contract.period:,} rows"
-    return "" if contract.period is None else f" in one {contract.period}"
+def _period(contract: Contract) -> str:
+    return f"period of {contract.period:,} rows" if isinstance(contract.period, int) else f"{contract.period}"
 
 
 def guess_accuracy(epsilon: float, delta: float) -> float:

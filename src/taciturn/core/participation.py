@@ -202,9 +202,10 @@ def canonical(user: Any) -> bytes | None:
             raise InvalidInput(
                 "an id is a number that is not an integer, as after scaling. Pass ids as they are, as text or integers."
             )
-        if abs(number) >= 2.0**53:
+        exact = np.finfo(user.dtype).nmant + 1 if isinstance(user, np.floating) else 53
+        if abs(number) >= 2.0**exact:
             raise InvalidInput(
-                "an id is a float of 2^53 or more, to which several integers are rounded. Pass text or integers: "
+                f"an id is a float of 2^{exact} or more, to which several integers are rounded. Pass text or integers: "
                 "pandas reads a column of integers with a gap as floats, unless its type is Int64."
             )
         user = int(number)
@@ -285,7 +286,7 @@ def _distinct(users: Any) -> tuple[list[Any], Integers]:
     flat = ids.reshape(-1)
     if flat.dtype.kind in "fiu":
         values, where = np.unique(flat, return_inverse=True)
-        distinct = values.tolist()
+        distinct = list(values) if flat.dtype.kind == "f" else values.tolist()  # with their precision
     else:
         places: dict[Any, int] = {}
         keys = (each if type(each) is str else canonical(each) for each in flat.tolist())

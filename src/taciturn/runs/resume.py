@@ -123,7 +123,8 @@ class RowChain:
                 part.update(np.ascontiguousarray(values, dtype=np.float64).data)
             if users is not None:
                 self._ids = self._ids or hmac.new(self.key, b"ids", "sha256")
-                self._ids.update("".join(f"{'' if user is None else user}\0" for user in users[start:end]).encode())
+                ids = "".join(f"{'' if user is None else user}\0" for user in users[start:end])
+                self._ids.update(ids.encode("utf-8", "surrogatepass"))
             self.rows += end - start
             start = end
             if self.rows % BLOCK == 0:
@@ -250,6 +251,7 @@ class Unseen:
     """
 
     def __init__(self, run: Run, check: Check = "all") -> None:
+        run.commit()  # rows that are learnt and not committed, after an interruption, would be learnt again
         self.run = run
         self.check = check
         self.end = run.input.end

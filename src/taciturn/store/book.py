@@ -116,13 +116,15 @@ class DatabaseBook:
 
     def enter_within(
         self, now: Transaction, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]
-    ) -> None:
-        """The same in a transaction that changes more than the ledger."""
+    ) -> bool:
+        """The same in a transaction that changes more than the ledger; whether the lineage is new."""
         terms = self._terms(now, lock=True)
-        if admitted(terms, self._line(now, lineage), self._reserved(now), line, neighbours):
+        new = admitted(terms, self._line(now, lineage), self._reserved(now), line, neighbours)
+        if new:
             insert_line(now, self.population, lineage, line)
             now.execute("UPDATE ledgers SET neighbours = ? WHERE population = ?", neighbours, self.population)
             append_event(now, self.population, kind, lineage, content)
+        return new
 
     def _line(self, now: Transaction, lineage: str) -> Line | None:
         found = now.rows(

@@ -155,8 +155,8 @@ class Database:
             committing = False
             try:
                 begun = self.backend.begin(connection, write)
-                if write and self.witness is not None:
-                    self._must_have_the_witness(begun)
+                if write:
+                    self.must_have_the_witness(begun)
                 yield begun
                 same_process(process)
                 committing = write and changes
@@ -223,11 +223,13 @@ class Database:
                 "restored while it was in use. Open it again, which checks whether it is the newest."
             )
 
-    def _must_have_the_witness(self, now: Transaction) -> None:
+    def must_have_the_witness(self, now: Transaction) -> None:
         """Reject a transaction of a process that does not know that a witness was added or forgotten.
 
         What is read here stays so until the transaction ends (`Backend.lock_all`).
         """
+        if self.witness is None:
+            return
         [(witness,)] = now.rows("SELECT witness FROM place")
         if witness != self.witness:
             changed = "no longer has the witness that it had" if self.witness else "was given a witness"

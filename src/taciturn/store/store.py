@@ -259,10 +259,7 @@ class Store:
         before = None if follows is None else follows.lineage
         if ledger is not None and book is None:
             if lineage in ledger.lines:
-                raise StateConflict(
-                    f"the ledger {ledger.address} has a stream of this lineage already, perhaps in another store. "
-                    "Start a new stream: a lineage is used once."
-                )
+                raise _known_lineage(ledger.address)
             ledger.reserve(lineage, reserved, neighbours, settings, label or name, before, unit)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
@@ -293,7 +290,8 @@ class Store:
                     kind, more = entered_as(label or name, before)
                     content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
                     content |= {"unit": unit, **more}
-                    book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content)
+                    if not book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content):
+                        raise _known_lineage(self.address)
                     book.change_within(now, lineage, lambda line: mirrored(line, spent))
                 if follows is not None:
                     self._succeed(now, follows, saved)
@@ -310,13 +308,16 @@ class Store:
     def _succeed(self, now: Transaction, old: Saved, new: Saved) -> None:
         """Let a stream that is not inserted yet take over the name and the outbox of another, which is closed."""
         changed = now.execute(
-            "UPDATE streams SET name = ?, closed = 1, spent = reserved WHERE lineage = ? AND name = ?",
+            "UPDATE streams SET name = ?, closed = 1, spent = reserved "
+            "WHERE lineage = ? AND name = ? AND generation = ? AND token = ?",
             closed_name(old.name, old.lineage),
             old.lineage,
             old.name,
+            old.position[0],
+            old.position[3],
         )
         if changed != 1:
-            raise StateConflict(f"{old.name} was adopted by another process. Continue that stream.")
+            raise StateConflict(f"{old.name} was adopted by another process, or went on. Continue that stream.")
         if old.ledger == "" and old.population is not None:
             DatabaseBook(self.database, old.population).change_within(now, old.lineage, used_up, "closed")
         now.execute(
@@ -354,6 +355,7 @@ class Store:
         """
         newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
+            self.database.must_have_the_witness(now)  # else it is not told of what is shown from here on
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
             layers = now.rows("SELECT name FROM layers WHERE lineage = ?", found[0][1]) if found else []
         if not found:
@@ -482,6 +484,8 @@ class Store:
         """Contents of the layers of users' records that a state needs. Secret."""
         with self.database.transaction(write=False) as now:
             rows = now.rows("SELECT name, content FROM layers WHERE lineage = ?", saved.lineage)
+        if self._key is not None:
+            _must_be_encrypted(f"the users' records of {saved.name}", *(blob for _, blob in rows))
         read = {name: self._decrypted(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
         if read.keys() != saved.layers:
             raise StateConflict(
@@ -618,8 +622,12 @@ class Store:
         """Encrypt every state by a new key, in one transaction, and return how many."""
         new = read_key(key)
         with self.database.transaction() as now:
-            rows = now.rows("SELECT lineage, generation, state, input FROM streams /*lock*/")
-            for lineage, generation, state, position in rows:
+            now.rows("SELECT id FROM place /*lock*/")  # no stream is created meanwhile, with layers by the old key
+            rows = now.rows("SELECT lineage, generation, key, state, input FROM streams /*lock*/")
+            sealed = {lineage for lineage, _, key_id, *_ in rows if key_id != ""}
+            for lineage, generation, _, state, position in rows:
+                if lineage in sealed:
+                    _must_be_encrypted(f"the state of {lineage}", state, position)
                 number = int(generation)
                 blobs = []
                 for kind, blob in (("state", state), ("input", position)):
@@ -628,6 +636,8 @@ class Store:
                 name = "" if new is None else new.id.hex()
                 now.execute("UPDATE streams SET key = ?, state = ?, input = ? WHERE lineage = ?", name, *blobs, lineage)
             for lineage, layer, blob in now.rows("SELECT lineage, name, content FROM layers /*lock*/"):
+                if lineage in sealed:
+                    _must_be_encrypted(f"the users' records of {lineage}", blob)
                 kind = f"layer {layer}"
                 plain = self._decrypted(bytes(blob), lineage, 0, kind)
                 blob = plain if new is None else new.encrypt(plain, lineage, 0, kind)
@@ -681,8 +691,8 @@ class Store:
                 f"{name} is not encrypted, and a key is given. Encrypt it by `taciturn store rotate-key`, or leave the "
                 "key out."
             )
-        if key != "" and not all(is_encrypted(bytes(blob)) for blob in blobs):
-            raise StateConflict(f"the state of {name} is damaged: it was encrypted, and is not. Restore the database.")
+        if key != "":
+            _must_be_encrypted(f"the state of {name}", *blobs)
         state, position = (
             self._decrypted(bytes(blob), lineage, int(generation), kind)
             for kind, blob in zip(("state", "input"), blobs, strict=True)
@@ -735,6 +745,19 @@ def closed_name(name: str, lineage: str) -> str:
     """
     end = f", closed {lineage[:8]}"
     return name.removesuffix(end) + end
+
+
+def _known_lineage(ledger: str | None) -> StateConflict:
+    return StateConflict(
+        f"the ledger {ledger} has a stream of this lineage already, perhaps in another store. Start a new stream: a "
+        "lineage is used once."
+    )
+
+
+def _must_be_encrypted(what: str, *blobs: bytes) -> None:
+    """Reject what someone without the key has written in place of what was encrypted."""
+    if not all(is_encrypted(bytes(blob)) for blob in blobs):
+        raise StateConflict(f"{what}: what was encrypted is in clear. The database is damaged; restore it.")
 
 
 def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:

@@ -115,28 +115,45 @@ class Witness:
             ) from error
 
     def _record(self, subject: str, at: Place) -> None:
-        query = "SELECT generation, chain, reserved FROM witnessed WHERE place = ? AND subject = ? /*lock*/"
         with self._database.transaction() as now:
-            found = now.rows(query, self._place, subject)
-            if not found:
-                self._must_follow(subject, at, None)
-                if self._insert(now, subject, at):
-                    return
-                found = now.rows(query, self._place, subject)  # another process was faster
-            seen = _read(found[0])
-            if subject.startswith(_LEDGER) or seen.generation > at.generation:
-                self._must_have_passed(subject, seen)
-            else:
-                self._must_follow(subject, at, seen)
-            if seen.generation < at.generation:
-                now.execute(
-                    "UPDATE witnessed SET generation = ?, chain = ?, reserved = ? WHERE place = ? AND subject = ?",
-                    at.generation,
-                    at.chain,
-                    json.dumps(written(at.reserved)),
-                    self._place,
-                    subject,
-                )
+            self._record_within(now, subject, at)
+
+    def _record_within(self, now: Transaction, subject: str, at: Place) -> None:
+        query = "SELECT generation, chain, reserved FROM witnessed WHERE place = ? AND subject = ? /*lock*/"
+        found = now.rows(query, self._place, subject)
+        if not found:
+            self._must_follow(subject, at, None)
+            if not subject.startswith(_LEDGER):
+                self._record_ledgers(now)
+            if self._insert(now, subject, at):
+                return
+            found = now.rows(query, self._place, subject)  # another process was faster
+        seen = _read(found[0])
+        if subject.startswith(_LEDGER) or seen.generation > at.generation:
+            self._must_have_passed(subject, seen)
+        else:
+            self._must_follow(subject, at, seen)
+        if seen.generation < at.generation:
+            now.execute(
+                "UPDATE witnessed SET generation = ?, chain = ?, reserved = ? WHERE place = ? AND subject = ?",
+                at.generation,
+                at.chain,
+                json.dumps(written(at.reserved)),
+                self._place,
+                subject,
+            )
+
+    def _record_ledgers(self, now: Transaction) -> None:
+        """Before a lineage that is new to the witness: the sums that it knows must not lack a lineage that it knows.
+
+        The process that has entered it may have stopped before it told the witness, and `restore` charges only what is
+        in a sum.
+        """
+        with self._watched.transaction(write=False) as then:
+            here = places_of(then)
+        for subject, at in here.items():
+            if subject.startswith(_LEDGER):
+                self._record_within(now, subject, at)
 
     def _insert(self, now: Transaction, subject: str, at: Place) -> bool:
         return bool(
