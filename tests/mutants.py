@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
+    "noise/test_sampling.py::test_secret_bits_never_repeat",
+    "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "accounting/test_ledger.py",
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
-    "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
-    "noise/test_sampling.py::test_secret_bits_never_repeat",
     "problem/test_problem.py",
     "readers/test_csv.py::test_a_corrupt_row_changes_no_other_and_takes_one_round",
     "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
@@ -29,7 +29,7 @@ SELECTED = (
     "core/test_private.py",
     "mechanisms/test_whitebox.py::test_other_shapes_cost_the_same",
 )
-"""Where privacy is tested within a minute, what needs no compiled code first: of these, the tests marked `privacy`."""
+"""Where privacy is tested within a minute, the quickest first: of these, the tests marked `privacy`."""
 
 PYTEST = "import sys, pytest, taciturn; print(taciturn.__file__, flush=True); sys.exit(pytest.main(sys.argv[1:]))"
 
@@ -153,8 +153,11 @@ class Outcome:
 
 
 def copied(to: Path, mutant: Mutant | None = None) -> Path:
-    """A copy of the package, without anything compiled, and with a fault in it."""
-    package = Path(shutil.copytree(PACKAGE, to / "taciturn", ignore=shutil.ignore_patterns("__pycache__")))
+    """A copy of the package with a fault in it, and with the compiled code of folders that have none.
+
+    Code is not used if any source of its folder has changed (`taciturn._util.jit`).
+    """
+    package = Path(shutil.copytree(PACKAGE, to / "taciturn", ignore=shutil.ignore_patterns("*.pyc", "*.tmp.*")))
     if mutant is not None:
         file = package / mutant.file
         file.write_text(mutant.planted(file.read_text(encoding="utf-8")), encoding="utf-8")
@@ -162,8 +165,8 @@ def copied(to: Path, mutant: Mutant | None = None) -> Path:
 
 
 def outcome_of(package: Path, limit: float = 300.0) -> Outcome:
-    """Run the selected tests on a copy, up to the first that fails; code is compiled for it alone."""
-    own = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(package.parent / "compiled")}
+    """Run the selected tests on a copy, up to the first that fails."""
+    own = {"PYTHONPATH": str(package.parent)}
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     options = ["-m", "privacy and not slow", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-c", PYTEST, *options, *(f"tests/{selected}" for selected in SELECTED)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -272,10 +273,10 @@ def search(
     True
     """
     rng, first, tried = generator(seed), first_round(learner), with_zero_out(learner)
-    bound = certificate or learner.certificate
+    bound = cache((certificate or learner.certificate).at)
 
     def share(raw: Array, i: int, point: Array) -> float:
-        return _moved(tried, raw, i, point) / float(bound.at(len(raw) - 1))
+        return _moved(tried, raw, i, point) / float(bound(len(raw) - 1))
 
     best = SearchResult(-1.0, 0, 0, np.zeros((0, 0)), learner.problem.first_point)
     for attempt in range(tries):

@@ -84,7 +84,7 @@ class FTL(IterateLearner):
                 "the domain and set extra_ridge."
             )
 
-    @property
+    @cached_property
     def longest_iterate(self) -> float:
         """The domain's radius, or `G/alpha` from the first point, whichever is less."""
         return super().longest_iterate if self.problem.ridge > 0.0 else self.problem.radius

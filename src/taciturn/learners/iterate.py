@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class IterateLearner:
         """Entries of an iterate."""
         return self.problem.size
 
-    @property
+    @cached_property
     def longest_iterate(self) -> float:
         """Bound on `‖x‖`: the domain's, or `G/alpha` from the first point `x_1`, whichever is less.
 

@@ -357,7 +357,8 @@ def quadratic_minimiser(H: Array, b: Array, domain: ConvexSet, start: Array) -> 
 
     def step(x: Array) -> tuple[Array, bool]:
         following = domain.project(x - (H @ x - b) / values[-1])
-        return following, float(np.linalg.norm(following - x)) <= 2.0**-52 * float(np.linalg.norm(following))
+        moved = following - x
+        return following, math.sqrt(moved @ moved) <= 2.0**-52 * math.sqrt(following @ following)
 
     return _with_momentum(step, domain, start, _momentum(float(values[-1] / values[0])), _MODEL_STEPS)[0]
 

@@ -135,6 +135,10 @@ class Problem:
     @property
     def first_point(self) -> Array:
         """The data-free first point: the projection of 0."""
+        return self._first_point.copy()
+
+    @cached_property
+    def _first_point(self) -> Array:
         return self.domain.project(np.zeros(self.size))
 
     @cached_property
