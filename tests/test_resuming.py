@@ -13,6 +13,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -394,6 +395,7 @@ def changed(array):
     return [*flat, np.zeros((*array.shape[:-1], 11)), np.full(array.shape, "x")]
 
 
+@cache
 def streams_to_edit():
     """Those of `cases`, and others whose memory grows."""
     logistic = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
