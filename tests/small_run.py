@@ -46,12 +46,23 @@ def rows_of(count: int, seed: int = 1) -> list[str]:
     return [f"{int(a * 101)},{'Rome' if b < 0.5 else 'Oslo'},{'yes' if c < a else 'no'}" for a, b, c in numbers]
 
 
-def write_case(folder: Path, rows: int, horizon: int | None = None, release: str = "2") -> tuple[Path, Path]:
-    """A contract and a CSV file of so many rows."""
-    declared = DECLARED.format(horizon=horizon or rows, release=release)
-    (folder / "taciturn.toml").write_text(declared.replace("horizon = -1\n", ""))
-    (folder / "data.csv").write_text("\n".join(["age,town,bought", *rows_of(rows)]) + "\n")
+def write_case(
+    folder: Path, rows: int, horizon: int | None = None, release: str = "2", rows_per_user: int | None = None
+) -> tuple[Path, Path]:
+    """A contract and a CSV file of so many rows; of users, of whom so many rows count, if that is stated."""
+    declared = DECLARED.format(horizon=horizon or rows, release=release).replace("horizon = -1\n", "")
+    lines = ["age,town,bought", *rows_of(rows)]
+    if rows_per_user is not None:
+        declared = declared.replace("[target]", f'user = "who"\nrows_per_user = {rows_per_user}\n\n[target]')
+        lines = [f"{line},{who}" for line, who in zip(lines, ["who", *users_of(rows)], strict=True)]
+    (folder / "taciturn.toml").write_text(declared)
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
     return folder / "taciturn.toml", folder / "data.csv"
+
+
+def users_of(count: int) -> list[int]:
+    """The user of each row: 4,096 of them, some with a row or two, some with dozens."""
+    return (4096 * np.random.default_rng(5).random(count) ** 2).astype(int).tolist()
 
 
 def contract(horizon: int | None, release: int | str = 2) -> Contract:

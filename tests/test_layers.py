@@ -22,6 +22,7 @@ LAZY = {"taciturn.__init__", "taciturn.__main__"}  # the front doors may import 
 GUESTS = {"reproduce"}  # example code: public names come by the front door, as they do for a user
 LATE = {
     ("taciturn.core.loop", "taciturn.compiled.passes"),
+    ("taciturn.core.participation", "taciturn.compiled.participation"),
     ("taciturn.accounting.ledger", "taciturn.store.book"),
     ("taciturn.accounting.ledger", "taciturn.store.verify"),
 }

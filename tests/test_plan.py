@@ -1,6 +1,7 @@
 """One rule for settings: the method follows from the problem, and the plan says when nothing can be learnt."""
 
 import json
+import re
 import time
 from dataclasses import replace
 
@@ -28,7 +29,9 @@ from taciturn import (
     Simplex,
     Softmax,
     Squared,
+    SquareRoot,
     Unprovable,
+    User,
     WholeSpace,
     at,
     every,
@@ -36,7 +39,7 @@ from taciturn import (
     grid,
 )
 from taciturn.cli.app import app
-from taciturn.plan import recommend
+from taciturn.plan import recommend, rows_per_user
 from taciturn.regret import best_in_hindsight, replay
 
 BUDGET = Privacy(1.0, 1e-6)
@@ -303,3 +306,66 @@ def test_a_horizon_beyond_exact_losses_is_rejected_with_the_limit():
     net = EWOO(Problem(Logistic(), L2Ball(1.0), 1), grid(L2Ball(1.0), 1, per_axis=3))
     with pytest.raises(Unprovable, match="EWOO must be at most 268,435,456"):
         Private(net, Exponential(), every(2**27), BUDGET, horizon=2**28 + 1)
+
+
+UNBOUNDED = Problem(Logistic(), WholeSpace(), 5, ridge=0.1)
+BOUNDED = Problem(Logistic(), L2Ball(2.0), 5)
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "why"),
+    [
+        (BOUNDED, "pftrl", r"sums of gradients; the unit of privacy is one user, of at most 4 rows$"),
+        (UNBOUNDED, "pgiga", r"one user, of at most 4 rows, by group privacy: sums over a bounded set would need less"),
+    ],
+)
+def test_the_plan_says_whose_data_it_protects(problem, method, why):
+    """In words, and as data by the names of all fronts; sums are preferred, and where there are none it says so."""
+    plan = recommend(problem, BUDGET, horizon=1_000, unit=User(rows=4))
+    assert (plan.method, plan.private.unit) == (method, User(rows=4))
+    assert re.search(why, plan.why)
+    data = json.loads(json.dumps(plan.as_data()))
+    assert data["unit"] == "one user, of at most 4 rows"
+    assert [data[name] for name in ("rows_per_user", "rows_per_release", "apart", "period")] == [4, 4, 1, None]
+    for_examples = recommend(problem, BUDGET, horizon=1_000)
+    assert "unit" not in for_examples.why
+    assert (for_examples.as_data()["unit"], for_examples.as_data()["rows_per_user"]) == ("one example", None)
+
+
+def test_noise_and_burn_in_are_those_of_the_unit():
+    """Group privacy: noise for four rows of a user is four times that for one row, but for the first release."""
+    one, four = (recommend(UNBOUNDED, Privacy(4.0, 1e-6), 50_000, unit=User(rows=k)) for k in (1, 4))
+    assert 3.0 < four.noise["Gaussian"] / one.noise["Gaussian"] <= 4.0 * (1 + 1e-9)
+    assert one.burn_in < four.burn_in
+    sums = recommend(BOUNDED, BUDGET, horizon=500, unit=User(rows=4, apart=2))
+    assert sums.noise[repr(SquareRoot())] == (
+        replace(sums.private, mechanism=SquareRoot()).calibrated.noise_sd(sums.releases)
+    )
+
+
+def test_rows_per_user_are_as_many_as_a_tenth_of_the_stream_outweighs():
+    """The definition, for iterates, whose noise is to be a tenth of the longest model; never more than an average."""
+    horizon, budget = 200_000, Privacy(1.0, 1e-6)
+
+    def share(rows):
+        plan = recommend(UNBOUNDED, budget, horizon, unit=User(rows))
+        longest = plan.private.learner.certificate.magnitude
+        return plan.noise["Gaussian"] * UNBOUNDED.size**0.5 / longest
+
+    k = rows_per_user(UNBOUNDED, budget, horizon)
+    assert 1 < k < 10
+    assert share(k) <= 0.1 < share(k + 1)
+    assert rows_per_user(UNBOUNDED, budget, horizon, users=horizon // 3) == 4
+    assert rows_per_user(UNBOUNDED, budget, 1_000) == 1
+
+
+@pytest.mark.parametrize("problem", [BOUNDED, UNBOUNDED, Problem(Squared(), L2Ball(1.0), 5, label_bound=1.0)])
+def test_rows_per_user_rise_with_the_budget_and_stop_at_the_average(problem):
+    """Public numbers alone decide."""
+    chosen = [rows_per_user(problem, Privacy(epsilon, 1e-6), 50_000) for epsilon in (0.01, 1.0, 20.0)]
+    assert chosen == sorted(chosen)
+    assert chosen[-1] == 10
+    assert rows_per_user(problem, Privacy(20.0, 1e-6), 50_000, users=4_000) == 13
+    assert rows_per_user(problem, Privacy(20.0, 1e-6), 50_000, users=60_000) == 1
+    with pytest.raises(InvalidInput, match="users must be an integer, 1 or more, got 0"):
+        rows_per_user(problem, BUDGET, 1_000, users=0)

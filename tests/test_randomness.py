@@ -35,6 +35,7 @@ ALLOWED = {
     "taciturn.datasets": ANYTHING,
     "taciturn.checks.streams": {"numpy.random", "default_rng"},  # what things are tried on
     "taciturn.core.state": {"secrets", "uuid"},  # a stream's id is random, and public
+    "taciturn.core.participation": {"secrets"},  # the key of the hashes of users' ids, names of their layers
     "taciturn.accounting.ledger": {"uuid"},  # the name of a charge, public
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
     "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows

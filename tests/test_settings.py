@@ -61,6 +61,7 @@ from taciturn import (
     Softmax,
     Squared,
     TaciturnError,
+    User,
     VectorLoss,
     WholeSpace,
     at,
@@ -99,7 +100,7 @@ from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
 from taciturn.estimators.settings import Settings
-from taciturn.plan import recommend
+from taciturn.plan import recommend, rows_per_user
 from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
 from taciturn.regret import tails
@@ -170,7 +171,8 @@ def _audited(**numbers):
 
 
 def _fitted(estimator):
-    model = estimator.fit(X, NUMBERS if hasattr(estimator, "label_bound") else SIGNS)
+    users = None if estimator.rows_per_user is None else list("abcaba")
+    model = estimator.fit(X, NUMBERS if hasattr(estimator, "label_bound") else SIGNS, users=users)
     return model.coef_, np.asarray(model.intercept_), model.plan_.private, model.n_releases_
 
 
@@ -185,9 +187,10 @@ def _sklearn(name, **more):
 
 def _river(name, **more):
     def make(**numbers):
-        model = getattr(importlib.import_module("taciturn.estimators.river"), name)(**more, **numbers)
-        for x, y in zip(X, NUMBERS if "loss" in more else SIGNS > 0, strict=True):
-            model.learn_one({"a": x[0], "b": x[1]}, y)
+        user = {"user": "id"} if "rows_per_user" in numbers | more else {}
+        model = getattr(importlib.import_module("taciturn.estimators.river"), name)(**user, **more, **numbers)
+        for x, y, owner in zip(X, NUMBERS if "loss" in more else SIGNS > 0, "abcaba", strict=True):
+            model.learn_one({"a": x[0], "b": x[1], "id": owner}, y)
         return model.predict_one({"a": 0.5, "b": -0.5}), model.weights, model.plan.private
 
     return make
@@ -239,7 +242,8 @@ def _stated(**numbers):
     return {"epsilon": 1.7, "delta": 1e-3, "feature_bound": 1.3} | numbers
 
 
-MODEL = _stated(release=2, horizon=6, radius=2.3, ridge=1.3, seed=5)
+BOUNDS = {"rows_per_user": 3, "rows_per_release": 2, "apart": 2, "period": 4}
+MODEL = _stated(release=2, horizon=6, radius=2.3, ridge=1.3, seed=5, **BOUNDS)
 QUANTILE = MODEL | {"label_bound": 1.9, "quantile": 0.3}
 HUBER = MODEL | {"label_bound": 1.9, "huber_width": 1.7}
 NAMED = {"features": ["a", "b"]}
@@ -282,6 +286,10 @@ CASES: dict[str, list[Case]] = {
     "taciturn.Quantile": [Case(Quantile, {"level": 0.3})],
     "taciturn.Simplex": [Case(Simplex, {"total": 1.3})],
     "taciturn.Softmax": [Case(Softmax, {"classes": 3})],
+    "taciturn.User": [
+        Case(User, {"rows": 3, "per_release": 2, "apart": 2, "period": 4}),
+        Case(lambda **n: pigd(RIDGED, BUDGET, 6, seed=7, unit=User(**n)), {"rows": 3, "apart": 2}),
+    ],
     "taciturn.at": [Case(at, {"rounds": (2, 5)})],
     "taciturn.averaged": [Case(lambda horizon: averaged(IGD(RIDGED), "suffix", horizon=horizon), {"horizon": 100})],
     "taciturn.every": [Case(every, {"rounds": 2})],
@@ -423,6 +431,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.plan.recommend": [
         Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
+    ],
+    "taciturn.plan.rows_per_user": [
+        Case(lambda **n: rows_per_user(RIDGED, BUDGET, **n), {"horizon": 100, "users": 30, "apart": 2})
     ],
     "taciturn.problem.scalar_loss.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
     "taciturn.problem.losses.Advice": [Case(Advice, {"loss_bound": 1.3})],
@@ -725,7 +736,7 @@ def runs(thing: Any) -> list[Private]:
         return [pigd(RIDGED, BUDGET, schedule=thing, **seeded), pftrl(RIDGED, BUDGET, schedule=thing, **seeded)]
     if hasattr(thing, "calibrate"):
         return [pftrl(RIDGED, BUDGET, strategy=thing, **seeded)]
-    if hasattr(thing, "certificate"):
+    if hasattr(thing, "certificate") and not isinstance(thing, Private):
         mechanism: Any = {"l2/tail": Gaussian(), "l2/entry": BLT(), "range/tail": Exponential()}[thing.certificate.kind]
         return [Private(thing, mechanism, every(2), BUDGET, **seeded)]
     if isinstance(thing, tuple):
@@ -746,7 +757,8 @@ def released(private: Private, compiled: bool) -> list[Any]:
     private, problem = dataclasses.replace(private, compiled=compiled), private.problem
     y = {"real": NUMBERS, "sign": SIGNS, "class": np.array([0, 1, 1, 0, 1, 0]), "none": None}[problem.loss.labels]
     rows = X[:, : problem.dimension] if problem.dimension <= 2 else np.hstack([X, X, X])[:, : problem.dimension]
-    _, releases = private.run(private.start(), rows, y)
+    users = list("abcaba") if isinstance(private.unit, User) else None
+    _, releases = private.run(private.start(), rows, y, users)
     return [releases.rounds.tolist(), releases.noisy.tolist(), releases.points.tolist(), releases.noise_sd.tolist()]
 
 

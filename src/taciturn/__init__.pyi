@@ -8,6 +8,8 @@ from taciturn.accounting.cost import Cost as Cost
 from taciturn.accounting.gdp import Privacy as Privacy
 from taciturn.accounting.guarantee import Guarantee as Guarantee
 from taciturn.accounting.ledger import Ledger as Ledger
+from taciturn.accounting.unit import Example as Example
+from taciturn.accounting.unit import User as User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
 from taciturn.algorithms.recipes import ewoo as ewoo
 from taciturn.algorithms.recipes import output_perturbation as output_perturbation
@@ -89,6 +91,7 @@ __all__ = [
     "Certificate",
     "ConvexSet",
     "Cost",
+    "Example",
     "Exponential",
     "FadingIGD",
     "Gaussian",
@@ -124,6 +127,7 @@ __all__ = [
     "StoreUnavailable",
     "TaciturnError",
     "Unprovable",
+    "User",
     "VectorLoss",
     "WholeSpace",
     "at",

@@ -2,7 +2,8 @@
 
 **Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`), up to 500 entries an example:
 PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses,
-PIGD for others.
+PIGD for others. For users with several rows sums are preferred for one more reason: a row moves the sums once, where it
+is added, but every later iterate, whose noise for k rows of a user is up to k times that for one (group privacy).
 
 **Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream. FTRL takes
 all gradients of a block at one point, so a long block overshoots unless the ridge holds it: without a ridge of a tenth
@@ -22,7 +23,13 @@ regularised by as much as their noise pulls.
 spread over all directions holds it by `h·t`, h the loss's largest curvature over the dimension (for a kinked loss, its
 slope over the radius), or by the ridge, if that is more; noise of standard deviation s pulls by `s·sqrt(d)/radius`. A
 sum of t gradients is no longer than t·L, so noise that is longer outweighs them whatever the radius. For iterates, it
-is the round from which on the noise is shorter than the radius. Points before it are mostly noise.
+is the round from which on the noise is shorter than the radius. Points before it are mostly noise. Rows without
+influence, beyond a user's bound, hold nothing: their number is secret, and the burn-in is counted in rows that count.
+
+**Rows per user.** The largest number k for which a tenth of the rows outweighs the noise of the last release, and no
+larger than the rows of an average user, or ten if the number of users is not public (`rows_per_user`). With a smaller k
+there is less noise, and more rows have no influence. Noise grows at most in proportion to k. Beyond the average, few
+users have rows to add, and all pay for the noise.
 """
 
 from __future__ import annotations
@@ -35,6 +42,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.recipes import pftrl, pgiga, pigd, pqftl
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, every, geometric
@@ -50,6 +58,8 @@ from taciturn.problem.problem import Problem
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd"]
 _MOST_SQUARED = 500  # entries of an example whose products, d(d+1)/2 of them, are still added up
+_MOST_ROWS = 10  # of a user, where the number of users is not public
+_AFFORDABLE = 0.1  # share of the stream after which data should outweigh the noise of a user's rows
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -171,6 +181,8 @@ class Plan:
             "radius": problem.radius,
             "epsilon": private.privacy.epsilon,
             "delta": private.privacy.delta,
+            "unit": str(private.unit),
+            **_bounds(private.unit),
             "noise_of_last_release": self.noise,
             "not_compared": self.not_compared,
             "burn_in": self.burn_in,
@@ -194,15 +206,17 @@ class Plan:
         """Whether release k is more than noise."""
         return self._outweighs(k, self._round(k))
 
-    def _outweighs(self, k: int, t: int) -> bool:
-        """Whether data of t rounds outweighs the noise of release k."""
+    def _outweighs(self, k: int, t: int, share: float = 1.0) -> bool:
+        """Whether this share of the data of t rounds outweighs the noise of release k."""
         learner = self.private.learner
         problem = self.private.problem
         length = self.private.calibrated.noise_sd(k) * math.sqrt(problem.size)
         if isinstance(self.private.mechanism, PrefixSum):
             held = min(max(problem.ridge, _curvature(problem)) * problem.radius, problem.lipschitz)
-            return length / getattr(learner, "weight", 1.0) <= held * t  # a sum of t gradients has norm t·L at most
-        return length <= min(problem.radius, learner.certificate.magnitude)
+            return (
+                length / getattr(learner, "weight", 1.0) <= share * held * t
+            )  # a sum of t gradients has norm t·L at most
+        return length <= share * min(problem.radius, learner.certificate.magnitude)
 
 
 def left_out(names: Iterable[str]) -> str:
@@ -221,9 +235,12 @@ def recommend(
     *,
     method: Method | None = None,
     schedule: Schedule | None = None,
+    unit: Unit = EXAMPLE,
     **settings: Any,
 ) -> Plan:
     """Method, mechanism, schedule and model by the rules of this module, unless given; settings go to `Private`.
+
+    `unit` says whose data is protected: `Example()`, or `User(rows=4)`.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -243,10 +260,55 @@ def recommend(
     if method in ("pqftl", "pftrl"):
         recipe = pqftl if method == "pqftl" else pftrl
         strategy = Anytime() if horizon is None else BLT(buffers=5)
-        made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, **settings)
+        made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, unit=unit, **settings)
     else:
-        made = (pgiga if method == "pgiga" else pigd)(problem, privacy, horizon, schedule=schedule, **settings)
+        recipe = pgiga if method == "pgiga" else pigd
+        made = recipe(problem, privacy, horizon, schedule=schedule, unit=unit, **settings)
+    if isinstance(unit, User):
+        why += f"; the unit of privacy is {unit}"
+        if method not in ("pqftl", "pftrl") and unit.rows > 1:
+            why += ", by group privacy: sums over a bounded set would need less noise"
     return Plan(method, made, why, averages=steady)
+
+
+def rows_per_user(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int,
+    users: int | None = None,
+    *,
+    apart: int = 1,
+    **settings: Any,
+) -> int:
+    """How many rows of a user should count, by the rule of this module: from public numbers, never from data.
+
+    Parameters
+    ----------
+    problem, privacy, horizon
+        As in `recommend`; the horizon is the number of rows.
+    users : int, optional
+        How many users there are, if that is public.
+    apart : int
+        As in `taciturn.User`.
+    **settings
+        Others of `recommend`.
+
+    Examples
+    --------
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem
+    >>> problem = Problem(Logistic(), L2Ball(2.0), dimension=10)
+    >>> rows_per_user(problem, Privacy(1.0, 1e-6), horizon=200_000, users=56_655)
+    4
+    """
+    horizon = integer("horizon", horizon)
+    most = _MOST_ROWS if users is None else -(-horizon // integer("users", users))
+
+    def affordable(rows: int) -> bool:
+        plan = recommend(problem, privacy, horizon, unit=User(rows, apart=apart), **settings)
+        return plan._outweighs(plan.releases, plan._round(plan.releases), _AFFORDABLE)
+
+    fits = bisect_left(range(1, min(most, horizon) + 1), True, key=lambda rows: not affordable(rows))
+    return max(fits, 1)
 
 
 def _method(problem: Problem) -> tuple[Method, str]:
@@ -260,6 +322,18 @@ def _method(problem: Problem) -> tuple[Method, str]:
     if problem.ridge > 0.0:
         return "pigd", "no bounded set, but a ridge: noisy implicit steps"
     raise Unprovable("without a bounded set or a ridge nothing is certified. Bound the domain, e.g. L2Ball(1.0).")
+
+
+def _bounds(unit: Unit) -> dict[str, Any]:
+    """The bounds on a user's rows, by the names of all fronts; None where there is none."""
+    if not isinstance(unit, User):
+        return dict.fromkeys(("rows_per_user", "rows_per_release", "apart", "period"))
+    return {
+        "rows_per_user": unit.rows,
+        "rows_per_release": unit.per_release,
+        "apart": unit.apart,
+        "period": unit.period,
+    }
 
 
 def _steady(horizon: int | None) -> Schedule:

@@ -16,6 +16,8 @@ from interrupting import At, every_step, within
 from taciturn import BudgetExhausted, Cost, Ledger, Privacy, StateConflict, Unprovable
 from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import FREE, gaussian, total
+from taciturn.store import Store
+from taciturn.store.database import Database
 
 BUDGET = Privacy(1.0, 1e-6)
 HALF = gaussian(BUDGET.mu**2 / 2.0 * (1.0 - 1e-12))
@@ -494,3 +496,36 @@ def test_wherever_a_stream_is_entered_again_one_ledger_guards_it():
         return reached
 
     every_step(attempt, least=4)
+
+
+def test_a_rejection_compares_epsilon_with_epsilon(tmp_path, monkeypatch):
+    """At the ledger's delta; and its sentence is made when no lock is held any more."""
+    open_now = []
+    transaction, mu = Database.transaction, books.largest_mu
+
+    @contextlib.contextmanager
+    def counted(self, *given, **named):
+        with transaction(self, *given, **named) as now:
+            open_now.append(1)
+            try:
+                yield now
+            finally:
+                open_now.pop()
+
+    def unlocked(*given):
+        assert not open_now
+        return mu(*given)
+
+    monkeypatch.setattr(Database, "transaction", counted)
+    monkeypatch.setattr(books, "largest_mu", unlocked)
+    budget = Privacy(1.0, 1e-6)
+    for ledger in (Ledger(budget), Ledger.create(tmp_path / "budget.db", budget)):
+        ledger.open("first", gaussian(0.04))
+        with pytest.raises(BudgetExhausted) as caught:
+            ledger.open("second", gaussian(0.04))
+        assert type(caught.value) is BudgetExhausted
+        assert "epsilon = 0.8342 at delta = 1e-06, and epsilon = 0.5107 of the ledger's 1 is left" in str(caught.value)
+        assert "mu" not in str(caught.value)
+    store, ledger = Store(tmp_path / "budget.db"), Ledger(tmp_path / "budget.db")
+    with pytest.raises(BudgetExhausted, match=r"epsilon = 0\.5107"):
+        store.create("third", lineage="third", position=(0, 0, 0, "0"), reserved=gaussian(0.04), ledger=ledger)

@@ -66,8 +66,10 @@ def generous(largest=books.largest_mu):
     return lambda privacy, reserved: 1.1 * largest(privacy, reserved)
 
 
-def reserves_charges(self, cost, neighbours="replace", settings=None):
-    self._enter("charged", f"one-off {time.monotonic_ns()}", books.Line(cost, FREE, None, True), neighbours, settings)
+def reserves_charges(self, cost, neighbours="replace", settings=None, unit="example"):
+    self._enter(
+        "charged", f"one-off {time.monotonic_ns()}", books.Line(cost, FREE, None, True), neighbours, settings, unit
+    )
 
 
 def overwriting(self, seen, value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 from taciturn import BLT, BinaryTree, Exponential, Gaussian
 from taciturn.accounting.cost import FREE, gaussian
+from taciturn.accounting.unit import ONCE
 from taciturn.checks import ContractBroken, check_mechanism
 from taciturn.checks.all import of_mechanism
 from taciturn.checks.suite import run_checks
@@ -152,6 +153,23 @@ class Shifted(Tampered):
         return public, row + 0.01 * sd, sd
 
 
+@dataclass(frozen=True)
+class ForOneExample(BLT):
+    """Noise for one row, whatever the certificate says about a user."""
+
+    def calibrate(self, certificate, *settings):
+        return super().calibrate(replace(certificate, participation=ONCE), *settings)
+
+
+@dataclass(frozen=True)
+class Unseparated(BLT):
+    """Noise for rows of a user that are further apart than they must be."""
+
+    def calibrate(self, certificate, *settings):
+        unit = certificate.participation
+        return super().calibrate(replace(certificate, participation=replace(unit, apart=4 * unit.apart)), *settings)
+
+
 class HastyHiding(Tampered):
     """Has a fast path of its own."""
 
@@ -182,6 +200,8 @@ FAULTS = {
     "no noise in one race": ("noise_covers_the_sensitivity", Exponential(), NoNoiseOnOneRelease),
     "too little noise": ("noise_has_the_stated_sd", Gaussian(), TooLittle),
     "too little in a tree": ("noise_covers_the_sensitivity", BinaryTree(), TooLittle),
+    "a user's rows are charged once": ("noise_covers_all_rows_of_a_unit", ForOneExample(), Tampered),
+    "a user's rows lie closer": ("noise_covers_all_rows_of_a_unit", Unseparated(), Tampered),
     "small noise, stated": ("noise_covers_the_sensitivity", Gaussian(), SmallAndSaysSo),
     "a slow race that is not": ("noise_covers_the_sensitivity", Exponential(), TooLittle),
     "stale noise": ("secret_noise_is_fresh", Gaussian(), Stale),
@@ -226,5 +246,5 @@ def test_a_mechanism_that_accepts_nothing_known_is_not_passed():
     class Strange(Gaussian):
         accepts = "l1/tail"
 
-    with pytest.raises(ContractBroken, match="0 of 22 checks"):
+    with pytest.raises(ContractBroken, match="0 of 24 checks"):
         check_mechanism(Strange())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from taciturn import BLT, SquareRoot
 from taciturn.checks import Check, ContractBroken, check_strategy, checks_for
 from taciturn.checks.all import of_strategy
+from taciturn.checks.strategies import patterns
 from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
 from taciturn.mechanisms.blt import BLTCoder
@@ -45,6 +46,24 @@ class FalseColumn(RootCoder):
     @property
     def sensitivity(self):
         return 0.95 * super().sensitivity
+
+
+class TooFarApart(RootCoder):
+    """The rows of a unit one block further apart than they must be."""
+
+    def sensitivity_to(self, participation):
+        return super().sensitivity_to(replace(participation, apart=participation.apart + 1))
+
+
+class OneDirection(RootCoder):
+    """Every second column is multiplied by -1, and the rows of a unit are taken to be moved in one direction."""
+
+    def encode(self, secret, row, k):
+        return super().encode(secret, row * (-1.0) ** k, k)
+
+    def sensitivity_to(self, participation):
+        _, C = self.matrices(self.n)
+        return float(np.max(np.linalg.norm(C @ patterns(self.n, participation).T, axis=0)))
 
 
 class Forgetting(BLTCoder):
@@ -150,6 +169,7 @@ def _hasty(monkeypatch):
 
 STRATEGIES = {
     "sensitivity_bounds_the_columns": FalseColumn,
+    "sensitivity_to_bounds_every_pattern": TooFarApart,
     "matrices_factor_the_prefix_sum": Forgetting,
     "encoding_is_causal": Ahead,
     "errors_are_the_row_norms_of_the_decoder": Quiet,
@@ -165,6 +185,10 @@ STRATEGIES = {
 def test_a_fault_of_a_strategy_is_caught(check):
     """By the check that is meant to."""
     assert f"{check}, 13 rows" in broken(of_strategy(Using(STRATEGIES[check]), (1, 13)))
+
+
+def test_rows_of_a_unit_that_move_in_two_directions_are_caught():
+    assert "sensitivity_to_bounds_every_pattern, 13 rows" in broken(of_strategy(Using(OneDirection), (13,)))
 
 
 def test_integers_that_do_not_stay_exact_are_caught():

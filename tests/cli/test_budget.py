@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, pigd
 from taciturn.cli.app import app
 from taciturn.errors import StateConflict
+from taciturn.store import Store
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
 
@@ -205,3 +206,45 @@ def test_a_wrong_address_is_one_sentence_and_exit_2(tmp_path, name):
 def test_a_wrong_witness_is_an_error_and_not_a_new_file(address, tmp_path):
     assert run("budget", "show", address, "--witness", tmp_path / "typo.db").exception is not None
     assert not (tmp_path / "typo.db").exists()
+
+
+def test_streams_are_told_apart_by_name_and_those_that_have_ended_by_state(address, tmp_path):
+    """A fit that has released all that it can is finished; a stream of a store is called by its name."""
+    ledger, store = Ledger(address), Store(tmp_path / "store.db")
+    problem = Problem(Logistic(), L2Ball(1.0), 2, ridge=0.5)
+    fit = pigd(problem, Privacy(0.05, 1e-7), 2)
+    fit.fit([[0.6, 0.8], [1.0, 0.0]], [1, -1], ledger)
+    half = pigd(problem, Privacy(0.05, 1e-7), 3)
+    half.run(half.start(ledger), [[0.6, 0.8]], [1])
+    for name, label in (("clicks", None), ("stream", "visits")):
+        state = fit.start()
+        store.create(
+            name,
+            lineage=state.lineage,
+            position=state.position,
+            reserved=fit.calibrated.cost(None),
+            ledger=ledger,
+            settings=fit.recorded,
+            label=label,
+        )
+    rows = answer("budget", "show", address)["streams"]
+    assert [row["name"] for row in rows][-4:] == [None, None, "clicks", "visits"]
+    assert [row["finished"] for row in rows][-4:] == [True, False, False, False]
+    text = run("budget", "show", address).stdout
+    for word in ("clicks", "visits", "finished", "open"):
+        assert word in text
+
+
+def test_a_copy_is_flagged_in_json(address, tmp_path):
+    shutil.copy(address, tmp_path / "copy.db")
+    for name, moved in ((address, False), (tmp_path / "copy.db", True)):
+        for command in ("budget", "verify"), ("store", "show"):
+            data = answer(*command, name)
+            assert data["moved"] == moved
+            assert (data["warning"] is not None) == moved
+
+
+def test_the_witness_is_told_when_a_ledger_is_created(tmp_path):
+    create = ["budget", "create", "--epsilon", "1", "--delta", "1e-6"]
+    assert "add --witness" in run(*create, tmp_path / "one.db").stdout
+    assert "it remembers" in run(*create, tmp_path / "two.db", "--witness", tmp_path / "witness.db").stdout

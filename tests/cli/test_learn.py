@@ -15,7 +15,9 @@ import pytest
 
 from small_run import check, rows_of, shown, write_case
 from taciturn import Ledger, Privacy
+from taciturn._util.output import rounded_up
 from taciturn.accounting import ledger as books
+from taciturn.accounting.cost import total
 from taciturn.cli import app as cli
 from taciturn.contract.contract import read_contract
 from taciturn.contract.explain import public
@@ -26,6 +28,7 @@ from taciturn.readers.rows import Position, open_rows
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION
 from taciturn.runs.resume import BLOCK, FIRST, Checkpoint, Link, RowChain
 from taciturn.store import Chunk, Store
+from taciturn.store.encryption import new_key
 
 PUBLIC = ("models.jsonl", "model.json")
 
@@ -575,12 +578,75 @@ def test_a_run_that_was_adopted_goes_on_in_another_folder(taciturn, tmp_path):
     assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
     write_case(tmp_path, 50)
     address = tmp_path / "run" / "stream.db"
-    Store(address).adopt("stream", "second")
-    again = ["--store", address, "--name", "second", "--resume"]
+    first = Store(address).load("stream")
+    Store(address).adopt("stream")
+    again = ["--store", address, "--name", "stream", "--resume"]
     assert taciturn("learn", toml, data, "--out", tmp_path / "second", *again).status == 0
     lines = [json.loads(line)["k"] for line in shown(tmp_path / "second").splitlines()]
     assert lines == list(range(1, 26))
     assert taciturn("learn", toml, data, "--out", tmp_path / "second", *again).status == 0
-    done = taciturn("learn", toml, data, "--out", tmp_path / "run", "--resume")
+    closed = ["--store", address, "--name", f"stream, closed {first.lineage[:8]}", "--resume"]
+    done = taciturn("learn", toml, data, "--out", tmp_path / "run", *closed)
     assert done.status == 2
     assert "closed" in done.err
+
+
+@pytest.mark.privacy
+def test_after_an_adoption_the_cost_of_both_streams_is_told(taciturn, tmp_path):
+    """In the summary, model.json and the report: the published sequence holds the releases of both."""
+    toml, data = write_case(tmp_path, 30, horizon=50)
+    assert taciturn("learn", toml, data, "--out", tmp_path / "run").status == 0
+    write_case(tmp_path, 50)
+    store = Store(tmp_path / "run" / "stream.db")
+    first = store.load("stream")
+    store.adopt("stream")
+    again = ["learn", toml, data, "--out", tmp_path / "run", "--resume"]
+    told = json.loads(taciturn(*again, "--json").out)
+    second = store.load("stream")
+    spent = total([first.reserved, second.spent]).epsilon(1e-6)
+    both = total([first.reserved, second.reserved]).epsilon(1e-6)
+    assert spent > 1.2 * second.spent.epsilon(1e-6)
+    model = json.loads((tmp_path / "run" / "model.json").read_text())
+    for data in (told, model):
+        assert data["spent"] == {"epsilon": spent, "delta": 1e-6}
+        assert f"together is epsilon = {rounded_up(both, 4)} at" in data["guarantee"]
+    assert (told["budget"]["epsilon"], told["adopted"]) == (both, True)
+    report = (tmp_path / "run" / "report.html").read_text()
+    for text in (report, taciturn(*again).out):
+        assert f"epsilon = {spent:.4g} of {both:.4g}" in text
+        assert "adopted from" in text
+
+
+def test_a_key_may_be_named_and_a_wrong_one_is_said(taciturn, tmp_path, monkeypatch):
+    toml, data = write_case(tmp_path, 20, horizon=50)
+    for name in ("right", "wrong"):
+        new_key(tmp_path / name)
+    run = ["learn", toml, data, "--out", tmp_path / "run"]
+    assert taciturn(*run, "--key", tmp_path / "right").status == 0
+    write_case(tmp_path, 50)
+    assert "encrypted, and no key is given" in taciturn(*run, "--resume").err
+    assert "Give the key that it was encrypted with" in taciturn(*run, "--resume", "--key", tmp_path / "wrong").err
+    assert "the key " in (missing := taciturn(*run, "--resume", "--key", tmp_path / "none").err)
+    assert "not the store" not in missing
+    monkeypatch.setenv("TACITURN_KEY", "not a key")
+    assert "TACITURN_KEY must hold 64" in (unread := taciturn(*run, "--resume").err)
+    assert "not the store" not in unread
+    monkeypatch.delenv("TACITURN_KEY")
+    assert taciturn(*run, "--resume", "--key", tmp_path / "right").status == 0
+
+
+def test_a_ledger_of_several_populations_is_chosen_by_name(taciturn, tmp_path):
+    toml, data = write_case(tmp_path, 20, horizon=50)
+    address = tmp_path / "budget.db"
+    for people in ("customers", "staff"):
+        Ledger.create(address, Privacy(1.2, 2e-6), population=people)
+    run = ["learn", toml, data, "--out", tmp_path / "run"]
+    assert "several ledgers" in taciturn(*run, "--ledger", address).err
+    assert "no ledger of 'guests'" in taciturn(*run, "--ledger", address, "--population", "guests").err
+    assert "Add --ledger" in taciturn(*run, "--population", "staff").err
+    assert not (tmp_path / "run").exists()
+    assert taciturn(*run, "--ledger", address, "--population", "staff").status == 0
+    assert [len(Ledger(address, population=people).lines) for people in ("customers", "staff")] == [0, 1]
+    write_case(tmp_path, 50)
+    assert "reserved its cost in the ledger of 'staff'" in taciturn(*run, "--resume", "--population", "customers").err
+    assert taciturn(*run, "--resume", "--population", "staff").status == 0

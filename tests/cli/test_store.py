@@ -14,6 +14,7 @@ from taciturn.cli.app import app
 from taciturn.errors import StateConflict
 from taciturn.store import Chunk, Store
 from taciturn.store.database import Database
+from taciturn.store.overview import read_ledger
 from taciturn.store.restore import recover
 from taciturn.store.witness import witness_of
 
@@ -99,7 +100,7 @@ def test_adopt_charges_what_was_forgotten_and_then_a_second_stream(restored):
     assert ledger.reserved.mu_squared >= whole.mu_squared + saved.reserved.mu_squared * (1 - 1e-15)
     assert ledger.lines[saved.lineage].closed
     assert ledger.lines[saved.lineage].spent == saved.reserved
-    assert [event.kind for event in ledger.history][-4:] == ["restored", "closed", "opened", "adopted"]
+    assert [event.kind for event in ledger.history][-4:] == ["charged", "restored", "closed", "adopted"]
     second = store.load("clicks")
     assert second.lineage == data["second"]["lineage"]
     assert committed(store, second).position[0] == 1
@@ -145,10 +146,11 @@ def test_the_lost_database_is_rejected_if_it_turns_up_again(restored, tmp_path):
 
 def test_a_copy_that_went_on_without_the_witness_is_charged_in_addition(restored):
     path, witness, whole, _ = restored
-    relation = Ledger(path).neighbours
-    Ledger(path).charge(gaussian(0.002), relation)
+    copy = read_ledger(path)  # looks at it without its witness, and does not ask whether it is the newest
+    relation = copy.neighbours
+    copy.charge(gaussian(0.002), relation)
     for _ in range(9):
-        Ledger(path).charge(gaussian(1e-9), relation)  # now it has more events than the witness has seen
+        copy.charge(gaussian(1e-9), relation)  # now it has more events than the witness has seen
     with pytest.raises(StateConflict, match="behind its witness"):
         Ledger(path, witness=witness)
     recover(Database(path), witness)
@@ -211,10 +213,35 @@ def test_confirm_moved_is_recorded(tmp_path):
     path, there = tmp_path / "budget.db", tmp_path / "there.db"
     Ledger.create(path, Privacy(1.0, 1e-6))
     shutil.copy(path, there)
-    assert answer("store", "confirm-moved", there, "--why", "new disk")["moved"]
+    assert "--yes" in str(run("store", "confirm-moved", there).exception)
+    assert answer("store", "confirm-moved", there, "--why", "new disk", "--yes")["moved"]
     assert "new disk" in run("budget", "history", there).stdout
     assert Ledger(there).history[-1].kind == "moved"
     assert "nothing to confirm" in run("store", "confirm-moved", there).stdout
+
+
+def test_confirm_moved_asks_the_witness(restored, tmp_path):
+    """What is behind its witness is no copy that was moved."""
+    path, witness, _, _ = restored
+    shutil.copy(path, tmp_path / "there.db")
+    witness.rename(tmp_path / "moved.db")
+    for named in ((), ("--witness", tmp_path / "moved.db")):
+        failed = run("store", "confirm-moved", tmp_path / "there.db", "--yes", *named)
+        assert ("behind" if named else "forget-witness") in str(failed.exception)
+    assert answer("store", "show", tmp_path / "there.db")["moved"]
+
+
+def test_forget_witness_asks_and_is_recorded(tmp_path):
+    path, witness = tmp_path / "budget.db", tmp_path / "witness.db"
+    Ledger.create(path, Privacy(1.0, 1e-6), witness=witness)
+    assert answer("store", "show", path)["witness"] == str(witness)
+    assert "--yes" in str(run("store", "forget-witness", path).exception)
+    witness.unlink()
+    assert "forget-witness" in run("store", "show", path).stderr
+    assert answer("store", "forget-witness", path, "--why", "its disk is lost", "--yes")["had_one"]
+    assert "its disk is lost" in run("budget", "history", path).stdout
+    assert "has no witness" in run("store", "forget-witness", path).stdout
+    Ledger(path, witness=tmp_path / "new.db")
 
 
 def test_backup_writes_a_copy_and_makes_nothing_of_a_wrong_address(tmp_path):

@@ -23,6 +23,7 @@ from taciturn import (
     Anytime,
     Box,
     BudgetExhausted,
+    Example,
     Exponential,
     Gaussian,
     Hinge,
@@ -35,6 +36,7 @@ from taciturn import (
     Problem,
     Squared,
     StateConflict,
+    User,
     at,
     every,
     geometric,
@@ -337,7 +339,9 @@ ONE = {
     "calibration": "exact",
     "allow_broken": False,
     "seed": None,
+    "unit": Example(),
 }
+NO_ID_IS_BAD = User(1, without_id="bad")
 OTHER = {
     "privacy": [Privacy(1.0 + 2e-16, 1e-6), Privacy(1.0, 1.0000001e-6)],
     "horizon": [5, None],
@@ -346,6 +350,15 @@ OTHER = {
     "calibration": ["paper-proven"],
     "allow_broken": [True],
     "seed": [0, 1],
+    "unit": [
+        User(1),
+        User(2),
+        User(2, 1),
+        User(2, 1, 2),
+        User(2, period=9),
+        User(2, period="week"),
+        User(1, without_id="bad"),
+    ],
     "problem": [
         replace(PROBLEM, **change)
         for change in (

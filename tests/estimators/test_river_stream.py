@@ -49,8 +49,8 @@ def recorded(feed):
     """The feed, and a list that will hold the rounds and points of its releases."""
     shown, learn = [], feed.stream.learn
 
-    def listening(X, y):
-        releases = learn(X, y)
+    def listening(X, y, users=None):
+        releases = learn(X, y, users)
         shown.extend((release.t, *release.point) for release in releases)
         return releases
 
@@ -103,9 +103,9 @@ class LosesTheLastRow(Feed):
 class HandsOverTwice(Feed):
     """A planted fault: what was learnt is still held."""
 
-    def _learn_block(self, block, labels):
-        super()._learn_block(block, labels)
-        super()._learn_block(block[-1:], labels[-1:])
+    def _learn_block(self, block, labels, users):
+        super()._learn_block(block, labels, users)
+        super()._learn_block(block[-1:], labels[-1:], users[-1:])
 
 
 @pytest.mark.parametrize("kind", [LosesTheLastRow, HandsOverTwice])
@@ -121,10 +121,10 @@ class Interrupted(Feed):
 
     interruptions = 0
 
-    def _learn_block(self, block, labels):
+    def _learn_block(self, block, labels, users):
         self.interruptions += 1
         if self.interruptions % 2 == 0:
-            return super()._learn_block(block, labels)
+            return super()._learn_block(block, labels, users)
         self.stream.learn(block, labels)
         raise KeyboardInterrupt
 
@@ -182,9 +182,9 @@ def test_threads_take_turns_and_no_row_counts_twice(monkeypatch):
         time.sleep(1e-3)
         return block(rows)
 
-    def listening(X, y):
+    def listening(X, y, users=None):
         learnt.extend(y)
-        return learn(X, y)
+        return learn(X, y, users)
 
     monkeypatch.setattr(feed.features, "block", slowly)
     feed.stream.learn = listening
@@ -211,8 +211,8 @@ def test_wherever_a_feed_is_entered_again_no_row_counts_twice_or_is_lost(verb, t
         feed = Feed(Stream(plan), FEATURES["named"], Numbers())
         learn, learnt = feed.stream.learn, []
 
-        def listening(X, y):
-            releases = learn(X, y)
+        def listening(X, y, users=None):
+            releases = learn(X, y, users)
             learnt.extend(y)
             return releases
 
@@ -271,10 +271,10 @@ def test_a_failed_block_is_held_and_learnt_later(monkeypatch):
     expected, _ = reference(feed)
     learn, broken = feed.stream.learn, [True]
 
-    def failing(X, y):
+    def failing(X, y, users=None):
         if broken.pop() if broken else False:
             raise MemoryError
-        return learn(X, y)
+        return learn(X, y, users)
 
     feed.stream.learn = failing
     for x, y in zip(EXAMPLES, LABELS, strict=True):

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from taciturn.accounting.unit import Example, User
 from taciturn.core.schedule import every, geometric
 from taciturn.errors import InvalidInput, Unprovable
 from taciturn.estimators.settings import Settings
@@ -117,3 +118,37 @@ def test_statistics_of_squared_loss_learn_no_quantile():
 def test_a_horizon_that_is_too_long_is_rejected_in_the_words_of_the_front(stated, method):
     with pytest.raises(Unprovable, match=r"at most 67,108,864.*got 134,217,728\..*method='igd' or 'giga'"):
         Settings(epsilon=1.0, feature_bound=1.0, method=method, **stated).plan(3, 2**27)
+
+
+def test_the_unit_of_privacy():
+    assert CLASSES.unit == Example()
+    assert changed(CLASSES, rows_per_user=4).unit == User(rows=4)
+    bounds = {"rows_per_user": 4, "rows_per_release": 2, "apart": 3, "period": "month", "without_id": "bad"}
+    unit = changed(CLASSES, **bounds).unit
+    assert unit == User(rows=4, per_release=2, apart=3, period="month", without_id="bad")
+    assert changed(CLASSES, rows_per_user=4).plan(dimension=3, horizon=100).private.unit == User(rows=4)
+
+
+@pytest.mark.parametrize(
+    "bound", [{"rows_per_release": 2}, {"apart": 2}, {"period": 100}, {"period": "week"}, {"without_id": "bad"}]
+)
+def test_a_bound_on_the_rows_of_a_user_needs_their_number(bound):
+    (name,) = bound
+    with pytest.raises(InvalidInput, match=f"State rows_per_user=4 too, or leave {name} out"):
+        changed(CLASSES, **bound).plan(dimension=3, horizon=100)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        ({"rows_per_user": 0}, "rows_per_user must be an integer, 1 or more, got 0"),
+        ({"rows_per_user": 2, "rows_per_release": 3}, "rows_per_release must be at most rows_per_user, 2, got 3"),
+        ({"rows_per_user": 2, "apart": 0}, "apart must be an integer, 1 or more"),
+        ({"rows_per_user": 2, "period": 0.5}, "period must be an integer, 1 or more"),
+        ({"rows_per_user": 2, "period": "fortnight"}, "period must be one of"),
+        ({"rows_per_user": 2, "without_id": "drop"}, "without_id must be one of"),
+    ],
+)
+def test_bounds_that_are_none(bounds, why):
+    with pytest.raises(InvalidInput, match=why):
+        changed(CLASSES, **bounds).plan(dimension=3, horizon=100)

@@ -123,12 +123,12 @@ def shows_first(self):
     """`Run.commit` with its steps in the wrong order."""
     if self.committed == self.stream.t:
         return
-    lines = b"".join(self._unwritten)
+    lines = b"".join(self._uncommitted)
     if lines:
         write_at(self.folder.models, self.written, lines)
     self._commit_to_store(lines)
     self.show(self)
-    self.written, self._unwritten = self.written + len(lines), []
+    self.written += len(lines)
 
 
 @pytest.mark.privacy

@@ -8,16 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from small_run import check, go, planned, rows_of, saved, shown, write_case
+from small_run import check, go, planned, rows_of, saved, shown, users_of, write_case
 from taciturn.contract.contract import read_contract
+from taciturn.core.state import read_state
 from taciturn.readers.rows import open_rows
+from taciturn.store import Store
 
 ROWS, KILLS = 40_000, 10
 MANY_ROWS, MANY_KILLS = 150_000, 200
+ROWS_PER_USER = 3
 
 NURSERY = """
 import os, sys
@@ -84,7 +88,7 @@ class Nursery:
 
 def kill_and_resume(tmp_path, seed, rows=ROWS, kills=KILLS):
     """Kill a run at so many moments, most of them some time after its first commit, and let it end; what was seen."""
-    toml, data = write_case(tmp_path, rows, release="10")
+    toml, data = write_case(tmp_path, rows, release="10", rows_per_user=ROWS_PER_USER)
     place, moments, seen = tmp_path / "run", random.Random(7), [b""]
     declared, nursery = read_contract(toml), Nursery(toml, data, place, seed)
     for _ in range(kills):
@@ -110,11 +114,18 @@ def check_end(declared, place, seed, rows=ROWS):
     table = planned(declared, seed).private.timetable
     assert saved(place).position[1:3] == (rows, table.count)
     assert shown(place).count(b"\n") == table.count
+    stored = saved(place)
+    records = read_state(stored.state, Store(place / "stream.db").layers(stored)).users
+    for user, count in Counter(users_of(rows)).items():
+        assert records[user]["count"] == min(count, ROWS_PER_USER)
 
 
 @pytest.mark.privacy
 def test_killed_ten_times_a_seeded_run_ends_as_one_that_never_was(tmp_path):
-    """No release twice, none missing, rounds as scheduled, never spent less than shown; and the very same models."""
+    """No release twice, none missing, rounds as scheduled, never spent less than shown; and the very same models.
+
+    So no row of a user counted twice either: a count that a kill had lost would show in the models.
+    """
     declared, data, place, seen = kill_and_resume(tmp_path, seed=11)
     check_end(declared, place, 11)
     assert len(set(seen)) > KILLS // 2  # most of them died with something new to show

@@ -17,6 +17,7 @@ from taciturn.runs.files import Folder, locked
 from taciturn.runs.resume import Unseen
 from taciturn.runs.run import begin, find, resume
 from taciturn.store import Store
+from taciturn.store.witness import Witness
 
 DECLARED = contract(40)
 
@@ -330,7 +331,7 @@ def test_much_that_waits_is_committed(tmp_path, monkeypatch):
     (rows,) = batches(DECLARED, 40, 40)
     run.learn(rows.X, rows.y)
     assert saved(tmp_path).position[1] > 0
-    assert len(b"".join(run._unwritten)) <= 1000 + 8 * 200
+    assert len(b"".join(run._uncommitted)) <= 1000 + 8 * 200
 
 
 def test_a_bad_row_takes_its_round(tmp_path):
@@ -364,3 +365,89 @@ def test_a_stream_without_end_goes_on_for_as_long_as_rows_come(tmp_path):
         run, ending = go(tmp_path, declared, batches(declared, count, 50), again=count > 10)
         assert (ending.why, run.left, run.stream.t) == ("end", None, count)
         check(tmp_path, declared)
+
+
+# Interruptions, after which the same process goes on.
+
+
+class Interrupted(BaseException):
+    """What stops a run anywhere, as Ctrl-C does."""
+
+
+def interrupting(call, after):
+    """The function, interrupted before or after its work, the first time."""
+    left = [1]
+
+    def stopped(*given, **named):
+        if left and not after:
+            left.clear()
+            raise Interrupted
+        result = call(*given, **named)
+        if left:
+            left.clear()
+            raise Interrupted
+        return result
+
+    return stopped
+
+
+STEPS = {"the transaction": (Store, "commit"), "models.jsonl": (runs, "write_at"), "the witness": (Witness, "record")}
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", [*STEPS, "model.json"])
+@pytest.mark.parametrize("more", [False, True], ids=["at once", "after more rows"])
+def test_an_interrupted_commit_is_completed_by_the_next(tmp_path, monkeypatch, step, after, more):
+    """Every line once, the text of the outbox, wherever it was stopped."""
+    (rows,) = batches(DECLARED, 40, 40)
+    folder = Folder(tmp_path)
+    store = Store(folder.store, witness=tmp_path / "witness.db")
+    run = begin(folder, store, DECLARED.plan(on_bad="zero"), DECLARED.digest, seconds=1e9)
+    run.learn(rows.X[:10], rows.y[:10])
+    run.commit()
+    run.learn(rows.X[10:20], rows.y[10:20])
+    if step == "model.json":
+        run.show = interrupting(run.show, after)
+    else:
+        owner, name = STEPS[step]
+        monkeypatch.setattr(owner, name, interrupting(getattr(owner, name), after))
+    with pytest.raises(Interrupted):
+        run.commit()
+    if more:
+        run.learn(rows.X[20:30], rows.y[20:30])
+    shown_models = []
+    run.show = lambda run: shown_models.append((run.stream.t, run.committed))
+    run.commit()
+    assert shown_models
+    assert all(t == committed for t, committed in shown_models)
+    run.learn(rows.X[run.stream.t : 40], rows.y[run.stream.t : 40])
+    run.commit()
+    lines = shown(tmp_path)
+    assert [json.loads(line)["k"] for line in lines.splitlines()] == list(range(1, 21))
+    assert lines == b"".join(chunk.content for chunk in store.releases("stream"))
+    assert run.written == len(lines)
+    assert store.load("stream").position[1] == 40
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("step", ["learn", "add", "lines_of"])
+def test_a_run_that_was_interrupted_while_it_learnt_is_resumed(tmp_path, monkeypatch, step):
+    """Rows without their lines are never committed."""
+    (rows,) = batches(DECLARED, 40, 40)
+    folder, plan = Folder(tmp_path), DECLARED.plan(on_bad="zero")
+    run = begin(folder, Store(folder.store), plan, DECLARED.digest, seconds=1e9)
+    owner = {"learn": run.stream, "add": run.seen, "lines_of": runs}[step]
+    with monkeypatch.context() as stopped:
+        stopped.setattr(owner, step, interrupting(getattr(owner, step), after=True))
+        with pytest.raises(Interrupted):
+            run.learn(rows.X[:10], rows.y[:10])
+    for go_on in (run.commit, lambda: run.learn(rows.X[10:], rows.y[10:])):
+        with pytest.raises(StateConflict, match="Resume it"):
+            go_on()
+    assert shown(tmp_path) == b""
+    ledger_module._BOOKS.clear()
+    run = resume(folder, Store(folder.store), plan, DECLARED.digest)
+    run.learn(rows.X, rows.y)
+    run.commit()
+    assert [json.loads(line)["k"] for line in shown(tmp_path).splitlines()] == list(range(1, 21))

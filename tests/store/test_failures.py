@@ -243,5 +243,5 @@ def test_a_pickled_ledger_tells_its_witness(memory):
 
 
 def test_a_database_is_not_its_own_witness(memory):
-    with pytest.raises(InvalidInput, match="its own witness"):
+    with pytest.raises(InvalidInput, match="cannot be its witness"):
         Store(memory / "streams.db", witness=memory / "streams.db")

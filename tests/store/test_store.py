@@ -8,7 +8,7 @@ import pytest
 
 from store.faults import lost_commit, writing
 from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, StateConflict, pigd
-from taciturn.accounting.cost import FREE, gaussian
+from taciturn.accounting.cost import FREE, gaussian, total
 from taciturn.core.state import read_state
 from taciturn.errors import InvalidInput, StoreUnavailable
 from taciturn.store import Chunk, Saved, Store
@@ -245,14 +245,15 @@ def test_an_adopted_stream_is_charged_where_the_first_one_was(tmp_path):
     store = Store(tmp_path / "stream.db")
     given = {"lineage": state.lineage, "position": state.position, "state": state.to_bytes(), "reserved": cost}
     store.create("first", **given, neighbours="zero-out", ledger=ledger, settings=private.recorded)
-    second = Store(tmp_path / "stream.db").adopt("first", "second")
+    second = Store(tmp_path / "stream.db").adopt("first")
     assert [line.reserved for line in ledger.lines.values()] == [cost, cost]
     assert [line.closed for name, line in ledger.lines.items() if name != second.lineage] == [True]
     assert ledger.neighbours == second.neighbours == "zero-out"
     assert read_state(second.state).lineage == second.lineage
     assert ledger.verify() == ([], 2, [])
-    with pytest.raises(StateConflict, match="has a stream 'second' already"):
-        store.adopt("first", "second")
+    assert store.names() == ["first", f"first, closed {state.lineage[:8]}"]
+    assert store.load("first").earlier == cost
+    assert store.adopt("first").earlier == total([cost, cost])
 
 
 def test_a_ledger_in_memory_is_rejected_before_anything_is_reserved(tmp_path):
@@ -260,3 +261,15 @@ def test_a_ledger_in_memory_is_rejected_before_anything_is_reserved(tmp_path):
     with pytest.raises(InvalidInput, match="other processes can find"):
         create(store, ledger=ledger)
     assert (store.names(), ledger.reserved) == ([], FREE)
+
+
+def test_a_ledger_elsewhere_that_was_given_a_witness_meanwhile_is_opened_again(tmp_path):
+    """The commit was made, and what it spent is told to the ledger as it is now."""
+    ledger = Ledger.create(tmp_path / "budget.db", BUDGET)
+    store = Store(tmp_path / "stream.db")
+    saved = create(store, ledger=ledger)
+    Ledger(tmp_path / "budget.db", witness=tmp_path / "witness.db")
+    with pytest.raises(StateConflict, match="was given a witness"):
+        ledger.record_spent(saved.lineage, FREE)
+    store.commit(saved, position=(1, 1, 1, "1"), spent=gaussian(0.001), state=b"1")
+    assert Ledger(tmp_path / "budget.db").spent == gaussian(0.001)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
 import shutil
 import sqlite3
@@ -11,10 +14,14 @@ from pathlib import Path
 import pytest
 
 from taciturn import L2Ball, Ledger, Logistic, Privacy, Problem, StateConflict, pigd
-from taciturn.accounting.cost import gaussian, total
-from taciturn.store import Chunk, Store
+from taciturn.accounting.cost import FREE, gaussian, total
+from taciturn.accounting.ledger import written
+from taciturn.errors import InvalidInput, StoreUnavailable
+from taciturn.store import Chunk, Store, database
 from taciturn.store.database import Database
-from taciturn.store.witness import Witness, confirm_moved
+from taciturn.store.overview import read_ledger, warning
+from taciturn.store.restore import recover
+from taciturn.store.witness import Witness, confirm_moved, forget
 
 pytestmark = pytest.mark.privacy
 
@@ -35,6 +42,11 @@ def commit(store, token):
     return store.commit(saved, position=(number, number, number, token), spent=spent, state=b"1", releases=[chunk])
 
 
+def place_id(store):
+    with store.database.transaction(write=False) as now:
+        return now.rows("SELECT id FROM place")[0][0]
+
+
 def replaced(path, backup):
     backup.replace(path)
 
@@ -50,7 +62,7 @@ def vacuum_into(path, backup):
 
 
 def online_backup(path, backup):
-    Store(path, witness=path.parent.parent / "witness.db").backup(backup)
+    Store(path).backup(backup)
 
 
 def removed_and_copied(path, backup):
@@ -74,41 +86,53 @@ RESTORES = {
 """How a backup is made, how it is restored, and whether that is noticed without a witness."""
 
 
-@pytest.mark.parametrize("kind", RESTORES)
-@pytest.mark.parametrize("with_ledger", [False, True])
-def test_a_restored_file_is_rejected(kind, with_ledger, tmp_path):
-    back_up, restore, noticed = RESTORES[kind]
-    path, witness = tmp_path / "stream" / "stream.db", tmp_path / "witness.db"
+def restored_file(kind, with_ledger, tmp_path, witness):
+    """The address of a database that was restored to where it was before its last commit."""
+    back_up, restore, _ = RESTORES[kind]
+    path = tmp_path / "stream" / "stream.db"
     path.parent.mkdir()
     store = Store(path, witness=witness)
-    ledger = Ledger.create(path, BUDGET, witness=witness) if with_ledger else None
+    ledger = Ledger.create(path, BUDGET) if with_ledger else None
     create(store, ledger=ledger)
     commit(store, "a")
     back_up(path, tmp_path / "backup.db")
     commit(store, "b")
     store.database.close()
     restore(path, tmp_path / "backup.db")
+    return path
+
+
+@pytest.mark.parametrize("kind", RESTORES)
+@pytest.mark.parametrize("with_ledger", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_restored_file_is_behind_its_witness(kind, with_ledger, named, tmp_path):
+    """Whether or not the witness is named again."""
+    path = restored_file(kind, with_ledger, tmp_path, tmp_path / "witness.db")
     for opened in (Store, Ledger) if with_ledger else (Store,):
         with pytest.raises(StateConflict, match=r"is behind its witness .* is at 1 and was at 2"):
-            opened(path, witness=witness)
-    if noticed:
+            opened(path, witness=tmp_path / "witness.db" if named else None)
+
+
+@pytest.mark.parametrize("kind", RESTORES)
+def test_without_a_witness_a_restored_file_is_recognised_by_its_place_alone(kind, tmp_path):
+    path = restored_file(kind, True, tmp_path, None)
+    if RESTORES[kind][-1]:
         with pytest.raises(StateConflict, match="is not where it was"):
             Store(path)
     else:
         assert Store(path).load("stream").position[0] == 1
 
 
-def test_a_cloned_folder_is_rejected(tmp_path):
+@pytest.mark.parametrize("witnessed", [True, False])
+def test_a_cloned_folder_is_rejected(witnessed, tmp_path):
     """An older one by its witness, and any without one."""
     shop, clone = tmp_path / "shop", tmp_path / "clone"
     shop.mkdir()
-    store = Store(shop / "stream.db", witness=tmp_path / "witness.db")
+    store = Store(shop / "stream.db", witness=tmp_path / "witness.db" if witnessed else None)
     create(store)
     shutil.copytree(shop, clone)
     commit(store, "a")
-    with pytest.raises(StateConflict, match="is behind its witness"):
-        Store(clone / "stream.db", witness=tmp_path / "witness.db")
-    with pytest.raises(StateConflict, match="is not where it was"):
+    with pytest.raises(StateConflict, match="is behind its witness" if witnessed else "is not where it was"):
         Store(clone / "stream.db")
     commit(store, "b")
 
@@ -205,11 +229,13 @@ def test_a_store_is_opened_while_others_commit(tmp_path, monkeypatch):
     def meanwhile(self):
         commit(store, f"at {store.load('stream').position[0]}")
         found = places(self)
-        commit(store, f"at {store.load('stream').position[0]}")
+        for _ in range(2):
+            commit(store, f"at {store.load('stream').position[0]}")
         return found
 
     monkeypatch.setattr(Witness, "places", meanwhile)
-    assert Store(tmp_path / "stream.db", witness=witness).load("stream").position[0] == 2
+    assert Store(tmp_path / "stream.db", witness=witness).load("stream").position[0] == 3
+    assert warning(Database(tmp_path / "stream.db")) is None
 
 
 def test_a_slow_process_is_no_clone(tmp_path):
@@ -219,8 +245,9 @@ def test_a_slow_process_is_no_clone(tmp_path):
     saved = create(store)
     commit(store, "a")
     commit(store, "b")
-    store._tell_witness(saved, None)
-    store._tell_witness(store.load("stream"), saved)
+    told = Witness(witness, store.database, place_id(store))
+    told.record(saved.lineage, saved.place)
+    assert told.places()[saved.lineage].generation == 2
 
 
 # After a restore.
@@ -228,7 +255,7 @@ def test_a_slow_process_is_no_clone(tmp_path):
 
 def restored_store(tmp_path, with_witness):
     """A store with two streams and a ledger, restored to where one of the two, and the ledger, stood before."""
-    path, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    path, witness = tmp_path / "stream.db", tmp_path / "witness.db" if with_witness else None
     store = Store(path, witness=witness)
     ledger = Ledger.create(path, BUDGET, witness=witness)
     private = pigd(Problem(Logistic(), L2Ball(1.0), 2, ridge=0.5), Privacy(0.1, 1e-7), 10)
@@ -240,7 +267,7 @@ def restored_store(tmp_path, with_witness):
     commit(store, "lost")
     ledger.charge(gaussian(0.005))
     path.write_bytes(before)
-    return Store.restored(path, witness=witness if with_witness else None)
+    return Store.restored(path, witness=witness)
 
 
 @pytest.mark.parametrize("with_witness", [True, False])
@@ -255,7 +282,7 @@ def test_a_restored_store_goes_on_by_adoption(with_witness, tmp_path):
         assert ledger.reserved.mu_squared >= 0.025
     with pytest.raises(StateConflict, match=r"closed it|only rise"):
         commit(store, "again")
-    second = store.adopt("stream", "second")
+    second = store.adopt("stream")
     assert ledger.lines[second.lineage].reserved == COST
     assert "restored" in [event.kind for event in ledger.history]
     assert ledger.verify().ok
@@ -292,11 +319,12 @@ def in_database(address, name):
     return re.sub(r"^(\w+://[^/]*)/[^?]*", rf"\1/{name}", address)
 
 
-def test_a_restored_dump_is_rejected(postgres, tmp_path):
+@pytest.mark.parametrize("witnessed", [True, False])
+def test_a_restored_dump_is_rejected(witnessed, postgres, tmp_path):
     """Into another database also without a witness, and into the same one only with a witness."""
     import psycopg
 
-    address, witness = postgres(), tmp_path / "witness.db"
+    address, witness = postgres(), tmp_path / "witness.db" if witnessed else None
     store = Store(address, witness=witness)
     create(store, ledger=Ledger.create(address, BUDGET, witness=witness))
     commit(store, "a")
@@ -310,10 +338,8 @@ def test_a_restored_dump_is_rejected(postgres, tmp_path):
         if target == address:
             postgres()
         subprocess.run([pg_tool("psql"), "-q", "-o", "/dev/null", target], input=dump, capture_output=True, check=True)
-        with pytest.raises(StateConflict, match="is at 1 and was at 2"):
-            Store(target, witness=witness)
-        if noticed:
-            with pytest.raises(StateConflict, match="is not where it was"):
+        if witnessed or noticed:
+            with pytest.raises(StateConflict, match="is at 1 and was at 2" if witnessed else "is not where it was"):
                 Store(target)
         else:
             assert Store(target).load("stream").position[0] == 1
@@ -332,17 +358,240 @@ def test_a_witness_may_be_on_a_server(postgres, tmp_path):
         Store(tmp_path / "stream.db", witness=address)
 
 
-def test_a_moved_database_with_streams_that_its_witness_does_not_know(tmp_path):
-    """They may be older than they were: it is rejected as without a witness, and a restore closes them."""
-    path, witness = tmp_path / "all.db", tmp_path / "witness.db"
-    ledger = Ledger.create(path, BUDGET, witness=witness)
-    store = Store(path)
-    create(store, ledger=Ledger(path))
-    store.backup(tmp_path / "backup.db")
+def test_a_ledger_that_went_on_another_way_is_recovered(tmp_path):
+    """It is further than its witness has seen, lacks no stream, and its history is another one."""
+    path = tmp_path / "budget.db"
+    ledger = Ledger.create(path, BUDGET, witness=tmp_path / "witness.db")
+    for name in ("a", "b", "c"):
+        ledger.reserve(name, COST)
+    before = path.read_bytes()
+    ledger.close("a")
+    path.write_bytes(before)
+    copy = read_ledger(path)  # without its witness
+    for name in ("b", "c"):
+        copy.close(name)
+    with pytest.raises(StateConflict, match="reached by different commits"):
+        Ledger(path)
+    recover(Database(path))
+    assert Ledger(path).reserved == copy.reserved
+    assert Ledger(path).verify().ok
+
+
+# A database remembers its witness.
+
+
+def test_a_witness_that_is_not_named_is_used_all_the_same(tmp_path):
+    create(Store(tmp_path / "stream.db", witness=tmp_path / "witness.db"))
+    store = Store(tmp_path / "stream.db")
+    new = commit(store, "a")
+    assert Witness(tmp_path / "witness.db", store.database, place_id(store)).places()[new.lineage].generation == 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_missing_witness_is_not_made_anew(named, tmp_path):
+    path, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    create(Store(path, witness=witness))
+    witness.unlink()
+    with pytest.raises(StateConflict, match=r"last at .*witness\.db.* forget-witness"):
+        Store(path, witness=witness if named else None)
+    assert not witness.exists()
+
+
+def test_the_witness_of_another_database_is_rejected(tmp_path):
+    for name in ("one", "two"):
+        create(Store(tmp_path / f"{name}.db", witness=tmp_path / f"witness of {name}.db"))
+    with pytest.raises(StateConflict, match=r"is not the witness of .* last at .*witness of one"):
+        Store(tmp_path / "one.db", witness=tmp_path / "witness of two.db")
+    (tmp_path / "witness of one.db").unlink()
+    Store(tmp_path / "witness of one.db")  # an empty one in its place
+    with pytest.raises(StateConflict, match="is not the witness of"):
+        Store(tmp_path / "one.db")
+
+
+def test_a_witness_may_move(tmp_path):
+    path, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    create(Store(path, witness=witness))
+    witness.rename(tmp_path / "moved.db")
+    commit(Store(path, witness=tmp_path / "moved.db"), "a")
+    commit(Store(path), "b")
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link, shutil.copy2])
+def test_no_database_is_its_own_witness(link, tmp_path):
+    create(Store(tmp_path / "stream.db"))
+    link(tmp_path / "stream.db", tmp_path / "witness.db")
+    for witness in ("stream.db", "witness.db"):
+        with pytest.raises(InvalidInput, match="cannot be its witness"):
+            Store(tmp_path / "stream.db", witness=tmp_path / witness)
+
+
+def test_a_server_is_not_its_own_witness_by_another_address(postgres):
+    address = postgres()
+    with pytest.raises(InvalidInput, match="cannot be its witness"):
+        Store(address, witness=f"{address}{'&' if '?' in address else '?'}application_name=other")
+
+
+def test_who_has_opened_a_database_without_its_witness_commits_nothing(stores, tmp_path):
+    """Otherwise the witness would not know of it."""
+    early, ledger = Store(stores), Ledger.create(stores, BUDGET)
+    saved = create(early, ledger=ledger)
+    Store(stores, witness=tmp_path / "witness.db")
+    with pytest.raises(StateConflict, match="was given a witness since"):
+        commit(early, "a")
+    with pytest.raises(StateConflict, match="was given a witness since"):
+        ledger.charge(COST)
+    assert Store(stores).load("stream") == saved
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def stores(request, tmp_path):
+    """An address of each kind."""
+    return tmp_path / "stream.db" if request.param == "SQLite" else request.getfixturevalue("postgres")()
+
+
+def test_a_commit_of_a_stopped_process_is_told_later(stores, tmp_path, monkeypatch):
+    store = Store(stores, witness=tmp_path / "witness.db")
+    create(store)
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Witness, "record", lambda *_: None)
+        commit(store, "a")
+    assert commit(Store(stores), "b").position[0] == 2
+
+
+def test_more_than_a_stopped_process_explains_is_rejected(stores, tmp_path, monkeypatch):
+    """Two commits that the witness was not told of: somebody went on without it."""
+    store = Store(stores, witness=tmp_path / "witness.db")
+    create(store)
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Witness, "record", lambda *_: None)
+        for token in "ab":
+            commit(store, token)
+    for again in (lambda: Store(stores), lambda: commit(store, "c"), lambda: list(store.releases("stream"))):
+        with pytest.raises(StateConflict, match=r"went on without its witness .* forget-witness"):
+            again()
+    assert "went on without its witness" in warning(Database(stores))
+    assert Store.restored(stores).load("stream").closed
+
+
+def test_a_stream_that_its_witness_does_not_know_is_rejected_if_it_went_on(tmp_path, monkeypatch):
+    store = Store(tmp_path / "stream.db", witness=tmp_path / "witness.db")
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Witness, "record", lambda *_: None)
+        create(store)
+        commit(store, "a")
+    with pytest.raises(StateConflict, match=r"went on without its witness .* does not know it"):
+        Store(tmp_path / "stream.db")
+    assert Store.restored(tmp_path / "stream.db").load("stream").closed
+
+
+def test_a_ledger_tells_of_a_state_before_it_is_used(tmp_path, monkeypatch):
+    """If that has failed, and the process goes on."""
+    ledger = Ledger.create(tmp_path / "budget.db", BUDGET, witness=tmp_path / "witness.db")
+    ledger.open("a stream", COST, at=(0, 0, 0, "0"))
+
+    def out_of_reach(*_):
+        raise StoreUnavailable("the witness does not answer.")
+
+    with monkeypatch.context() as down:
+        down.setattr(Witness, "record", out_of_reach)
+        with pytest.raises(StoreUnavailable):
+            ledger.commit("a stream", (0, 0, 0, "0"), (1, 1, 1, "1"), FREE)
+        with pytest.raises(StoreUnavailable):
+            ledger.commit("a stream", (1, 1, 1, "1"), (2, 2, 2, "2"), FREE)
+    ledger.commit("a stream", (1, 1, 1, "1"), (2, 2, 2, "2"), FREE)
+    assert Ledger(tmp_path / "budget.db").lines["a stream"].live == (2, 2, 2, "2")
+
+
+def test_a_database_is_opened_between_the_commits_of_another_process(tmp_path, monkeypatch):
+    """Whatever it commits between two steps of the check is no reason to reject it."""
+    path, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    other = Store(path, witness=witness)
+    ledger = Ledger.create(path, BUDGET)
+    create(other, ledger=ledger)
+    record, busy = Witness.record, []
+
+    def meanwhile(self, subject, at):
+        if not busy:
+            busy.append(subject)
+            for _ in range(2):
+                commit(other, f"at {other.load('stream').position[0]}")
+                ledger.charge(gaussian(1e-6))
+            busy.clear()
+        record(self, subject, at)
+
+    for _ in range(3):
+        with monkeypatch.context() as stopped:
+            stopped.setattr(Witness, "record", lambda *_: None)
+            commit(other, f"at {other.load('stream').position[0]}")  # so that there is something to tell
+        with monkeypatch.context() as raced:
+            raced.setattr(Witness, "record", meanwhile)
+            opened = Store(path)
+        assert opened.load("stream") == other.load("stream")
+
+
+def test_a_witness_is_forgotten_on_the_users_word(stores, tmp_path):
+    witness = tmp_path / "witness.db"
+    ledger = Ledger.create(stores, BUDGET, witness=witness)
+    witness.unlink()
+    assert forget(Database(stores), "the disk is lost")
+    with pytest.raises(StateConflict, match="no longer has the witness"):
+        ledger.charge(COST)
+    ledger = Ledger(stores)
+    assert (ledger.history[-1].kind, ledger.history[-1].data["why"]) == ("unwitnessed", "the disk is lost")
+    assert ledger.verify().ok
+    assert not forget(Database(stores), "again")
+    Ledger(stores, witness=tmp_path / "new.db").charge(COST)
+    assert len(Ledger(stores, witness=tmp_path / "new.db").history) == 3
+
+
+def test_a_restored_database_does_not_get_rid_of_its_witness(tmp_path):
+    path = tmp_path / "stream.db"
+    store = Store(path, witness=tmp_path / "witness.db")
+    create(store)
+    before = path.read_bytes()
     commit(store, "a")
-    store.database.close()
-    ledger.charge(gaussian(0.001))
-    (tmp_path / "backup.db").replace(path)
-    with pytest.raises(StateConflict):
-        Store(path, witness=witness)
-    assert Store.restored(path, witness=witness).load("stream").closed
+    path.write_bytes(before)
+    with pytest.raises(StateConflict, match="is behind its witness"):
+        forget(Database(path), "it is in the way")
+
+
+def test_a_witness_that_was_restored_is_accepted_again_on_the_users_word(tmp_path):
+    path, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    store = Store(path, witness=witness)
+    create(store)
+    before = witness.read_bytes()
+    for token in "ab":
+        commit(store, token)
+    witness.write_bytes(before)
+    with pytest.raises(StateConflict, match="the witness was restored"):
+        Store(path)
+    forget(Database(path), "the witness was restored")
+    commit(Store(path, witness=witness), "c")
+    commit(Store(path), "d")
+
+
+def test_a_database_of_the_first_version_gets_a_witness(tmp_path, monkeypatch):
+    """It is migrated when it is opened, and may be ahead of a witness that it does not remember."""
+    path, witness = tmp_path / "stream.db", tmp_path / "witness.db"
+    with monkeypatch.context() as old:
+        scripts = database.migrations()
+        old.setattr(database, "migrations", lambda: scripts[:1])
+        Database(path, create=True)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+        connection.execute(
+            "INSERT INTO streams VALUES ('stream', 'a', 3, 't', 3, 0, ?, ?, 'hash', '{}', NULL, NULL, 'replace', 0, "
+            "'', x'', x'')",
+            (json.dumps(written(COST)), json.dumps(written(gaussian(0.0)))),
+        )
+        connection.commit()
+    store = Store(path, witness=witness)
+    assert store.load("stream").previous is None
+    assert commit_after(store, 3).previous == "hash"
+    Store(path)
+
+
+def commit_after(store, k):
+    saved = store.load("stream")
+    position = (saved.position[0] + 1, saved.position[1], k, "next")
+    return store.commit(saved, position=position, spent=gaussian(0.001), state=b"1")

@@ -8,10 +8,11 @@ from functools import cached_property
 
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import EXAMPLE, Unit, User
 
 _RELATIONS = {
-    "replace": "replacing any one example by another",
-    "zero-out": "zeroing out any one example",
+    "replace": ("replacing any one example by another", "replacing all rows of any one user{} by others"),
+    "zero-out": ("zeroing out any one example", "zeroing out all rows of any one user{}"),
 }
 _SAMPLER_ENDS = 12
 """Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.noise.sampling`."""
@@ -29,11 +30,13 @@ class Guarantee:
         The cost of the noise at the learner's certificate, the sampler's imperfection included. Where no two streams
         reach the certificate in every round, the true cost is lower still.
     neighbours : {"replace", "zero-out"}
-        What one person may change.
+        What may change of the protected unit.
     calibration : str
         `"exact"`, or which reading of the paper chose the noise.
     simulated : bool
         Whether the noise comes from a seed, in which case there is no privacy.
+    unit : Example or User
+        Whose data is protected.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class Guarantee:
     neighbours: str
     calibration: str = "exact"
     simulated: bool = False
+    unit: Unit = EXAMPLE
 
     @cached_property
     def proven(self) -> bool:
@@ -82,7 +86,7 @@ class Guarantee:
         return f"no finite epsilon at that delta ({self.delivered})"
 
     def __str__(self) -> str:
-        change = _RELATIONS[self.neighbours]
+        change = self.change
         claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})"
         truth = self._truth
         if not self.proven:
@@ -95,8 +99,33 @@ class Guarantee:
         verb = "would be" if self.simulated else "is"
         return (
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
-            "probability of any outcome by at most a factor exp(epsilon), plus delta. The number and order of examples "
-            f"are public. What the noise provably delivers: {truth}."
+            f"probability of any outcome by at most a factor exp(epsilon), plus delta. {self._public} What the noise "
+            f"provably delivers: {truth}."
+        )
+
+    @property
+    def change(self) -> str:
+        """What may change between neighbours, in words."""
+        of_example, of_user = _RELATIONS[self.neighbours]
+        if not isinstance(self.unit, User):
+            return of_example
+        period = self.unit.period
+        if isinstance(period, int):
+            return of_user.format(f" in a period of {period:,} rounds")
+        return of_user.format("" if period is None else f" in one {period}")
+
+    @property
+    def _public(self) -> str:
+        """What is not protected, in words."""
+        if not isinstance(self.unit, User):
+            return (
+                "The number and order of examples are public. The unit is an example: a person with several is "
+                "protected less."
+            )
+        own = "each protected as a user's is" if self.unit.without_id == "own" else "without influence"
+        return (
+            f"The unit is {self.unit}: more rows than that keep their round and have no influence, and rows without an "
+            f"id are {own}. The number and order of rows are public."
         )
 
 

@@ -18,6 +18,7 @@ out atomically. The caller that comes second checks again, against the newer rec
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import uuid
@@ -28,10 +29,12 @@ from html import escape
 from typing import Any, Generic, Protocol, TypeVar
 
 from taciturn._util.html import bar
+from taciturn._util.output import rounded_down, rounded_up
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect
+from taciturn.accounting.unit import LEDGER_UNITS, covers
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of
 
 Position = tuple[int, int, int, str]
 """Generation, examples seen, releases made and a random token: a state is live only if all are the newest."""
@@ -64,7 +67,7 @@ class Terms:
     population : str
         The people it is about, by a name.
     unit : str
-        Whose data is protected: an example.
+        Whose data is protected: an example, or a user, perhaps of one period (`taciturn.accounting.unit.LEDGER_UNITS`).
     neighbours : {"replace", "zero-out"}, optional
         The relation of all costs; None until the first cost decides it.
     """
@@ -129,6 +132,8 @@ class Ledger:
         Which ledger of the database; needed only if there are several.
     witness : str or path, optional
         A second database, elsewhere, that notices when this one was restored from a backup.
+    unit : {"example", "user", "user and month", …}, optional
+        Whose data is protected, for a ledger in memory: by default an example. One in a database has its own.
 
     Examples
     --------
@@ -141,7 +146,7 @@ class Ledger:
     >>> ledger.open("second", gaussian(0.04))
     Traceback (most recent call last):
     ...
-    taciturn.errors.BudgetExhausted: opening this stream would reserve mu = 0.2828 in all, more than the ledger's ...
+    taciturn.errors.BudgetExhausted: opening this stream would reserve epsilon = 0.8342 at delta = 1e-06, and ...
 
     The same, for all processes and teams, in a file:
 
@@ -161,17 +166,22 @@ class Ledger:
         *,
         population: str | None = None,
         witness: str | os.PathLike[str] | None = None,
+        unit: str | None = None,
     ) -> None:
+        if unit is not None:
+            one_of("unit", unit, LEDGER_UNITS)
         if isinstance(where, str | os.PathLike):
             from taciturn.store import book
 
             self._book: Book = book.open_book(where, population, witness)
+            if unit not in (None, self.unit):
+                raise Unprovable(f"the unit of {where} is one {self.unit}, not one {unit}. Create another ledger.")
             return
         known = where is None or isinstance(where, Privacy)
         expect("the argument", where, known, 'Privacy(epsilon=1.0, delta=1e-6) or an address such as "budget.db"')
         if witness is not None:
             raise InvalidInput("a ledger in memory has no witness. Create it in a file: Ledger.create('budget.db', …).")
-        self._book = _MemoryBook(Terms(where, population or "people"))
+        self._book = _MemoryBook(Terms(where, population or "people", unit or "example"))
 
     @classmethod
     def create(
@@ -181,6 +191,7 @@ class Ledger:
         *,
         population: str = "people",
         neighbours: str | None = None,
+        unit: str = "example",
         witness: str | os.PathLike[str] | None = None,
     ) -> Ledger:
         """Create a ledger in a database, and open it.
@@ -195,6 +206,9 @@ class Ledger:
             A name of the people whose data is protected.
         neighbours : {"replace", "zero-out"}, optional
             The neighbour relation of all costs; by default that of the first stream.
+        unit : {"example", "user", "user and day", "user and week", "user and month", …}
+            Whose data is protected. A ledger of users rejects streams that protect single examples; one of users and
+            months also accepts streams that count a user's rows anew every month.
         witness : str or path, optional
             A second database, elsewhere, that notices when this one was restored from a backup.
         """
@@ -202,7 +216,8 @@ class Ledger:
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         expect("neighbours", neighbours, neighbours in (None, "replace", "zero-out"), '"replace" or "zero-out"')
-        return cls.of_book(book.create_book(address, Terms(privacy, population, neighbours=neighbours), witness))
+        one_of("unit", unit, LEDGER_UNITS)
+        return cls.of_book(book.create_book(address, Terms(privacy, population, unit, neighbours), witness))
 
     @classmethod
     def of_book(cls, book: Book) -> Ledger:
@@ -298,19 +313,33 @@ class Ledger:
         spent: Cost = FREE,
         at: Position = (0, 0, 0, ""),
         settings: Any = None,
+        unit: str = "example",
     ) -> None:
         """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands.
 
         The ledger then guards the states of the lineage: `commit` accepts each once. `settings`, plain data, are
         recorded in the history.
         """
-        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings)
+        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings, unit)
 
-    def reserve(self, lineage: str, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
-        """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing."""
-        self._enter("opened", lineage, Line(cost, FREE), neighbours, settings)
+    def reserve(
+        self,
+        lineage: str,
+        cost: Cost,
+        neighbours: str = "replace",
+        settings: Any = None,
+        name: str | None = None,
+        follows: str | None = None,
+        unit: str = "example",
+    ) -> None:
+        """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing.
 
-    def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None) -> None:
+        The history says what the stream is called, and `adopted` of one that `follows` another lineage after a restore.
+        """
+        kind, more = entered_as(name, follows)
+        self._enter(kind, lineage, Line(cost, FREE), neighbours, settings, unit, more)
+
+    def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None, unit: str = "example") -> None:
         """Spend `cost` at once, for a release that belongs to no stream, or reject it.
 
         >>> from taciturn import Cost, Ledger, Privacy
@@ -319,15 +348,27 @@ class Ledger:
         >>> ledger.spent.plain_epsilon
         0.4
         """
-        self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings)
+        self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings, unit)
 
-    def _enter(self, kind: str, lineage: str, line: Line, neighbours: str, settings: Any) -> None:
+    def _enter(
+        self,
+        kind: str,
+        lineage: str,
+        line: Line,
+        neighbours: str,
+        settings: Any,
+        unit: str,
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        check_unit(self.unit, unit)
         if not at_most(line.spent, line.reserved):
             raise BudgetExhausted(
                 f"this stream would reserve {line.reserved} and has spent {line.spent}. Go on with its settings."
             )
-        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings}
-        self._book.enter(lineage, line, neighbours, kind, content)
+        content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings, "unit": unit}
+        content |= more or {}
+        with rejections_told():
+            self._book.enter(lineage, line, neighbours, kind, content)
 
     def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
         """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.
@@ -403,6 +444,13 @@ def as_ledger(ledger: LedgerLike | None) -> Ledger:
     return Ledger() if ledger is None else ledger
 
 
+def entered_as(name: str | None, follows: str | None) -> tuple[str, dict[str, str]]:
+    """The kind of the event with which a stream of a store is entered, and what that says of the stream."""
+    if follows is not None:
+        return "adopted", {"stream": name or "", "from": follows}
+    return "opened", {} if name is None else {"stream": name}
+
+
 # Checks: functions of records alone.
 
 
@@ -428,17 +476,51 @@ def check_relation(settled: str | None, neighbours: str) -> None:
         )
 
 
+def check_unit(unit: str, of_stream: str) -> None:
+    """Reject a stream whose unit of privacy is less than the ledger's."""
+    if not covers(unit, of_stream):
+        remedy = (
+            "State rows_per_user and users=, or unit=User(rows=4)" if of_stream == "example" else "Leave period out"
+        )
+        raise Unprovable(
+            f"this ledger's budget is for one {unit}, and this stream protects one {of_stream}, which is less. "
+            f"{remedy}; or use another ledger."
+        )
+
+
 def check_room(privacy: Privacy | None, reserved: Cost, cost: Cost) -> None:
     """Reject a cost that does not fit a budget in addition to what is `reserved`."""
     needed = total([reserved, cost])
     if privacy is not None and not needed.within(privacy):
-        mu = largest_mu(privacy, reserved)
-        left = gaussian(mu**2).epsilon(privacy.delta)
-        raise BudgetExhausted(
-            f"opening this stream would reserve {needed} in all, more than the ledger's {privacy} allows, of which "
-            f"epsilon = {left:.4g} at that delta (mu = {mu:.4g}) is left. Give the models smaller budgets, or the "
-            "ledger a larger one."
+        raise NoRoom(privacy, reserved, cost)
+
+
+class NoRoom(BudgetExhausted):
+    """A cost that does not fit a budget; its sentence takes milliseconds, and is made after all locks have ended."""
+
+    def __init__(self, privacy: Privacy, reserved: Cost, cost: Cost) -> None:
+        super().__init__(privacy, reserved, cost)
+        self._terms = privacy, reserved, cost
+
+    def __str__(self) -> str:
+        privacy, reserved, cost = self._terms
+        needed, all_of_it = (each.epsilon(privacy.delta) for each in (cost, total([reserved, cost])))
+        left = gaussian(largest_mu(privacy, reserved) ** 2).epsilon(privacy.delta) * (1.0 + 1e-9)  # past the bisection
+        return (
+            f"opening this stream would reserve epsilon = {rounded_up(needed, 4)} at delta = {privacy.delta:g}, and "
+            f"epsilon = {rounded_down(left, 4)} of the ledger's {privacy.epsilon:g} is left: all streams together "
+            f"would have epsilon = {rounded_up(all_of_it, 4)}. Give the model a smaller budget; that of a ledger is "
+            "fixed."
         )
+
+
+@contextlib.contextmanager
+def rejections_told() -> Iterator[None]:
+    """Turn what was found under a lock into the error that users see, after the lock."""
+    try:
+        yield
+    except NoRoom as error:
+        raise BudgetExhausted(str(error)) from None
 
 
 def largest_mu(privacy: Privacy, reserved: Cost) -> float:
@@ -502,6 +584,11 @@ def mirrored(line: Line, spent: Cost) -> Line:
 def closed(line: Line) -> Line:
     """The line after its stream ended."""
     return replace(line, closed=True)
+
+
+def used_up(line: Line) -> Line:
+    """The line of a stream that ended, and may have spent all that it reserved."""
+    return replace(line, closed=True, spent=line.reserved)
 
 
 def _check_live(line: Line, at: Position) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration, Learner
 from taciturn.core.schedule import Schedule, Timetable, at, every
@@ -37,6 +38,7 @@ def pocp(
     calibration: Calibration = "exact",
     allow_broken: bool = False,
     seed: int | None = None,
+    unit: Unit = EXAMPLE,
 ) -> Private:
     """Private online convex programming (Algorithm 1): any learner with a tail certificate, made private.
 
@@ -55,7 +57,7 @@ def pocp(
     shape : {"S^(2/3)", "S", "S^(1/2)"}
         How the budget is spread over the releases (`taciturn.Gaussian`); with the paper's calibrations it has no
         effect.
-    calibration, allow_broken, seed
+    calibration, allow_broken, seed, unit
         As in `taciturn.Private`.
 
     Examples
@@ -65,7 +67,8 @@ def pocp(
     >>> print(private.guarantee)  # doctest: +ELLIPSIS
     The whole published sequence is (1, 1e-06)-differentially private: ...
     """
-    return Private(learner, Gaussian(shape), schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+    schedule = schedule or every(1)
+    return Private(learner, Gaussian(shape), schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
 
 
 def pigd(problem: Problem, privacy: Privacy, horizon: int | None = None, **settings: Any) -> Private:
@@ -110,6 +113,7 @@ def pol(
     calibration: Calibration = "exact",
     allow_broken: bool = False,
     seed: int | None = None,
+    unit: Unit = EXAMPLE,
 ) -> Private:
     """Private offline learning (Algorithm 6): IGD over all the data, its averaged iterate released once.
 
@@ -130,10 +134,13 @@ def pol(
         calibration=calibration,
         allow_broken=allow_broken,
         seed=seed,
+        unit=unit,
     )
 
 
-def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, seed: int | None = None) -> Private:
+def output_perturbation(
+    problem: Problem, privacy: Privacy, horizon: int, *, seed: int | None = None, unit: Unit = EXAMPLE
+) -> Private:
     """The leader of all examples, released once (Chaudhuri, Monteleoni, Sarwate, 2011): POCP over FTL at one round.
 
     Unlike its authors' it takes any loss and set that `FTL` does, and Gaussian noise for an exact sensitivity.
@@ -143,7 +150,7 @@ def output_perturbation(problem: Problem, privacy: Privacy, horizon: int, *, see
     >>> output_perturbation(problem, Privacy(1, 1e-6), horizon=3).timetable.rounds
     array([3])
     """
-    return pocp(FTL(problem), privacy, horizon, schedule=at([integer("horizon", horizon)]), seed=seed)
+    return pocp(FTL(problem), privacy, horizon, schedule=at([integer("horizon", horizon)]), seed=seed, unit=unit)
 
 
 def ewoo(
@@ -153,6 +160,7 @@ def ewoo(
     *,
     schedule: Schedule | None = None,
     seed: int | None = None,
+    unit: Unit = EXAMPLE,
 ) -> Private:
     """Private exponentially weighted online optimisation (Section 4.1), and private experts.
 
@@ -163,7 +171,7 @@ def ewoo(
     True
     """
     expect("learner", learner, isinstance(learner, EWOO), "EWOO(problem, grid(domain, size, per_axis)) or experts(10)")
-    return Private(learner, Exponential(), schedule or every(1), privacy, horizon, seed=seed)
+    return Private(learner, Exponential(), schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
 def private_sum(
@@ -179,6 +187,7 @@ def private_sum(
     calibration: Calibration = "exact",
     allow_broken: bool = False,
     seed: int | None = None,
+    unit: Unit = EXAMPLE,
 ) -> Private:
     """A private running sum of vectors (Algorithm 5, corrected); vectors are clipped to norm `bound`.
 
@@ -186,7 +195,7 @@ def private_sum(
     ----------
     dimension, bound : number
         Entries of a vector, and its largest norm.
-    privacy, horizon, schedule, calibration, allow_broken, seed
+    privacy, horizon, schedule, calibration, allow_broken, seed, unit
         As in `taciturn.Private`.
     strategy : PrefixSum, optional
         How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations need
@@ -204,7 +213,8 @@ def private_sum(
     """
     learner = VectorSum(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad))
     mechanism = strategy or _strategy(horizon, schedule)
-    return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+    schedule = schedule or every(1)
+    return Private(learner, mechanism, schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
 
 
 def pqftl(
@@ -219,6 +229,7 @@ def pqftl(
     calibration: Calibration = "exact",
     allow_broken: bool = False,
     seed: int | None = None,
+    unit: Unit = EXAMPLE,
 ) -> Private:
     """Private follow-the-leader for squared loss (Algorithm 4, repaired): `QFTL` on private running sums.
 
@@ -229,7 +240,8 @@ def pqftl(
     """
     learner = QFTL(problem, extra_ridge, weight)
     mechanism = strategy or _strategy(horizon, schedule)
-    return Private(learner, mechanism, schedule or every(1), privacy, horizon, calibration, allow_broken, seed)
+    schedule = schedule or every(1)
+    return Private(learner, mechanism, schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
 
 
 def pftrl(
@@ -240,6 +252,7 @@ def pftrl(
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
     seed: int | None = None,
+    unit: Unit = EXAMPLE,
 ) -> Private:
     """Private follow-the-regularised-leader, for any convex loss over a bounded set: `FTRL` on private running sums.
 
@@ -249,7 +262,7 @@ def pftrl(
     2
     """
     mechanism = strategy or _strategy(horizon, schedule)
-    return Private(FTRL(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed)
+    return Private(FTRL(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
 def _strategy(horizon: int | None, schedule: Schedule | None) -> PrefixSum:

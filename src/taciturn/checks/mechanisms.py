@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,16 +17,20 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import FREE
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, OF_THE_NOISE, demand, skip
 from taciturn.core.protocols import Calibrated, Certificate, Mechanism
 from taciturn.core.schedule import Timetable, every
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, Unprovable
 
 BUDGET = Privacy(epsilon=10.0, delta=1e-6)
 """Large enough that the privacy loss to be measured exceeds the sampling error."""
 
 SEEDS = 50
+
+USER = Participation(rows=4, per_release=1, apart=3)
+"""Several rows of one unit, in the first and in the last of 12 releases."""
 
 CERTIFICATES = {
     "l2/tail": Certificate(
@@ -80,15 +84,22 @@ class MechanismCase:
         return generator(3).uniform(-0.4, 0.4, size=(self.releases, self.size))
 
     def neighbour(self, changed: int = 0) -> Array:
-        """Neighbouring statistics at the certified distance: `changed` alone, or it and all later ones."""
+        """Neighbouring statistics at the certified distance: `changed`, or it and all later ones.
+
+        With several rows of one unit, those that follow `changed` as early as is allowed.
+        """
         rows, rounds = self.rows.copy(), np.arange(1, self.releases + 1)
         moved = self.certificate.at(rounds)
         if self.certificate.metric == "range":
             towards = np.where(np.arange(self.size) % 2 == 0, 0.5, -0.5)
         else:
             towards = np.full(self.size, self.size**-0.5)
-        last = changed + 1 if self.certificate.reach == "entry" else self.releases
-        rows[changed:last] += moved[changed:last, None] * towards
+        changes = range(changed, self.releases)
+        if self.certificate.reach == "entry":
+            unit = self.certificate.participation
+            changes = changes[: unit.rows * unit.apart : unit.apart]
+        for j in changes:
+            rows[j] += moved[j] * towards
         return rows
 
     def encoded(self, rows: Array) -> list[Integers]:
@@ -296,6 +307,22 @@ def noise_covers_the_sensitivity(case: MechanismCase) -> str:
     return _selection_is_covered(case) if case.certificate.metric == "range" else _gaussian_is_covered(case)
 
 
+def noise_covers_all_rows_of_a_unit(case: MechanismCase) -> str:
+    """If one example moves one statistic, the noise also covers a unit of privacy with several rows.
+
+    The certificate says how often the unit takes part, and its bound is for one of its rows.
+    """
+    if case.certificate.kind != "l2/entry":
+        skip("the certificate's bound holds for all rows of a unit")
+    several = replace(case, stated=replace(case.certificate, participation=USER, paper=None))
+    try:
+        several.calibrated  # noqa: B018
+    except (InvalidInput, Unprovable) as error:
+        skip(f"{type(case.mechanism).__name__} protects one example only: {error}")
+    costs_increase_up_to_the_budget(several)
+    return _gaussian_is_covered(several)
+
+
 def _gaussian_is_covered(case: MechanismCase) -> str:
     drawn = np.array([_stacked(noise) for noise in case.seeded], dtype=np.float64)
     variance = np.mean(drawn**2, axis=(0, 2))
@@ -310,7 +337,7 @@ def _gaussian_is_covered(case: MechanismCase) -> str:
     )
     fault += f"mu is {math.sqrt(charged):.4g}"
     give, used = FAR * math.sqrt(2.0 / drawn[:, 0].size), math.sqrt(worst / charged)
-    demand(worst * (1.0 - give) <= charged, fault, "Scale the noise to all encoded rows that one example changes.")
+    demand(worst * (1.0 - give) <= charged, fault, "Scale the noise to all encoded rows that a unit changes.")
     return f"the worst pair tried uses {used:.0%} of the charged mu, give or take {give / 2.0:.0%}"
 
 
@@ -368,4 +395,5 @@ CHECKS = (
     seeded_noise_does_not_depend_on_batches,
     noise_has_the_stated_sd,
     noise_covers_the_sensitivity,
+    noise_covers_all_rows_of_a_unit,
 )

@@ -411,11 +411,11 @@ def adopted_streams_are_charged_in_full(case: StoreCase) -> None:
         state=replace(state, lineage="lineage of first", generation=1, token="1", t=4, k=4).to_bytes(),
         releases=[Chunk(1, 4, 4, b"")],
     )
-    second = case.reopen(store).adopt("first", "second")
+    second = case.reopen(store).adopt("first")
     demand(second.lineage != first.lineage, "an adopted stream has the lineage of the first", "Give it a new one.")
     fault = f"two streams of mu² = 0.02 reserved {ledger.reserved}"
     demand(ledger.reserved == gaussian(0.04), fault, "Charge an adopted stream in full, in the ledger of the first.")
-    demand(store.load("first").closed, "the first stream is open", "Close it.")
+    demand(ledger.lines[first.lineage].closed, "the first stream is open", "Close it.")
     inner = read_state(second.state)
     demand(
         (inner.lineage, inner.position) == (second.lineage, second.position),
@@ -423,7 +423,9 @@ def adopted_streams_are_charged_in_full(case: StoreCase) -> None:
         "Give the state the new lineage and token.",
     )
     demand(second.position[1:3] == (4, 4), f"an adopted stream stands at {second.position}", "Go on where it stood.")
-    demand(second.about == first.about, "an adopted stream has other public data", "Copy it.")
+    demand({**second.about, **first.about} == second.about, "an adopted stream has other public data", "Copy it.")
+    fault = f"a stream that was adopted from one of {first.reserved} tells of {second.earlier}"
+    demand(second.earlier == first.reserved, fault, "Tell what the first stream cost: its releases were shown.")
     store.commit(second, position=(1, 5, 5, "x"), spent=gaussian(0.002), state=b"", releases=[Chunk(5, 5, 5, b"again")])
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.unit import Participation
 from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.errors import ContractBroken
 from taciturn.mechanisms.prefix_sum import PrefixSum
-from taciturn.mechanisms.strategy import Coder, matrices
+from taciturn.mechanisms.strategy import Coder, matrices, sensitivity_to
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
+UNITS = tuple(
+    Participation(*unit) for unit in ((2, 1, 1), (3, 1, 2), (4, 1, 3), (5, 2, 1), (5, 2, 4), (13, 1, 1), (3, 3, 5))
+)
+"""Rows of one unit, in all and in a block, and how far apart; for up to 13 rows all patterns are tried."""
 _NEARLY = 1.0 + 1e-12
 
 
@@ -66,6 +72,49 @@ def sensitivity_bounds_the_columns(case: Strategy) -> str:
     fault = f"column {j + 1} of C has length {lengths[j]:.6g} for {case.n} rows, and sensitivity says {stated:.6g}"
     demand(lengths[j] <= stated * (1.0 + 1e-13), fault, "State the largest column norm, rounded up.")
     return f"the longest column is {lengths[j] / stated:.1%} of what is stated"
+
+
+def sensitivity_to_bounds_every_pattern(case: Strategy) -> str:
+    """`sensitivity_to` bounds what all rows of a unit change, for every pattern of them, of short streams.
+
+    The rows may be moved in different directions: by at most `sqrt(Σ_ij u_i·u_j·|CᵀC|_ij)`, which is `‖C u‖` where no
+    two columns of C have a negative inner product.
+    """
+    if case.n > 13:
+        skip("there are too many patterns")
+    used = 0.0
+    for unit in UNITS:
+        coders = [(case.coder, case.dense[1])]
+        if case.n == 13 and unit == UNITS[2]:  # only one, as a fit may take long
+            fitted = case.strategy.coder_for(case.n, unit)
+            coders.append((fitted, matrices(fitted, case.n)[1]))
+        U = patterns(case.n, unit)
+        for coder, C in coders:
+            found = math.sqrt(float(np.max(np.einsum("pi,ij,pj->p", U, np.abs(C.T @ C), U, optimize=True))))
+            stated = sensitivity_to(coder, unit)
+            fault = f"{unit} changes {case.n} rows by {found:.6g}, and sensitivity_to says {stated:.6g}"
+            demand(found <= stated * (1.0 + 1e-13), fault, "State the largest ‖C u‖, rounded up, or remove the method.")
+            used = max(used, found / stated)
+    return f"the worst pattern is {used:.1%} of what is stated"
+
+
+def patterns(n: int, unit: Participation) -> Array:
+    """Every pattern of a unit's rows in n blocks, one in each row of the result, and that without rows.
+
+    >>> patterns(3, Participation(rows=2, apart=2)).astype(int).tolist()
+    [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1]]
+    """
+    found = [np.zeros((1, n))]
+    last = np.zeros(1, dtype=np.int64) - unit.apart  # the last block with rows, of each pattern
+    for j in range(n):
+        free = np.concatenate(found)[last <= j - unit.apart]
+        for rows in range(1, min(unit.per_release, unit.rows) + 1):
+            more = free[np.sum(free, axis=1) <= unit.rows - rows].copy()
+            more[:, j] = rows
+            found.append(more)
+            last = np.concatenate([last, np.full(len(more), j)])
+        found = [np.concatenate(found)]
+    return found[0]
 
 
 def errors_are_the_row_norms_of_the_decoder(case: Strategy) -> None:
@@ -176,6 +225,7 @@ CHECKS = (
     matrices_factor_the_prefix_sum,
     encoding_is_causal,
     sensitivity_bounds_the_columns,
+    sensitivity_to_bounds_every_pattern,
     errors_are_the_row_norms_of_the_decoder,
     row_norm_bounds_the_encoder,
     rounding_error_is_a_bound,

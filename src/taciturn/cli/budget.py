@@ -36,6 +36,9 @@ def create(
         Literal["replace", "zero-out"] | None,
         typer.Option(help="Neighbour relation of all costs; by default that of the first stream."),
     ] = None,
+    unit: Annotated[
+        str, typer.Option(help="Whose data is protected: example, user, or, say, user and month.")
+    ] = "example",
     witness: WitnessOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,13 +50,18 @@ def create(
     from taciturn.accounting.ledger import Ledger
 
     ledger = Ledger.create(
-        address, Privacy(epsilon, delta), population=population, neighbours=neighbours, witness=witness
+        address, Privacy(epsilon, delta), population=population, neighbours=neighbours, unit=unit, witness=witness
     )
     if as_json:
-        _print_json(_as_data(ledger))
+        _print_json(_as_data(ledger, address))
         return
-    typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: epsilon = {epsilon:g}, delta = {delta:g}")
+    budget = f"epsilon = {epsilon:g}, delta = {delta:g} for one {unit}"
+    typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: {budget}")
     typer.echo(f'Use it: ledger="{address}" in an estimator, or taciturn learn … --ledger {address}')
+    if witness is None:
+        typer.echo("Without a witness some restored backups are not noticed: add --witness FILE, on another disk.")
+    else:
+        typer.echo(f"Its witness is {ledger.witness.address}, which it remembers: no other command has to name it.")
 
 
 @app.command()
@@ -71,7 +79,7 @@ def show(
     Example: taciturn budget show budget.db
     """
     ledger = _read(address, population)
-    data = _as_data(ledger)
+    data = _as_data(ledger, address)
     data["warning"] = _warning(address, witness)
     if html is not None:
         from taciturn._util.atomic import replaced
@@ -123,18 +131,24 @@ def verify(
 ) -> None:
     """Check the history of a ledger, and compute every cost again from the settings in it.
 
-    Exit status 1 if something is wrong. The history has no signature: with --witness, one that was rewritten
+    Exit status 1 if something is wrong. The history has no signature: with a witness, one that was rewritten
     consistently is noticed, too.
 
     Example: taciturn budget verify budget.db
     """
+    from taciturn.store.database import Database
+    from taciturn.store.overview import remembered
+
     ledger = _read(address, population)
     found = ledger.verify()
-    against = None if witness is None else _warning(address, witness)
-    faults = [*found.faults, *([against] if against else [])]
+    about = remembered(Database(address))
+    why = _warning(address, witness)
+    watched = witness is not None or about.witness != ""
+    faults = [*found.faults, *([why] if why and watched else [])]
     if as_json:
         answer = {"ok": not faults, "events": len(ledger.history), "recomputed": found.checked}
-        _print_json({**answer, "not_recomputed": found.unchecked, "faults": faults})
+        place = {"witness": about.witness_at or None, "moved": about.moved, "warning": why}
+        _print_json({**answer, "not_recomputed": found.unchecked, "faults": faults, **place})
     else:
         for fault in faults:
             typer.echo(f"FAULT: {fault}")
@@ -146,8 +160,8 @@ def verify(
         )
         for reason in found.unchecked:
             typer.echo(f"Not computed again: {reason}.")
-        if witness is None:
-            _warn(_warning(address, None))
+        if not watched:
+            _warn(why)
     if faults:
         raise typer.Exit(1)
 
@@ -227,27 +241,33 @@ def _warning(address: str, witness: str | None) -> str | None:
     return warning(Database(address), witness)
 
 
-def _as_data(ledger: Ledger) -> dict[str, Any]:
+def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
     """What `show` prints."""
     from taciturn.accounting.cost import gaussian
     from taciturn.accounting.ledger import largest_mu
-    from taciturn.store.overview import recipe_of
+    from taciturn.store.database import Database
+    from taciturn.store.overview import is_finished, progress, recipe_of
 
     privacy = ledger.privacy
     assert privacy is not None
     reserved, spent, lines = ledger.reserved, ledger.spent, ledger.lines
-    entered = {event.lineage: event for event in ledger.history if event.kind in ("opened", "charged", "restored")}
+    entered = {event.lineage: event for event in ledger.history if event.kind in ENTERS}
+    released = progress(Database(address))
     rows = []
     for lineage, line in lines.items():
         event = entered.get(lineage)
-        recipe = "restored" if event is not None and event.kind == "restored" else None
+        content = {} if event is None else _content(event)
+        settings = content.get("settings")
+        restored = event is not None and event.kind == "restored"
         rows.append(
             {
                 "lineage": lineage,
-                "recipe": recipe or recipe_of(None if event is None else _content(event).get("settings")),
+                "name": content.get("stream"),
+                "recipe": "restored" if restored else recipe_of(settings),
                 "reserved": cost_as_data(line.reserved, privacy.delta),
                 "spent": cost_as_data(line.spent, privacy.delta),
                 "closed": line.closed,
+                "finished": is_finished(settings, released.get(lineage, 0)),
                 "opened": None if event is None else event.at,
                 "by": None if event is None else event.who,
                 "version": None if event is None else event.version,
@@ -285,6 +305,8 @@ def _left_text(data: dict[str, Any]) -> str:
     return "{} (mu {})".format(*(rounded_down(value, 4) for value in left))
 
 
+ENTERS = ("opened", "charged", "adopted", "restored")  # events with which a stream or a charge begins
+
 SHARES = "The share of the budget is that of mu², which adds up; values of epsilon do not."
 
 
@@ -301,12 +323,21 @@ def _show(data: dict[str, Any]) -> None:
         typer.echo("No stream has been opened yet.")
         return
     typer.echo(SHARES)
-    table = _table("", ("stream", "recipe", "reserved", "spent", "", "opened (UTC)"), "by")
+    named = any(row["name"] for row in data["streams"])
+    columns = ("stream", *(("name",) if named else ()), "recipe", "reserved", "spent", "", "opened (UTC)")
+    table = _table("", columns, "by")
     for row in data["streams"]:
-        state = "closed" if row["closed"] else "open"
         costs = (rounded_up(row[which]["epsilon"], 4) for which in ("reserved", "spent"))
-        table.add_row(short(row["lineage"]), row["recipe"], *costs, state, _time(row["opened"]), row["by"] or "")
+        name = (row["name"] or "",) if named else ()
+        table.add_row(
+            short(row["lineage"]), *name, row["recipe"], *costs, _state(row), _time(row["opened"]), row["by"] or ""
+        )
     _print(table)
+
+
+def _state(row: dict[str, Any]) -> str:
+    """Whether a stream goes on: it is closed, has released all that it can, or is open."""
+    return "closed" if row["closed"] else "finished" if row["finished"] else "open"
 
 
 def _bar(spent: float, reserved: float, width: int = 40) -> str:
@@ -342,16 +373,17 @@ def _page(data: dict[str, Any]) -> str:
     cells = [
         [
             f"<code>{escape(short(row['lineage']))}</code>",
+            escape(row["name"] or ""),
             escape(row["recipe"]),
             number(cost_text(row["reserved"])),
             number(cost_text(row["spent"])),
-            "closed" if row["closed"] else "open",
+            _state(row),
             escape(_time(row["opened"])),
             escape(row["by"] or ""),
         ]
         for row in data["streams"]
     ]
-    heads = ["stream", "recipe", number_head("reserved"), number_head("spent"), "", "opened (UTC)", "by"]
+    heads = ["stream", "name", "recipe", number_head("reserved"), number_head("spent"), "", "opened (UTC)", "by"]
     parts.append(section("Streams", rows(cells, heads) if cells else paragraph("None has been opened yet.")))
     return document(f"Budget of {data['population']}", "\n".join(parts))
 
@@ -374,11 +406,10 @@ def _told(kind: str, content: dict[str, Any], privacy: Privacy) -> str:
     if "reserved" in content:
         cost = cost_text(cost_as_data(read_cost(content["reserved"]), privacy.delta))
         what = f"what {content['witness']} knew" if kind == "restored" else recipe_of(content.get("settings"))
-        return f"epsilon = {cost}: {what}"
+        follows = f", continues {content['stream']}, {short(content['from'])}" if kind == "adopted" else ""
+        return f"epsilon = {cost}: {what}{follows}"
     if kind == "moved":
         return f"{content['why']} ({content['from']} → {content['to']})"
-    if kind == "adopted":
-        return f"continues {content['stream']}, {short(content['from'])}"
     return ", ".join(f"{name} {value}" for name, value in content.items())
 
 

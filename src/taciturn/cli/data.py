@@ -14,6 +14,7 @@ from taciturn.readers.source import Format
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.readers.draft_contract import Draft
+    from taciturn.readers.table_check import TableCheck
 
 Texts = list[str] | None
 
@@ -36,6 +37,8 @@ def init(
     categories: Annotated[Texts, typer.Option(help="Categories of a column, as in soil=clay,sand.")] = None,
     hashes: Annotated[Texts, typer.Option("--hash", help="Column to hash and number of buckets, as in ip=256.")] = None,
     ignore: Annotated[Texts, typer.Option(help="Column to ignore.")] = None,
+    user: Annotated[str | None, typer.Option(help="Column of users' ids, to protect users instead of rows.")] = None,
+    rows_per_user: Annotated[int | None, typer.Option(help="Rows of a user that count.", metavar="K")] = None,
     columns: Annotated[
         str | None,
         typer.Option(help="Names of the columns, as in age,town, for JSON lines; a CSV file needs a header too."),
@@ -67,7 +70,7 @@ def init(
         positive=positive and values_of(positive, "positive"),
         range=target_range and range_of(target_range, "the target"),
     )
-    budget = _given(epsilon=epsilon, delta=delta)
+    budget = _given(epsilon=epsilon, delta=delta, user=user, rows_per_user=rows_per_user)
     learning = _given(horizon=horizon)
     stated = stated_columns(names, ranges or [], categories or [], hashes or [], ignore or [])
     draft = Draft(Path(data).name, names, kinds, budget, predicted, learning, stated)
@@ -89,13 +92,22 @@ def _what_next(out: Path, draft: Draft) -> str:
 
 def check(
     contract: Annotated[Path, typer.Argument(help="Contract file.")] = Path("taciturn.toml"),
+    data: Annotated[
+        str | None, typer.Argument(help="A file to try the contract on: NOT PRIVATE, for the operator alone.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    format: Annotated[
+        Format | None, typer.Option(help="Format of the data; by default from the file extension.")
+    ] = None,
 ) -> None:
     """Explain a contract: the guarantee, what is public, the features, and the expected noise.
 
+    With a file, also read all of its rows, learn nothing, and show what is wrong with them and what its users are
+    promised. That part is computed from exact data: it is NOT PRIVATE.
+
     Exit status 2 if the contract is invalid.
 
-    Example: taciturn check taciturn.toml
+    Example: taciturn check taciturn.toml visits.csv
     """
     from rich.console import Console
 
@@ -105,10 +117,53 @@ def check(
 
     declared = read_contract(contract)
     plan = declared.plan()
+    if data is None:
+        if as_json:
+            typer.echo(json_text(explain(declared, plan)))
+        else:
+            Console().print(*explanation(declared, plan), sep="\n", highlight=False)
+        return
+    from taciturn.readers.rows import open_rows
+    from taciturn.readers.table_check import check_table
+
+    found = check_table(declared, plan, open_rows(declared, data, bad_rows="zero", format=format), _tell_rows)
     if as_json:
-        typer.echo(json_text(explain(declared, plan)))
+        typer.echo(json_text({**explain(declared, plan), "data": found.as_data()}))
     else:
-        Console().print(*explanation(declared, plan), sep="\n", highlight=False)
+        Console().print(*_table_report(found), sep="\n", highlight=False)
+
+
+def _tell_rows(rows: int) -> None:
+    """Print the progress at a terminal."""
+    if sys.stderr.isatty():
+        typer.echo(f"\r{rows:,} rows", nl=False, err=True)
+
+
+def _table_report(check: TableCheck) -> list[Any]:
+    """The check of a table for the terminal."""
+    from rich.table import Table
+
+    lines: list[Any] = [
+        "[bold red]NOT PRIVATE: computed from exact data; do not publish[/bold red]",
+        f"{check.rows:,} rows, {check.bad:,} of them bad (without influence, with --bad-rows zero).",
+    ]
+    if check.contract.user is None:
+        return [*lines, 'The contract names no column of users\' ids: state [bold]user = "…"[/bold] under \\[privacy].']
+    own = f", and {check.without_id:,} rows without an id" if check.without_id else ""
+    lines.append(f"{check.users:,} users in {check.contract.user}{own}.")
+    table = Table("of the users", "have at most", "and are promised epsilon")
+    for share, rows in check.rows_per_user.items():
+        table.add_row(f"{share} %", f"{rows:,} row{'s' * (rows != 1)}", f"{check.promised(rows):,.4g}")
+    lines.append(table)
+    if check.contract.rows_per_user is None:
+        lines.append(
+            "The unit of privacy is a row: a user with several is promised less, as shown. State "
+            "[bold]rows_per_user[/bold] under \\[privacy] to protect users."
+        )
+    else:
+        percent = 100.0 * check.counted / max(check.rows, 1)
+        lines.append(f"{check.counted:,} rows count ({percent:.1f} %); the others keep their round without influence.")
+    return lines
 
 
 def predict(

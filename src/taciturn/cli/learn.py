@@ -16,11 +16,13 @@ from taciturn.readers.source import BadRows, Format, format_of, size_of
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
     from collections.abc import Iterator
 
+    from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import Contract
     from taciturn.readers.rows import Position
     from taciturn.runs.ingest import Ending
     from taciturn.runs.resume import Check
     from taciturn.runs.run import Run
+    from taciturn.store import Saved
 
 
 def learn(
@@ -46,8 +48,15 @@ def learn(
     ledger: Annotated[
         str | None, typer.Option(help="Ledger in which the cost of a new run is reserved: a file, or postgresql://….")
     ] = None,
+    population: Annotated[
+        str | None, typer.Option(help="Name of the people in that ledger; needed only if the database has several.")
+    ] = None,
     witness: Annotated[
         str | None, typer.Option(help="Database elsewhere that notices when the store was restored from a backup.")
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="File of the key that encrypts states; by default TACITURN_KEY.", metavar="FILE"),
     ] = None,
     bad_rows: Annotated[
         BadRows, typer.Option(help="At a bad row, stop, or use an example without influence.")
@@ -70,7 +79,6 @@ def learn(
 
     Example: taciturn learn taciturn.toml data.csv --out run
     """
-    from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
     from taciturn.runs.diagnostics import Diagnostics
@@ -88,10 +96,11 @@ def learn(
     )  # the reader stops at bad rows, so that a run can be resumed with either option
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
-    account = None if ledger is None else Ledger(ledger, witness=witness)
+    account = None if ledger is None else _account(ledger, population, witness, address)
     found = runs.find(
-        Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness
+        Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness, key=key
     )  # before a row is read, or anything is written
+    _check_population(population, account, found)
     kind = format_of(data, format)
     place = None
     if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
@@ -105,7 +114,7 @@ def learn(
             refresh = ReportRefresh(declared)
             run = open_run(
                 folder,
-                Store(address, witness=witness),
+                Store(address, witness=witness, key=key),
                 plan,
                 declared.digest,
                 name=stream,
@@ -155,6 +164,32 @@ def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> N
         )
 
 
+def _account(ledger: str, population: str | None, witness: str | None, store: str) -> Ledger:
+    """The ledger of the run; one in another database that has a witness keeps that."""
+    from taciturn.accounting.ledger import Ledger
+    from taciturn.store.database import Database, backend_of
+    from taciturn.store.overview import remembered
+
+    database = Database(ledger)
+    own = database.address != backend_of(store).address and remembered(database).witness != ""
+    return Ledger(ledger, population=population, witness=None if own else witness)
+
+
+def _check_population(population: str | None, account: Ledger | None, found: Saved | None) -> None:
+    from taciturn.errors import InvalidInput, StateConflict
+
+    if population is None or account is not None:  # a ledger of other people was rejected when it was opened
+        return
+    if found is None:
+        raise InvalidInput("--population names the people of a ledger, and there is none. Add --ledger, or omit it.")
+    if found.population != population:
+        reserved = "in no ledger" if found.population is None else f"in the ledger of {found.population!r}"
+        raise StateConflict(
+            f"this run reserved its cost {reserved}, and not of {population!r}. Omit --population: a run keeps the "
+            "ledger that it began with."
+        )
+
+
 def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: Position | None) -> Iterator[Any]:
     """The rows; the header of a file is read now, that of a pipe when it arrives."""
     from taciturn.readers.rows import open_rows
@@ -170,24 +205,27 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: 
 
 def _publish(run: Run, contract: Contract) -> None:
     from taciturn.contract.model_file import write_model
+    from taciturn.runs.summary import guarantee
 
-    write_model(run.folder.model, contract, run.stream)
+    write_model(run.folder.model, contract, run.stream, run.spent, guarantee(run, contract))
     run.folder.sync()
 
 
 def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bool, quiet: bool) -> None:
-    from taciturn.runs.summary import as_data, outcome
+    from taciturn.runs.summary import as_data, budget, outcome
 
     if as_json:
         from taciturn._util.output import json_text
 
         typer.echo(json_text(as_data(run, contract, ending, report)))
     elif not quiet:
-        spent = run.stream.spent
+        spent, most = run.spent, budget(run, contract)
         typer.echo(outcome(run, ending))
+        both = " together with the stream that it was adopted from" if most.epsilon != contract.epsilon else ""
         typer.echo(
-            f"{run.stream.k:,} models released; spent epsilon = {spent.epsilon:.4g} of {contract.epsilon:g} at delta = "
-            f"{spent.delta:g}.{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
+            f"{run.stream.k:,} models released; spent epsilon = {spent.epsilon:.4g} of {most.epsilon:.4g}{both} at "
+            f"delta = {spent.delta:g}."
+            f"{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
         )
         page = ", report.html" if report else ""
         secret = run.folder.store.name if run.in_folder else run.store.address

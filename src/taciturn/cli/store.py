@@ -18,6 +18,7 @@ app = typer.Typer(help="Where streams live: back up, restore, move and encrypt."
 KeyOption = Annotated[
     Path | None, typer.Option(help="File of the key of encrypted states; by default TACITURN_KEY.", metavar="FILE")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DELTA = 1e-6  # of a stream without a ledger
 
 
@@ -35,7 +36,7 @@ def show(
     """
     from taciturn.store.book import populations
     from taciturn.store.database import Database
-    from taciturn.store.overview import recipe_of, streams, warning
+    from taciturn.store.overview import recipe_of, remembered, streams, warning
 
     database = Database(address)
     rows = [
@@ -55,8 +56,15 @@ def show(
         }
         for stream in streams(database)
     ]
-    why = warning(database, witness)
-    answer = {"address": database.address, "ledgers": populations(database), "streams": rows, "warning": why}
+    about = remembered(database)
+    answer = {
+        "address": database.address,
+        "witness": about.witness_at or None,
+        "moved": about.moved,
+        "ledgers": populations(database),
+        "streams": rows,
+        "warning": (why := warning(database, witness)),
+    }
     if as_json:
         _print_json(answer)
     else:
@@ -112,7 +120,7 @@ def adopt(
     ] = None,
     population: Annotated[str | None, typer.Option(help="Which ledger, if that database has several.")] = None,
     key: KeyOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Continue a database that was restored from a backup, as a second stream, which is charged in full.
@@ -123,21 +131,27 @@ def adopt(
     Example: taciturn store adopt taciturn-run/stream.db --witness /mnt/other/witness.db
     """
     from taciturn.accounting.ledger import Ledger
-    from taciturn.errors import InvalidInput
     from taciturn.store import restore
 
-    if not yes:
-        question = f"Adopting a stream of {address} charges its whole cost a second time, which cannot be undone."
-        if as_json or not sys.stdin.isatty():
-            raise InvalidInput(f"{question} Say so with --yes.")
-        if not typer.confirm(f"{question} Go on?", err=True):
-            raise InvalidInput("nothing was changed.")
+    _ask(f"Adopting a stream of {address} charges its whole cost a second time, which cannot be undone.", yes, as_json)
     where = None if ledger is None else Ledger(ledger, population=population, witness=witness)
     done = restore.adopt(address, name, witness=witness, key=key, ledger=where)
     if as_json:
         _print_json(_adopted_as_data(done))
     else:
         _show_adopted(done, address)
+
+
+def _ask(question: str, yes: bool, as_json: bool) -> None:
+    """Let the user confirm what cannot be undone; where nobody can be asked, it needs --yes."""
+    from taciturn.errors import InvalidInput
+
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise InvalidInput(f"{question} Say so with --yes.")
+    if not typer.confirm(f"{question} Go on?", err=True):
+        raise InvalidInput("nothing was changed.")
 
 
 def _adopted_as_data(done: Adopted) -> dict[str, Any]:
@@ -192,27 +206,72 @@ def _show_adopted(done: Adopted, address: str) -> None:
 def confirm_moved(
     address: Address,
     why: Annotated[str, typer.Option(help="Reason, for the history.")] = "confirmed by the user",
+    witness: WitnessOption = None,
+    yes: YesOption = False,
     as_json: AsJson = False,
 ) -> None:
     """Say that a database that was moved or copied is the newest, and the only one that is used from now on.
 
     It is recorded in the history of its ledgers. If it was restored from a backup, use taciturn store adopt instead.
+    One with a witness is compared with it: if it is the newest copy, it can be used without this command.
 
     Example: taciturn store confirm-moved budget.db --why "new server"
     """
     from taciturn.store import witness as witnesses
     from taciturn.store.database import Database
-    from taciturn.store.overview import warning
+    from taciturn.store.overview import remembered
 
     database = Database(address)
-    moved = warning(database) is not None
-    witnesses.confirm_moved(database, why)
+    about = remembered(database)
+    moved = about.moved
+    if about.witness:
+        witnesses.accepted(database, witness)
+    elif moved:
+        _ask(
+            f"If {address} is not the newest copy, or another one is still used, rounds are released twice.",
+            yes,
+            as_json,
+        )
+        witnesses.confirm_moved(database, why)
     if as_json:
         _print_json({"address": database.address, "moved": moved})
     elif moved:
         typer.echo(f"{database.address} is accepted here. Delete the copy where it was: it can still be used there.")
     else:
         typer.echo(f"{database.address} is where it was: there was nothing to confirm.")
+
+
+@app.command()
+def forget_witness(
+    address: Address,
+    why: Annotated[str, typer.Option(help="Reason, for the history.")] = "confirmed by the user",
+    witness: WitnessOption = None,
+    yes: YesOption = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give up the witness of a database, because it is lost or to be replaced.
+
+    It is recorded in the history of its ledgers. A database that is behind a witness which can be opened is rejected.
+    Name another witness with the next command that uses the database.
+
+    Example: taciturn store forget-witness budget.db --why "its disk is lost"
+    """
+    from taciturn.store import witness as witnesses
+    from taciturn.store.database import Database
+    from taciturn.store.overview import remembered
+
+    database = Database(address)
+    about = remembered(database)
+    if about.witness:
+        question = f"If {address} is not the newest copy, rounds are released twice, and nothing will notice it."
+        _ask(question, yes, as_json)
+        witnesses.forget(database, why, witness)
+    if as_json:
+        _print_json({"address": database.address, "had_one": bool(about.witness), "witness": about.witness_at or None})
+    elif about.witness:
+        typer.echo(f"{database.address} has no witness any more; it was {about.witness_at}. Name a new one: --witness.")
+    else:
+        typer.echo(f"{database.address} has no witness: there was nothing to forget.")
 
 
 @app.command()

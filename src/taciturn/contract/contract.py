@@ -8,6 +8,8 @@ The features, the labels, the bounds and the plan follow from it. Rows are read 
 epsilon = 1.0                        # total, of everything published
 delta = 1e-6                         # 1e-6 if left out
 neighbours = "replace"               # or "zero-out"
+user = "customer_id"                 # the column of ids: protect users; without it, the unit is a row
+rows_per_user = 4                    # rows of a user that count; later ones have no influence
 
 [target]
 column = "Cover_Type"
@@ -46,9 +48,19 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.contract.columns import Bad, Column, Ignored
 from taciturn.contract.target import Target
-from taciturn.contract.toml import KINDS, Section, column_of, read_toml, reject_blanks, release_of, target_of
+from taciturn.contract.toml import (
+    KINDS,
+    Section,
+    column_of,
+    period_of,
+    read_toml,
+    reject_blanks,
+    release_of,
+    target_of,
+)
 from taciturn.contract.values import Values
 from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings
@@ -65,6 +77,11 @@ class Contract:
     ----------
     epsilon, delta, neighbours
         The total budget of everything that the stream publishes, and the neighbour relation.
+    user : str, optional
+        The column that holds the id of the user whose row it is.
+    rows_per_user, rows_per_release, apart, period, without_id
+        How many rows of a user count, as in `taciturn.User`. Without `rows_per_user` the unit of privacy is a row, and
+        the ids serve only to show what users are promised (`taciturn check`).
     target : Classes, Positive or Number
         The column to predict.
     columns : tuple of columns
@@ -103,9 +120,25 @@ class Contract:
     intercept: bool = True
     quantile: float = 0.5
     huber_width: float | None = None
+    user: str | None = None
+    rows_per_user: int | None = None
+    rows_per_release: int | None = None
+    apart: int = 1
+    period: int | ClockPeriod | None = None
+    without_id: WithoutId = "own"
 
     def __post_init__(self) -> None:
         names = [self.target.column, *(column.name for column in self.columns)]
+        if self.user is not None and self.user in (self.target.column, *(column.name for column in self.read)):
+            raise InvalidInput(
+                f"{self.user} holds the ids of users (privacy.user), and cannot be the target or a feature as well. "
+                "Remove it from [columns]."
+            )
+        if self.rows_per_user is not None and self.user is None:
+            raise InvalidInput(
+                "privacy.rows_per_user bounds the rows of a user, and no column of ids is named. State the column, as "
+                'in user = "customer_id", or remove rows_per_user.'
+            )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InvalidInput(f"{twice[0]} is declared twice. The target is not a feature: remove it from [columns].")
@@ -169,6 +202,11 @@ class Contract:
             quantile=self.quantile,
             huber_width=self.huber_width,
             neighbours=self.neighbours,
+            rows_per_user=self.rows_per_user,
+            rows_per_release=self.rows_per_release,
+            apart=self.apart,
+            period=self.period,
+            without_id=self.without_id,
             on_bad=on_bad,
             seed=seed,
         )
@@ -211,8 +249,17 @@ class Contract:
             "quantile": self.quantile if self.loss == "quantile" else None,
             "huber_width": self.huber_width,
         }
+        users = {
+            "user": self.user,
+            "rows_per_user": self.rows_per_user,
+            "rows_per_release": self.rows_per_release,
+            "apart": self.apart if self.apart != 1 else None,
+            "period": self.period,
+            "without_id": self.without_id if self.without_id != "own" else None,
+        }
+        users = {key: value for key, value in users.items() if value is not None}
         return {
-            "privacy": {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours},
+            "privacy": {"epsilon": self.epsilon, "delta": self.delta, "neighbours": self.neighbours, **users},
             "target": self.target.declared(),
             "learning": {key: value for key, value in learning.items() if value is not None},
             "columns": {column.name: column.declared() for column in self.columns},
@@ -266,6 +313,12 @@ def contract_of(data: dict[str, Any]) -> Contract:
         epsilon=privacy.number("epsilon", remedy="State the total budget, as in epsilon = 1.0."),
         delta=privacy.number("delta", 1e-6),
         neighbours=privacy.choice("neighbours", ("replace", "zero-out"), "replace"),
+        user=privacy.text("user", "Name the column of ids.") if "user" in privacy.data else None,
+        rows_per_user=privacy.integer("rows_per_user"),
+        rows_per_release=privacy.integer("rows_per_release"),
+        apart=privacy.integer("apart") or 1,
+        period=period_of(privacy),
+        without_id=privacy.choice("without_id", get_args(WithoutId), "own"),
         target=predicted,
         columns=tuple(column_of(name, declared) for name, declared in columns.items()),
         loss=learning.choice("loss", get_args(LossName), "logistic" if predicted.names else "squared"),

@@ -38,16 +38,37 @@ def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
 
 
 def in_plain_words(contract: Contract) -> str:
-    """The guarantee for one row, as the accuracy of the best adversary."""
+    """The guarantee for one row or one user, as the accuracy of the best adversary."""
     replaced = contract.neighbours == "replace"
+    users = contract.rows_per_user is not None
     question = "which of two given rows it is" if replaced else "whether it was used or zeroed out"
+    if users:
+        question = "which of two given sets of rows is theirs" if replaced else "whether theirs were zeroed out"
     percent = math.ceil(1000 * guess_accuracy(contract.epsilon, contract.delta)) / 10
     chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "up to nearly 100 % of the time"
     return (
-        "An adversary sees every published model, knows all rows but one, and guesses of that row "
+        "An adversary sees every published model, "
+        f"{'knows all rows of all users but one, and guesses of that user' if users else _OF_ONE_ROW} "
         f"{question}; both answers are equally likely beforehand. The guess is correct {chance}; a random guess is "
-        "correct half of the time. This holds for all models together, however many are published. It protects one "
-        "row: a person with several rows is protected less."
+        f"correct half of the time. This holds for all models together, however many are published. {_whom(contract)}"
+    )
+
+
+_OF_ONE_ROW = "knows all rows but one, and guesses of that row"
+
+
+def _whom(contract: Contract) -> str:
+    """Who is protected, in a sentence."""
+    if contract.rows_per_user is None:
+        return "It protects one row: a person with several rows is protected less."
+    own = "a row without an id as a user of its own" if contract.without_id == "own" else "rows without an id are bad"
+    bound = f"at most {contract.rows_per_user:,} rows of a user"
+    within = "" if contract.period is None else f" in each {contract.period}"
+    if isinstance(contract.period, int):
+        within = f" in each {contract.period:,} rows"
+    return (
+        f"It protects a user, by the ids in {contract.user}, with all of their rows: {bound}{within} count, and later "
+        f"ones have no influence; {own}. A person with two ids is two users."
     )
 
 
@@ -69,7 +90,8 @@ def public(contract: Contract) -> list[str]:
     """What is public."""
     return [
         "every published model, when it was published, and whatever is computed from them",
-        "how many rows there are, and in which order they come",
+        "how many rows there are, and in which order they come"
+        + (", and which of them are of one user (never published, but not protected either)" * bool(contract.user)),
         "the contract: the budget, the names of the columns, their ranges and categories, the settings",
         "the size of the noise, which follows from the contract",
         f"what may be predicted: {target_in_words(contract)}",

@@ -109,17 +109,27 @@ class Model:
         ]
 
 
-def model_of(contract: Contract, stream: Stream) -> Model:
-    """The current model of a stream that learns under this contract."""
-    guarantee = contract.guarantee(stream.plan)
+def model_of(contract: Contract, stream: Stream, spent: Spent | None = None, guarantee: str | None = None) -> Model:
+    """The current model of a stream that learns under this contract.
+
+    `spent` and `guarantee` are those of the published sequence, by default of this stream alone.
+    """
+    guarantee = guarantee or contract.guarantee(stream.plan)
     simulated = stream.plan.private.seed is not None
     last = (stream.plan.private.timetable.due(stream.k) or 0) if stream.k else 0
-    return Model(contract, stream.model, last, stream.k, stream.spent, guarantee, simulated)
+    return Model(contract, stream.model, last, stream.k, spent or stream.spent, guarantee, simulated)
 
 
-def write_model(path: str | os.PathLike[str], contract: Contract, stream: Stream) -> None:
-    """Write the current model by an atomic write."""
-    text = json.dumps(model_of(contract, stream).as_data(), indent=2, ensure_ascii=False, allow_nan=False)
+def write_model(
+    path: str | os.PathLike[str],
+    contract: Contract,
+    stream: Stream,
+    spent: Spent | None = None,
+    guarantee: str | None = None,
+) -> None:
+    """Write the current model by an atomic write; the parameters are those of `model_of`."""
+    model = model_of(contract, stream, spent, guarantee)
+    text = json.dumps(model.as_data(), indent=2, ensure_ascii=False, allow_nan=False)
     with replaced(path) as file:
         file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
 

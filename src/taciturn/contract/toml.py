@@ -7,8 +7,9 @@ import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_args, overload
 
+from taciturn.accounting.unit import ClockPeriod
 from taciturn.contract.columns import Categories, Column, Hashed, Ignored, Range, check_values
 from taciturn.contract.target import Classes, Number, Positive, Target
 from taciturn.contract.values import is_number, short_repr
@@ -38,6 +39,15 @@ def release_of(learning: Section) -> str | int:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     return learning.choice("release", ("auto", "geometric", "every"), "auto")
+
+
+def period_of(privacy: Section) -> int | ClockPeriod | None:
+    """The period of a bound on rows: a name of the calendar, a number of rows, or None."""
+    value = privacy.take("period")
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return None if value is None else int(value)
+    named: tuple[ClockPeriod, ...] = get_args(ClockPeriod)
+    return privacy.choice("period", named, "month")
 
 
 def target_of(section: Section) -> Target:

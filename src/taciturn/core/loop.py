@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.core.protocols import Calibrated, Learner
 from taciturn.core.release import Collected, Releases
 from taciturn.core.schedule import Timetable
 from taciturn.core.state import Standing
-from taciturn.problem.inputs import Rows, Source, SparseRows, compressed
+from taciturn.problem.inputs import CompressedRows, Rows, Source, SparseRows, compressed
 
 _VALUES = 2**19  # entries of examples, or of noisy statistics and points, in one block
 
@@ -103,8 +104,13 @@ class Loop:
         self._most_entries = max(_VALUES, 4 * self._width)  # so that a pass over a point once a block costs little
         self._most_releases = releases_in_block(learner)
 
-    def __call__(self, at: Standing, X: Source, y: Array) -> tuple[Standing, Releases]:
-        """Where a stream stands after these examples, and its releases; nothing is committed here."""
+    def __call__(
+        self, at: Standing, X: Source, y: Array, excluded: NDArray[np.bool_] | None = None
+    ) -> tuple[Standing, Releases]:
+        """Where a stream stands after these examples, and its releases; nothing is committed here.
+
+        Rows in the mask `excluded` keep their rounds, and have no influence.
+        """
         way, clip = self.way, self.clip
         before = at.t
         last = before + len(y)
@@ -126,8 +132,29 @@ class Loop:
                     clipped = self.problem.clip_block(X[start:end], y[start:end], start)
                 else:
                     clipped = clip.dense(X[start:end], y[start:end], start, memory)
+            if excluded is not None and (without := excluded[start:end]).any():
+                clipped = without_influence(*clipped, without, self.problem.loss.labels)
             at = way(at, *clipped, rounds[rounds <= before + end], self.seed, shown)
         return at, shown.releases(self.seed is not None)
+
+
+def without_influence(V: Rows, y: Array, excluded: NDArray[np.bool_], labels: str) -> tuple[Rows, Array]:
+    """Clipped examples with these rows as bad rows are: zero, the intercept included, and of a label that is public.
+
+    >>> without_influence(np.array([[0.6, 1.0], [0.8, 1.0]]), np.array([-1.0, -1.0]), np.array([True, False]), "sign")
+    (array([[0. , 0. ],
+           [0.8, 1. ]]), array([ 1., -1.]))
+    """
+    y = np.where(excluded, 1.0 if labels == "sign" else 0.0, y)
+    if not isinstance(V, CompressedRows):
+        V = np.array(V)  # a copy: rows that need no clipping may be a caller's own
+        V[excluded] = 0.0
+        return V, y
+    starts, columns, entries = V.numbers()
+    lengths = np.diff(starts)
+    kept = np.repeat(~excluded, lengths)
+    starts = np.append(0, np.cumsum(np.where(excluded, 0, lengths)))
+    return CompressedRows(starts, columns[kept], entries[kept], V.width), y
 
 
 def releases_in_block(learner: Learner) -> int:

@@ -19,22 +19,27 @@ from collections import deque
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, same
 from taciturn.accounting import ledger as books
-from taciturn.accounting.cost import FREE
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
+from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.loop import Definition, Loop, Pass, pass_for
+from taciturn.core.participation import Layers, UserRecords, admit, must_have_ids, new_records, periods_of
 from taciturn.core.protocols import (
     TOO_DEAR,
     Calibrated,
     Calibration,
+    Certificate,
     Learner,
     Mechanism,
     damaged,
@@ -66,6 +71,7 @@ from taciturn.errors import (
     integer,
     one_of,
 )
+from taciturn.noise.sampling import sampling_cost
 from taciturn.problem.problem import Problem
 
 _OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
@@ -105,6 +111,9 @@ class Private:
     compiled : bool
         Use compiled passes for classes of this package; other classes, and subclasses, run the definition. Both release
         the same, up to a lattice step.
+    unit : Example or User
+        Whose data is protected. With `User(rows=4)` every call takes `users=`, an id for each row, and at most so many
+        rows of a user count.
 
     Examples
     --------
@@ -125,6 +134,7 @@ class Private:
     allow_broken: bool = False
     seed: int | None = None
     compiled: bool = True
+    unit: Unit = EXAMPLE
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, get_args(Calibration))
@@ -133,6 +143,9 @@ class Private:
         expect("learner", self.learner, hasattr(self.learner, "certificate"), "IGD(problem)")
         made = hasattr(self.mechanism, "calibrate") and not isinstance(self.mechanism, type)
         expect("mechanism", self.mechanism, made, "Gaussian() or BLT()")
+        expect("unit", self.unit, isinstance(self.unit, Example | User), "Example() or User(rows=4)")
+        if self.calibration != "exact" and isinstance(self.unit, User):
+            raise InvalidInput("the paper's noise protects one example. Use calibration='exact', or unit=Example().")
         for name in ("horizon", "seed"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, integer(name, value, least=int(name == "horizon")))
@@ -151,7 +164,9 @@ class Private:
         if not self.guarantee.proven and not self.allow_broken:
             raise Unprovable(f"{self.guarantee} Use calibration='exact', or say allow_broken=True to study it.")
 
-    def step(self, state: State, X: Any, y: Any = None) -> tuple[State, Release | None]:
+    def step(
+        self, state: State, X: Any, y: Any = None, users: Any = None, now: datetime | None = None
+    ) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
         _must_be_state(state)
         rows, labels = self.problem.read(X, y)
@@ -160,21 +175,26 @@ class Private:
         if due is not None and last > due:
             self._check(state, len(labels))
             raise InvalidInput(f"step() ends at the next published round, {due}; these rows reach {last}. Use run().")
-        new, releases = self.run(state, rows, labels)
+        new, releases = self.run(state, rows, labels, users, now)
         return new, releases[0] if len(releases) else None
 
-    def run(self, state: State, X: Any, y: Any = None) -> tuple[State, Releases]:
+    def run(
+        self, state: State, X: Any, y: Any = None, users: Any = None, now: datetime | None = None
+    ) -> tuple[State, Releases]:
         """Learn from any number of examples, and return all releases that the schedule makes of them; uses up `state`.
+
+        `users` has an id for each row, or a column of ids for each owner of a row, if the unit is a user; `now` is the
+        public time that decides the period, by default the clock's.
 
         A rejected row, or an interruption before the commit, leaves `state` as it was: nothing is spent before there
         are releases to show. An interruption after the commit loses both, for `state` is used up by then; a caller that
         must survive one calls `prepare`, stores what it returns, and then calls `commit`.
         """
-        prepared = self.prepare(state, X, y)
+        prepared = self.prepare(state, X, y, users, now)
         self.commit(prepared)
         return prepared.state, prepared.releases
 
-    def prepare(self, state: State, X: Any, y: Any = None) -> Prepared:
+    def prepare(self, state: State, X: Any, y: Any = None, users: Any = None, now: datetime | None = None) -> Prepared:
         """What `run` would return, before anything is spent: secret, and not to be shown before `commit`.
 
         >>> from taciturn import L2Ball, Logistic, Privacy, Problem, pigd
@@ -186,8 +206,31 @@ class Private:
         _must_be_state(state)
         rows, labels = self.problem.read(X, y)
         one = self._resumed(state, len(labels))
-        at, releases = one._loop(state.standing, rows, labels)
-        return Prepared(state, one._next_state(state, at), releases)
+        excluded, records = one._excluded(state, len(labels), users, now)
+        at, releases = one._loop(state.standing, rows, labels, excluded)
+        return Prepared(state, one._next_state(state, at, records), releases)
+
+    def _excluded(
+        self, state: State, rows: int, users: Any, now: datetime | None
+    ) -> tuple[NDArray[np.bool_] | None, UserRecords | None]:
+        """Which of the next rows do not count, if any, and the users' records after them."""
+        unit = self.unit
+        if not isinstance(unit, User):
+            if users is not None:
+                raise InvalidInput(
+                    "users= has no effect where the unit of privacy is an example. State whose data is protected, as "
+                    "in unit=User(rows=4), or leave users= out."
+                )
+            return None, None
+        if users is None:
+            raise InvalidInput("the unit of privacy is a user: give users=, an id for each row.")
+        assert state.users is not None
+        rounds = np.arange(state.t + 1, state.t + rows + 1)
+        blocks, periods = self.timetable.block_of(rounds), periods_of(unit, rounds, now)
+        counts, records = admit(unit, state.users, users, blocks, periods, self.compiled)
+        if unit.without_id == "bad" and self.problem.on_bad == "raise":
+            must_have_ids(users, counts)
+        return ~counts, records
 
     def commit(self, prepared: Prepared) -> None:
         """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
@@ -207,12 +250,14 @@ class Private:
         total_cost = self._resumed(state, 0).calibrated.cost(None)
         neighbours = self.problem.neighbours
         try:  # opening a stream that the ledger knows checks its position, and changes nothing
-            books.guard_of(state.lineage).open(state.lineage, total_cost, neighbours, state.spent, state.position)
+            ledger = books.guard_of(state.lineage)
+            at = state.position
+            ledger.open(state.lineage, total_cost, neighbours, state.spent, at, unit=self.unit.name)
         except StateConflict:
             return False
         return True
 
-    def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None) -> Release:
+    def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`).
 
         Every call is a new stream and is charged in full: name a `ledger` to account for several.
@@ -226,8 +271,9 @@ class Private:
                 f"{self.timetable.due(1)} and ends at {horizon or 'no horizon'}. State horizon={rows}."
             )
         state = self.draft()
-        at, releases = self._loop(state.standing, source, labels)  # nothing is reserved if a row is rejected
-        self._open(self._next_state(state, at), as_ledger(ledger))  # reserves and spends in one step
+        excluded, records = self._excluded(state, rows, users, None)
+        at, releases = self._loop(state.standing, source, labels, excluded)  # nothing is reserved if a row is rejected
+        self._open(self._next_state(state, at, records), as_ledger(ledger))  # reserves and spends in one step
         return releases[-1]
 
     @property
@@ -251,15 +297,50 @@ class Private:
     @cached_property
     def calibrated(self) -> Calibrated:
         """The calibrated mechanism."""
-        certificate = self.learner.certificate
+        certificate = self.certificate
         size = self.learner.statistic_size
         return self.mechanism.calibrate(certificate, self.timetable, size, self.privacy, self.calibration)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The learner's certificate, for all rows of one unit of privacy."""
+        return self.learner.certificate.for_unit(self.unit, self.timetable)
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """What is claimed and what is delivered, for everything that can ever be published."""
         claimed, delivered = self.calibrated.claimed, self.calibrated.cost(None)
-        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, self.seed is not None)
+        simulated = self.seed is not None
+        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit)
+
+    def user_over(self, periods: int) -> Cost:
+        """The cost for a user who contributes in so many periods, with the noise of this stream.
+
+        For sums it is exact, for all their rows as one pattern. For iterates, `periods` times the mu of one period, by
+        group privacy.
+
+        >>> from taciturn import Privacy, User, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=400, unit=User(1, period=100))
+        >>> round(private.user_over(4).mu / private.user_over(1).mu, 2)
+        3.59
+        """
+        periods = integer("periods", periods)
+        if not isinstance(self.unit, User) or self.unit.period is None:
+            raise InvalidInput("only a stream with periods has users of several. State unit=User(rows=4, period=...).")
+        calibrated: Any = self.calibrated
+        longer = replace(self.unit, rows=self.unit.rows * periods, period=None)
+        certificate = self.learner.certificate.for_unit(longer, self.timetable)
+        if certificate.reach == "entry" and self._restores:
+            mechanism: Any = self.mechanism
+            size, numbers = self.learner.statistic_size, calibrated.numbers(0)
+            settings = (self.timetable, size, self.privacy, self.calibration, numbers)
+            return mechanism.restore(certificate, *settings).cost(None)  # type: ignore[no-any-return]
+        if certificate.reach == "entry" or self.timetable.horizon is None:
+            raise InvalidInput("what several periods cost is known for sums, and for iterates with a horizon.")
+        one = calibrated.cost(None)
+        draws = self.timetable.count * self.learner.statistic_size
+        group = Cost(one.mu_squared * periods**2, one.rho * periods**2)
+        return total([group, sampling_cost(draws, periods * one.mu)])
 
     @cached_property
     def settings(self) -> str:
@@ -346,7 +427,7 @@ class Private:
 
     def _calibrated_by(self, numbers: Arrays) -> Calibrated:
         """The mechanism of these numbers; one without `restore` must come out the same on this machine."""
-        certificate = self.learner.certificate
+        certificate = self.certificate
         size = self.learner.statistic_size
         mechanism: Any = self.mechanism
         if not self._restores:
@@ -405,7 +486,7 @@ class Private:
     @cached_property
     def _certified(self) -> Array:
         """Some values of the certificate, which tell a class from one that was redefined under its name."""
-        certificate = self.learner.certificate
+        certificate = self.certificate
         rounds = self.timetable.following(0, self.timetable.horizon or 64, 4096)
         some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
         return np.array([certificate.magnitude, *certificate.at(rounds[some])])
@@ -426,7 +507,8 @@ class Private:
         lineage = SIMULATION if self.seed is not None else new_name()
         exact = self.learner.start()
         coders = self.calibrated.start()
-        return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0))
+        users = new_records(self.seed) if isinstance(self.unit, User) else None
+        return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0), users)
 
     def open(self, state: State, ledger: LedgerLike | None = None) -> State:
         """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
@@ -437,12 +519,14 @@ class Private:
             )
         return one._open(state, as_ledger(ledger))
 
-    def load(self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None) -> State:
+    def load(
+        self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
+    ) -> State:
         """Resume from a dumped state; an old snapshot of a stream that this process or `ledger` knows is rejected.
 
-        `path` names a file, or is its content, as bytes.
+        `path` names a file, or is its content, as bytes. `layers` are users' records that a store has beside it.
         """
-        state = read_state(path)
+        state = read_state(path, layers)
         one = self.resumed(state)
         one._check_arrays(state)
         if ledger is None and books.is_open(state.lineage):
@@ -466,20 +550,21 @@ class Private:
             neighbours = self.problem.neighbours
             try:
                 reserved = self.calibrated.cost(None)
-                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded)
+                unit = self.unit.name
+                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded, unit)
             except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
                 if not known:
                     books.leave(state.lineage, ledger)
                 raise
         return state
 
-    def _next_state(self, state: State, at: Standing) -> State:
-        """The next state, with its cost; the same state, if there were no rows."""
+    def _next_state(self, state: State, at: Standing, users: UserRecords | None) -> State:
+        """The next state, with its cost and its users' records; the same state, if there were no rows."""
         if at.t == state.t:
             return state
         numbers = self._numbers(at.k)
         spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
-        return following(state, **at._asdict(), spent=spent, numbers=numbers)
+        return following(state, **at._asdict(), spent=spent, numbers=numbers, users=users)
 
     def _check_arrays(self, state: State) -> None:
         """Reject a state out of a file whose arrays are not those of this stream: compiled loops believe their shapes.
@@ -487,6 +572,8 @@ class Private:
         An axis that is empty at the start has a row for each example, or for each release. Learners and mechanisms
         without a compiled pass may store what they like.
         """
+        if (state.users is not None) != isinstance(self.unit, User):
+            raise damaged("there should be records of users where the unit is a user, and only there", "users' records")
         if isinstance(pass_for(self.learner, self.calibrated, True), Definition):
             return
         calibrated: Any = self.calibrated

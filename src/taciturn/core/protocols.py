@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import PaperNoise
+from taciturn.accounting.unit import ONCE, Participation, Unit
 from taciturn.core.schedule import Timetable
 from taciturn.errors import StateConflict, float_or_nan, integer
 from taciturn.problem.problem import Problem
@@ -55,6 +56,9 @@ class Certificate:
         The noise that the paper would add, from its parameters, the horizon, the published rounds and the reading.
     most : int, optional
         Examples up to which it is proven, for learners whose sums are exact up to there; None for any number.
+    participation : Participation
+        How often the protected unit takes part. `at(t)` is for each of its rows if one example moves one statistic
+        (entry), and for all of them together otherwise (tail).
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Certificate:
     lemma: str
     paper: PaperNoise | None = field(default=None, compare=False)
     most: int | None = None
+    participation: Participation = ONCE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
@@ -89,6 +94,33 @@ class Certificate:
     def at(self, t: ArrayLike) -> Array:
         """The bound after `t` examples, rounding errors of the learner included."""
         return np.asarray(self.bound(np.asarray(t, dtype=np.float64)), dtype=np.float64)
+
+    def for_unit(self, unit: Unit, timetable: Timetable) -> Certificate:
+        """The certificate for all rows of one unit, from that for one row.
+
+        *Entry:* each row moves the statistic that it is summed into, so the bound for a row stays, and the mechanism
+        adds up over all patterns that `participation` allows. *Tail:* change the rows one after the other; each change
+        moves the statistic after t examples by at most `at(t)`, so all of them by `at(t)` times the number of rows that
+        the unit can have by then (group privacy).
+
+        >>> from taciturn import IGD, L2Ball, Logistic, Problem, every
+        >>> from taciturn.accounting.unit import User
+        >>> certificate = IGD(Problem(Logistic(), L2Ball(1.0), dimension=3, ridge=0.1)).certificate
+        >>> for_user = certificate.for_unit(User(rows=4), Timetable(every(1), horizon=10))
+        >>> (for_user.at([1.0, 4.0, 10.0]) / certificate.at([1.0, 4.0, 10.0])).tolist()
+        [1.0, 4.0, 4.0]
+        """
+        participation = unit.participation
+        if participation == ONCE:
+            return self
+        if self.reach == "entry":
+            return replace(self, participation=participation, paper=None)
+
+        def bound(t: Array) -> Array:
+            return np.asarray(self.bound(t) * participation.rows_by(timetable.block_of(t), t))
+
+        formula = f"min({participation.rows}, t)·({self.formula})"
+        return replace(self, formula=formula, bound=bound, participation=participation, paper=None)
 
 
 class Learner(Protocol):

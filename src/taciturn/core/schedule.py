@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count, islice, pairwise, takewhile
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +180,18 @@ class Timetable:
         if any(a >= b for a, b in pairwise(listed)):
             raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
         return np.array(listed[1:], dtype=np.int64)
+
+    def block_of(self, t: NDArray[Any]) -> NDArray[np.int64]:
+        """The number, from 1, of the release that these rounds come before or at: rounds with one number are a block.
+
+        >>> Timetable(every(4), horizon=10).block_of(np.array([1, 4, 5, 10]))
+        array([1, 1, 2, 3])
+        """
+        t = np.asarray(t, dtype=np.int64)
+        if isinstance(self.schedule, Every):
+            return -(-t // self.schedule.rounds)
+        rounds = self.rounds if self.horizon is not None else self.following(0, int(t.max(initial=0)))
+        return np.asarray(np.searchsorted(rounds, t, side="left") + 1, dtype=np.int64)
 
     def fits(self, t: int, k: int) -> bool:
         """Whether a stream that has seen t examples has made k releases.

@@ -22,9 +22,10 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
 from taciturn.accounting.cost import FREE, Cost
+from taciturn.core.participation import Layers, UserRecords
 from taciturn.errors import InvalidInput, StateConflict
 
-VERSION = 2
+VERSION = 3
 SIMULATION = "simulation"
 
 
@@ -47,7 +48,8 @@ class State:
     `numbers` are what was calibrated from them: their last bits depend on the processor, so a stream stores those it
     began with, and uses them wherever it is resumed. `lineage` names the stream, `generation` counts its states, and
     `token` is unique: each state is used once (`taciturn.accounting.ledger`). Simulations, which have a seed and
-    protect no data, may use a state repeatedly.
+    protect no data, may use a state repeatedly. If the unit of privacy is a user, `users` has the secret records of how
+    often each took part.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class State:
     point: Array
     spent: Cost
     numbers: Arrays
+    users: UserRecords | None = None
 
     def __repr__(self) -> str:
         mark = ", simulation: not private" if self.simulated else ""
@@ -100,16 +103,21 @@ class State:
         with replaced(path, OWNER_ONLY) as file:
             self._write(file, extra)
 
-    def to_bytes(self, extra: Arrays | None = None) -> bytes:
-        """The content of the file that `dump` writes; `Private.load` reads it."""
+    def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False) -> bytes:
+        """The content of the file that `dump` writes; `Private.load` reads it.
+
+        With `layers_apart`, the layers of `users` are left out but for their names: a store writes those that are new.
+        """
         content = io.BytesIO()
-        self._write(content, extra)
+        self._write(content, extra, layers_apart)
         return content.getvalue()
 
-    def _write(self, file: BinaryIO, extra: Arrays | None) -> None:
+    def _write(self, file: BinaryIO, extra: Arrays | None, layers_apart: bool = False) -> None:
         header = {name: getattr(self, name) for name in _HEADER}
         header |= {"version": VERSION, "spent": dataclasses.astuple(self.spent)}
         arrays = {f"{part}/{name}": array for part in _PARTS for name, array in getattr(self, part).items()}
+        users = {} if self.users is None else self.users.arrays(layers_apart)
+        arrays |= {f"users/{name}": array for name, array in users.items()}
         arrays |= {f"extra/{name}": array for name, array in (extra or {}).items()}
         np.savez(file, header=np.array(json.dumps(header)), point=self.point, **arrays)
 
@@ -131,17 +139,23 @@ def following(state: State, **changes: Any) -> State:
 
 
 def first_state(
-    settings: str, lineage: str, exact: Arrays, coders: tuple[Arrays, Arrays], point: Array, numbers: Arrays
+    settings: str,
+    lineage: str,
+    exact: Arrays,
+    coders: tuple[Arrays, Arrays],
+    point: Array,
+    numbers: Arrays,
+    users: UserRecords | None = None,
 ) -> State:
     """The state before any example."""
     secret, public = coders
     token = "" if lineage == SIMULATION else new_name()
-    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers)
+    return State(settings, lineage, 0, token, 0, 0, exact, secret, public, point, FREE, numbers, users)
 
 
-def read_state(source: Source) -> State:
+def read_state(source: Source, layers: Layers | None = None) -> State:
     """Read what `State.dump` or `to_bytes` wrote. Use `Private.load`, which also checks that it may be used."""
-    return _state_of(_named(source), *_opened(source))
+    return _state_of(_named(source), *_opened(source), layers)
 
 
 def read_extra(source: Source) -> Arrays:
@@ -157,8 +171,8 @@ def _named(source: Source) -> object:
     return "this content" if isinstance(source, bytes) else source
 
 
-def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
-    parts: dict[str, Any] = {part: {} for part in _PARTS}
+def _state_of(name: object, header: dict[str, Any], arrays: Arrays, layers: Layers | None) -> State:
+    parts: dict[str, Any] = {part: {} for part in (*_PARTS, "users")}
     for key, array in arrays.items():
         part, _, rest = key.partition("/")
         if part in parts:
@@ -170,6 +184,7 @@ def _state_of(name: object, header: dict[str, Any], arrays: Arrays) -> State:
             raise TypeError
         known |= dict(zip(_COUNTS, counts, strict=True))
         spent = Cost(*header["spent"])
+        parts["users"] = UserRecords.of_arrays(parts["users"], layers) if parts["users"] else None
         return State(**known, **parts, point=arrays["point"], spent=spent)
     except (KeyError, TypeError, InvalidInput):
         raise StateConflict(f"{name} is not a complete state of taciturn. Give a file that State.dump wrote.") from None

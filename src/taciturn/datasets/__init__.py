@@ -5,7 +5,7 @@ from taciturn.datasets.bike import bike
 from taciturn.datasets.california_housing import california_housing
 from taciturn.datasets.covertype import covertype
 from taciturn.datasets.flights import flights
-from taciturn.datasets.simulated import Stream, ad_impressions, linear_regression
+from taciturn.datasets.simulated import Stream, ad_impressions, customers, linear_regression
 from taciturn.datasets.year_prediction import year_prediction
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "bike",
     "california_housing",
     "covertype",
+    "customers",
     "flights",
     "linear_regression",
     "year_prediction",

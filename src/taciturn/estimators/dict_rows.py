@@ -108,7 +108,7 @@ class NamedFeatures:
 
 
 class HashedFeatures:
-    """Features by signed hashing: any name is hashed to a column and a sign, by `signed_bucket`.
+    """Features by signed hashing: any name but `user` is hashed to a column and a sign, by `signed_bucket`.
 
     A row holds its columns first, then its entries.
 
@@ -116,8 +116,9 @@ class HashedFeatures:
     array('d', [13.0, 11.0, 0.5, 1.0])
     """
 
-    def __init__(self, buckets: int) -> None:
+    def __init__(self, buckets: int, user: Hashable | None = None) -> None:
         self.dimension = integer("buckets", buckets)
+        self._user = user
 
     @property
     def names(self) -> Sequence[Hashable]:
@@ -126,7 +127,10 @@ class HashedFeatures:
     def row(self, x: Mapping[Any, Any]) -> Row:
         entries: dict[int, float] = {}
         places = _places(self.dimension)
-        for name, value in _dict(x).items():
+        x = _dict(x)
+        if self._user is not None and self._user in x:
+            x = {name: value for name, value in x.items() if name != self._user}
+        for name, value in x.items():
             if type(value) is not float:
                 name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, float_or_nan(value))
             column, sign = places[name if type(name) is str else str(name)]
@@ -152,8 +156,8 @@ class HashedFeatures:
         return "a feature"
 
 
-def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Features:
-    """The rule for declared names or for a number of buckets, one of the two.
+def features_of(names: Iterable[Hashable] | None, buckets: int | None, user: Hashable | None = None) -> Features:
+    """The rule for declared names or for a number of buckets, one of the two; the key `user` is no feature.
 
     >>> features_of(["a", "b"], None).dimension, features_of(None, 1024).dimension
     (2, 1024)
@@ -163,7 +167,12 @@ def features_of(names: Iterable[Hashable] | None, buckets: int | None) -> Featur
             'state features=["a", "b"], the names that examples may have, or buckets=1024, into which any names are '
             "hashed; one of the two. Names are never inferred from data."
         )
-    return HashedFeatures(integer("buckets", buckets)) if names is None else NamedFeatures(names)
+    if names is None:
+        return HashedFeatures(integer("buckets", buckets), user)
+    named = NamedFeatures(names)
+    if user is not None and any(name == user or str(name).startswith(f"{user}=") for name in named.names):
+        raise InvalidInput(f"{user!r} holds the id of a user, which is no feature. Leave it out of features.")
+    return named
 
 
 def signed_bucket(text: str, buckets: int) -> tuple[int, float]:

@@ -129,10 +129,25 @@ class PrivateLogisticRegression(PrivateClassifier):
     radius, ridge : float, optional
         By the rules of `taciturn.estimators.settings`, if None.
     neighbours : {"replace", "zero-out"}
-        What one person may change.
+        What may change of one example, or of the rows of one user: any other values, or zeroed out.
     on_bad : {"raise", "zero"}
         What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
         as an example without influence.
+    user : hashable, optional
+        The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
+        `rows_per_user`.
+    rows_per_user : int, optional
+        Protect users, not examples: the most examples of a user that count. Later ones have no influence. Without it,
+        the unit of privacy is one example.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's examples to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the examples of each period anew: of so many examples of the stream, or of the clock when they are learnt.
+        The guarantee is then about what a user contributes in one period.
+    without_id : {"own", "bad"}
+        An example without an id is a user of its own, or a bad one.
     ledger : Ledger or str, optional
         Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
         that learn from the same people. Without it, each stream counts for itself.

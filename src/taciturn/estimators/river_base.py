@@ -15,7 +15,8 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import LedgerLike
-from taciturn.errors import StateConflict, TaciturnError
+from taciturn.accounting.unit import ClockPeriod, WithoutId
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.labels import Classes, Labels, classes_of
 from taciturn.estimators.river_stream import Feed
@@ -57,6 +58,12 @@ class PrivateLinear(base.Estimator):
     ridge: float | None = None
     neighbours: Literal["replace", "zero-out"] = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
+    user: Hashable | None = None
+    rows_per_user: int | None = None
+    rows_per_release: int | None = None
+    apart: int = 1
+    period: int | ClockPeriod | None = None
+    without_id: WithoutId = "own"
     ledger: LedgerLike | None = None
     seed: int | None = None
     _open: Feed | None = field(default=None, init=False)
@@ -97,7 +104,7 @@ class PrivateLinear(base.Estimator):
 
     @property
     def n_examples(self) -> int:
-        """Number of examples so far; public."""
+        """Number of examples so far, those without influence included; public."""
         return self._feed.examples
 
     @property
@@ -163,12 +170,17 @@ class PrivateLinear(base.Estimator):
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
         """A buffered stream by the settings of this model."""
-        features = features_of(self.features, self.buckets)
+        features = features_of(self.features, self.buckets, self.user)
+        if (self.user is None) != (self.rows_per_user is None):
+            raise InvalidInput(
+                "user= names the key that has the id of an example's user, and rows_per_user= bounds how many examples "
+                'of a user count. State both, as in user="customer_id", rows_per_user=4, or neither.'
+            )
         labels = self._labels
         plan = self._settings.plan(features.dimension, self.horizon)
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
-        return Feed(stream(plan), features, labels)
+        return Feed(stream(plan), features, labels, self.user)
 
     @property
     def _coefficients(self) -> tuple[Array, Array]:

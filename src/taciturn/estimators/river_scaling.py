@@ -71,20 +71,25 @@ class NormClip(base.MiniBatchTransformer):
     ----------
     bound : float
         The largest norm. Texts are not counted, and an example with a NaN or an infinity passes as it is.
+    user : hashable, optional
+        The key of users' ids, which stay as they are.
 
     Examples
     --------
     >>> NormClip(2.5).transform_one({"a": 3.0, "b": 4.0, "city": "Rome"})
     {'a': 1.5, 'b': 2.0, 'city': 'Rome'}
+    >>> NormClip(2.5, user="customer_id").transform_one({"a": 3.0, "b": 4.0, "customer_id": 7})
+    {'a': 1.5, 'b': 2.0, 'customer_id': 7}
     """
 
-    def __init__(self, bound: float = 1.0) -> None:
+    def __init__(self, bound: float = 1.0, user: Hashable | None = None) -> None:
         self.bound = positive("bound", bound, "State the largest norm an example may have.")
+        self.user = user
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
         """The clipped example."""
         try:
-            numbers = {name: float(value) for name, value in x.items() if not isinstance(value, str)}
+            numbers = {name: float(value) for name, value in x.items() if not self._passes(name, value)}
         except (TypeError, ValueError, OverflowError):
             return dict(x)
         largest = max(map(abs, numbers.values()), default=0.0)
@@ -95,13 +100,17 @@ class NormClip(base.MiniBatchTransformer):
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The same for the rows of a data frame, to the last bit; frames with text are transformed row by row."""
-        names = list(X.columns)
+        names = [name for name in X.columns if not self._passes(name)]
         if not _numeric(X, names) or not names:
             return _row_by_row(self, X)
-        values = X.to_numpy(dtype=np.float64, na_value=math.nan, copy=True)
+        values = X[names].to_numpy(dtype=np.float64, na_value=math.nan, copy=True)
         fine = np.isfinite(values).all(axis=1)
         values[fine] = self._clipped(values[fine])
         return _with(X, names, values)
+
+    def _passes(self, name: Hashable, value: Any = None) -> bool:
+        """Whether it is no number of a feature: a text, or the id."""
+        return isinstance(value, str) or (self.user is not None and name == self.user)
 
     def _clipped(self, rows: Array) -> Array:
         """What `transform_one` computes, in the same operations."""

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from types import FrameType
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.unit import User
+from taciturn.core.participation import canonical
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.dict_rows import Features, Row
 from taciturn.estimators.labels import Labels
@@ -26,9 +28,12 @@ _ROWS, _VALUES = 1024, 2**20  # most rows, and most entries of them, in the buff
 
 
 class _Pending(NamedTuple):
-    """Rows not learnt yet, which came after the first `since`; at `room` rows it is full, at `due` a release is due."""
+    """Rows not learnt yet, which came after the first `since`; at `room` rows it is full, at `due` a release is due.
 
-    rows: list[tuple[Row, float]]
+    A row has its label and its user's id beside it.
+    """
+
+    rows: list[tuple[Row, float, Any]]
     since: int
     room: int
     due: float
@@ -55,6 +60,8 @@ class Feed:
         Converts dicts to rows.
     labels : Labels
         Converts labels to numbers.
+    user : hashable, optional
+        The key of a dict, or the column of a data frame, that has the user's id, if the unit of privacy is a user.
 
     Examples
     --------
@@ -69,11 +76,14 @@ class Feed:
     (3, 0, 1, 3)
     """
 
-    def __init__(self, stream: Stream, features: Features, labels: Labels) -> None:
+    def __init__(self, stream: Stream, features: Features, labels: Labels, user: Hashable | None = None) -> None:
         self.stream = stream
         self.features = features
         self.labels = labels
+        self.user = user
         self.problem = stream.plan.private.problem
+        unit = stream.plan.private.unit
+        self._needs_id = isinstance(unit, User) and unit.without_id == "bad" and self.problem.on_bad == "raise"
         self._scores = RowScores(self.problem, stream.model, features)
         self._most = max(1, min(_ROWS, _VALUES // features.dimension))
         self._process = os.getpid()
@@ -86,6 +96,7 @@ class Feed:
         """Add one example to the buffer, or reject it before anything changes."""
         row = self.features.row(x)
         label = self.labels(y)
+        user = None if self.user is None else self._id(x.get(self.user))
         if not math.isfinite(sum(row) + label):
             self._reject_bad(row, label)
         if os.getpid() != self._process:
@@ -97,9 +108,9 @@ class Feed:
                 pending = self._pending
                 if len(pending.rows) >= pending.room:  # past the horizon, in a copy, or after an interruption
                     self._flush()
-                    self._learn_block(self.features.block([row]), [label])
+                    self._learn_block(self.features.block([row]), [label], [user])
                 else:
-                    pending.rows.append((row, label))
+                    pending.rows.append((row, label, user))
                     if len(pending.rows) == pending.room:
                         self._flush()
             finally:
@@ -111,8 +122,13 @@ class Feed:
         if self.problem.on_bad == "raise" and np.isnan(labels).any():
             raise InvalidInput(self._bad_label(f"the label of row {int(np.argmax(np.isnan(labels)))}"))
         block = self.features.table(X)
+        users: list[Any] = [None] * len(labels)
+        if self.user is not None and self.user in X.columns:
+            users = [self._id(user) for user in X[self.user].tolist()]
+        elif self._needs_id:
+            self._id(None)
         self.stream.must_learn()
-        self._exclusively(self._flush, lambda: self._learn_block(block, labels))
+        self._exclusively(self._flush, lambda: self._learn_block(block, labels, users))
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
         """The score of an example by the current model: a float, or an array with one for each class."""
@@ -189,13 +205,14 @@ class Feed:
     def _flush(self) -> None:
         self._drop_learnt()
         if self._pending.rows:
-            rows, labels = zip(*self._pending.rows, strict=True)
-            self._learn_block(self.features.block(rows), labels)
+            rows, labels, users = zip(*self._pending.rows, strict=True)
+            self._learn_block(self.features.block(rows), labels, users)
 
-    def _learn_block(self, block: Any, labels: Any) -> None:
+    def _learn_block(self, block: Any, labels: Any, users: Sequence[Any]) -> None:
+        ids = None if self.user is None else np.fromiter(users, dtype=object, count=len(users))  # tuples stay one id
         self._pending = self._pending._replace(room=0)  # until _drop_learnt: a call after an interruption flushes first
         try:
-            self.stream.learn(block, labels)
+            self.stream.learn(block, labels, ids)
         finally:
             self._drop_learnt()
 
@@ -208,6 +225,29 @@ class Feed:
         most = self._most if timetable.horizon is None else min(self._most, timetable.horizon - t)
         wait = math.inf if due is None else due - t
         self._pending = _Pending(pending.rows[t - pending.since :], t, most, wait)
+
+    def _id(self, user: Any) -> Any:
+        """The id of an example's user; one that is none is rejected when it comes, not when its block is flushed."""
+        try:
+            hash(user)
+        except TypeError:
+            raise InvalidInput(
+                f"the id under {self.user!r} must be a number or a text, got {type(user).__name__}. Nothing was "
+                "learnt. Give each example one id."
+            ) from None
+        if isinstance(user, float | np.floating) and math.isfinite(user) and not float(user).is_integer():
+            raise InvalidInput(
+                f"the id under {self.user!r} must be an integer or a text, got another number, as of a feature that "
+                "was scaled. Nothing was learnt. Keep ids out of the transformers before the model, as in "
+                f"NormClip(1.0, user={self.user!r})."
+            )
+        if self._needs_id and canonical(user) is None:
+            raise InvalidInput(
+                f"this example has no id under {self.user!r}. Nothing was learnt. Give every example one; or set "
+                'on_bad="zero" to count such rows as examples without influence, or without_id="own" to take each for '
+                "a user of its own."
+            )
+        return user
 
     def _reject_bad(self, row: Row, label: float) -> None:
         """Reject a bad row or label, unless `on_bad` is "zero"; a sum may overflow although all entries are finite."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, integer, number, one_of, positive
 from taciturn.plan import Method, Plan, recommend
@@ -55,6 +56,10 @@ class Settings:
         By the rules above, if None.
     quantile, huber_width : float
         The level of a quantile; where Huber's loss becomes linear, a tenth of the label bound if None.
+    rows_per_user : int, optional
+        The most rows of a user that count; None protects single examples.
+    rows_per_release, apart, period, without_id
+        The other bounds of `taciturn.User`, where `rows_per_release` is `per_release`; they need `rows_per_user`.
     fit_intercept, neighbours, on_bad, seed
         As in `taciturn.Problem` and `taciturn.Private`.
 
@@ -81,21 +86,27 @@ class Settings:
     neighbours: Literal["replace", "zero-out"] = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
     seed: int | None = None
+    rows_per_user: int | None = None
+    rows_per_release: int | None = None
+    apart: int = 1
+    period: int | ClockPeriod | None = None
+    without_id: WithoutId = "own"
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
-        for name in ("classes", "release", "seed"):
-            if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
-                object.__setattr__(self, name, integer(name, value, least=int(name == "release")))
+        for name in _INTEGERS:
+            value = getattr(self, name)
+            if value is not None and not (name in ("release", "period") and isinstance(value, str)):
+                object.__setattr__(self, name, integer(name, value, least=int(name not in ("classes", "seed"))))
 
     def plan(self, dimension: int, horizon: int | None) -> Plan:
         """The plan for `dimension` features and `horizon` examples."""
         privacy = Privacy(self._stated("epsilon"), self._stated("delta"))
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
-        schedule = self.schedule
-        return recommend(self.problem(dimension), privacy, horizon, method=method, schedule=schedule, seed=self.seed)
+        problem, schedule, unit = self.problem(dimension), self.schedule, self.unit
+        return recommend(problem, privacy, horizon, method=method, schedule=schedule, unit=unit, seed=self.seed)
 
     def problem(self, dimension: int) -> Problem:
         """The problem with `dimension` features."""
@@ -113,6 +124,29 @@ class Settings:
             neighbours=self.neighbours,
             on_bad=self.on_bad,
         )
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data is protected.
+
+        >>> print(Settings("logistic", rows_per_user=4).unit)
+        one user, of at most 4 rows
+        """
+        rows, each = self.rows_per_user, self.rows_per_release
+        if rows is None:
+            bounds = {"rows_per_release": None, "apart": 1, "period": None, "without_id": "own"}
+            for name, default in bounds.items():
+                if getattr(self, name) != default:
+                    raise InvalidInput(
+                        f"{name} is about the rows of a user, and the unit of privacy is an example. State "
+                        f"rows_per_user=4 too, or leave {name} out."
+                    )
+            return EXAMPLE
+        if each is not None and each > rows:
+            raise InvalidInput(
+                f"rows_per_release must be at most rows_per_user, {rows}, got {each}. Leave it out for no such limit."
+            )
+        return User(rows, each, self.apart, self.period, self.without_id)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -171,6 +205,7 @@ class Settings:
 
 
 _NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
+_INTEGERS = ("classes", "release", "seed", "rows_per_user", "rows_per_release", "apart", "period")
 _MEANING = {
     "epsilon": "State the total privacy budget of everything that is published, as in epsilon=1.0.",
     "delta": "State a probability well below one over the number of people, as in delta=1e-6.",

@@ -18,6 +18,7 @@ except ImportError:  # pragma: no cover
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
@@ -51,7 +52,20 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     radius, ridge : float, optional
         Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
     neighbours : {"replace", "zero-out"}
-        What one person may change.
+        What may change of one example, or of the rows of one user: any other values, or zeroed out.
+    rows_per_user : int, optional
+        Protect users, not rows: the most rows of a user that count. Later ones have no influence, and `fit` and
+        `partial_fit` need `users=`, an id for each row, or a column of ids for each owner of a row. Without it, the
+        unit of privacy is one row.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's rows to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the rows of each period anew: of so many rows of the stream, or of the clock. The guarantee is then about
+        what a user contributes in one period.
+    without_id : {"own", "bad"}
+        A row without an id is a user of its own, or is rejected.
     ledger : Ledger or str, optional
         Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
         that learn from the same people. Without it, each stream counts for itself.
@@ -100,6 +114,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         radius: float | None = None,
         ridge: float | None = None,
         neighbours: Literal["replace", "zero-out"] = "replace",
+        rows_per_user: int | None = None,
+        rows_per_release: int | None = None,
+        apart: int = 1,
+        period: int | ClockPeriod | None = None,
+        without_id: WithoutId = "own",
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
@@ -117,16 +136,25 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.radius = radius
         self.ridge = ridge
         self.neighbours = neighbours
+        self.rows_per_user = rows_per_user
+        self.rows_per_release = rows_per_release
+        self.apart = apart
+        self.period = period
+        self.without_id = without_id
         self.ledger = ledger
         self.seed = seed
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Learn from a data set as a new stream."""
-        return self._learn_all(X, y, None)
+    def fit(self, X: Any, y: Any, users: Any = None) -> Any:
+        """Learn from a data set as a new stream; `users` has an id for each row, if `rows_per_user` is stated."""
+        return self._learn_all(X, y, None, users)
 
-    def partial_fit(self, X: Any, y: Any) -> Any:
-        """Learn from the next rows; any number of calls on different people costs the stated budget once."""
-        return self._learn_more(X, y, None)
+    def partial_fit(self, X: Any, y: Any, users: Any = None) -> Any:
+        """Learn from the next rows of one stream; any number of calls costs the stated budget once.
+
+        `users` has an id for each row, if `rows_per_user` is stated; a user may come again in later calls, and all rows
+        are counted together.
+        """
+        return self._learn_more(X, y, None, users)
 
     def predict(self, X: Any) -> Array:
         """Predictions of the latest model; rows are clipped as in learning."""
@@ -168,6 +196,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     fit_intercept, method, release, horizon, radius, ridge, neighbours, ledger, seed
         As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares.
+    rows_per_user, rows_per_release, apart, period, without_id
+        As in `PrivateLinearRegression`.
 
     Attributes
     ----------

@@ -19,6 +19,7 @@ except ImportError:  # pragma: no cover
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.labels import classes_of, labels_of
@@ -95,20 +96,20 @@ class PrivateLinearModel(BaseEstimator):
         """Labels as numbers, in the encoding of the problem."""
         raise NotImplementedError
 
-    def _learn_all(self, X: Any, y: Any, classes: Any) -> Any:
+    def _learn_all(self, X: Any, y: Any, classes: Any, users: Any) -> Any:
         """Learn from these rows as a new stream."""
         if self._opened is not None:
             warnings.warn(_ADDS, PrivacyWarning, stacklevel=3)
-        return self._learn_first(X, y, classes, all_rows=True)
+        return self._learn_first(X, y, classes, users, all_rows=True)
 
-    def _learn_more(self, X: Any, y: Any, classes: Any) -> Any:
+    def _learn_more(self, X: Any, y: Any, classes: Any, users: Any) -> Any:
         """Learn from the next rows of the stream, or open it."""
         opened = self._opened
         if opened is None:
-            return self._learn_first(X, y, classes, all_rows=False)
-        return self._learn_on(opened, X, y)
+            return self._learn_first(X, y, classes, users, all_rows=False)
+        return self._learn_on(opened, X, y, users)
 
-    def _learn_on(self, opened: _Opened, X: Any, y: Any) -> Any:
+    def _learn_on(self, opened: _Opened, X: Any, y: Any, users: Any) -> Any:
         """Learn from the next rows of this stream."""
         X, y = self._valid(opened.seen, X, y, reset=False)
         unchanged = all(vars(self).get(name) is value for name, value in opened.stated.items())
@@ -117,16 +118,18 @@ class PrivateLinearModel(BaseEstimator):
                 "settings have changed since this stream was opened, and its noise was planned for the old ones. Set "
                 "them back, or fit() a new stream, which spends a second budget."
             )
-        opened.stream.learn(X, self._encoded(y, opened.classes))
+        _check_users(opened.stream.plan.private.unit, users)
+        opened.stream.learn(X, self._encoded(y, opened.classes), users)
         return self
 
-    def _learn_first(self, X: Any, y: Any, classes: Any, all_rows: bool) -> Any:
+    def _learn_first(self, X: Any, y: Any, classes: Any, users: Any, all_rows: bool) -> Any:
         """Open a stream and learn from its first rows; the stream is in use only once it has learnt."""
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)  # records the features, which may still be rejected
         rows, labels = self._valid(seen, X, y, reset=True)
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
+        _check_users(settings.unit, users)
         horizon = len(labels) if all_rows and self.horizon is None else self.horizon
         plan = settings.plan(rows.shape[1], horizon)
         if plan.hopeless:
@@ -135,15 +138,17 @@ class PrivateLinearModel(BaseEstimator):
         new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen)
         if not all_rows:
             try:
-                learnt = new.stream.learn_if(lambda: self.__dict__.setdefault("_first", new) is new, rows, labels)
+                learnt = new.stream.learn_if(
+                    lambda: self.__dict__.setdefault("_first", new) is new, rows, labels, users
+                )
             except TaciturnError:
                 if new.stream.rejected:  # and stays so: the next call may have other settings
                     self.__dict__.pop("_first", None)
                 raise
-            return self if learnt is not None else self._learn_on(vars(self)["_first"], X, y)
+            return self if learnt is not None else self._learn_on(vars(self)["_first"], X, y, users)
         before = self._opened
         self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
-        new.stream.learn(rows, labels)
+        new.stream.learn(rows, labels, users)
         self._streams = (new,)
         return self
 
@@ -195,7 +200,7 @@ class PrivateLinearModel(BaseEstimator):
 
     @property
     def n_examples_(self) -> int:
-        """Number of rows that this stream has learnt from."""
+        """Number of rows of this stream so far, those without influence included."""
         return self._fitted.stream.t
 
     @property
@@ -287,6 +292,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         radius: float | None = None,
         ridge: float | None = None,
         neighbours: Literal["replace", "zero-out"] = "replace",
+        rows_per_user: int | None = None,
+        rows_per_release: int | None = None,
+        apart: int = 1,
+        period: int | ClockPeriod | None = None,
+        without_id: WithoutId = "own",
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
@@ -301,22 +311,28 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.radius = radius
         self.ridge = ridge
         self.neighbours = neighbours
+        self.rows_per_user = rows_per_user
+        self.rows_per_release = rows_per_release
+        self.apart = apart
+        self.period = period
+        self.without_id = without_id
         self.ledger = ledger
         self.seed = seed
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Learn from a data set as a new stream."""
-        return self._learn_all(X, y, self.classes)
+    def fit(self, X: Any, y: Any, users: Any = None) -> Any:
+        """Learn from a data set as a new stream; `users` has an id for each row, if `rows_per_user` is stated."""
+        return self._learn_all(X, y, self.classes, users)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
-        """Learn from the next rows; any number of calls on different people costs the stated budget once.
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, users: Any = None) -> Any:
+        """Learn from the next rows of one stream; any number of calls costs the stated budget once.
 
-        The first call needs all possible labels: here, or in the constructor.
+        The first call needs all possible labels: here, or in the constructor. `users` has an id for each row, if
+        `rows_per_user` is stated; a user may come again in later calls, and all rows are counted together.
         """
         classes = self.classes if classes is None else classes
         if classes is None and self._opened is None:
             raise InvalidInput("the first partial_fit needs classes, all possible labels. They are public.")
-        return self._learn_more(X, y, classes)
+        return self._learn_more(X, y, classes, users)
 
     @property
     def classes_(self) -> Any:
@@ -359,3 +375,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 "example: they are public."
             )
         return labels_of(at, len(classes))
+
+
+def _check_users(unit: Unit, users: Any) -> None:
+    """Reject ids that no bound is stated for, and a bound without ids, in the words of an estimator."""
+    if users is not None and not isinstance(unit, User):
+        raise InvalidInput(
+            "users= has no effect where the unit of privacy is an example. State rows_per_user=4, the most rows of a "
+            "user that count, or leave users= out."
+        )
+    if users is None and isinstance(unit, User):
+        raise InvalidInput("rows_per_user is stated: give users=, an id for each row.")

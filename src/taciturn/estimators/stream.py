@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.averages import late_average
+from taciturn.core.participation import Layers
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
@@ -70,7 +72,7 @@ class Stream:
     Attributes
     ----------
     t, k : int
-        Examples learnt from, and releases made.
+        Rows so far, those without influence included, and releases made.
     model : ndarray
         The point to use: the last released, or the late average of the released ones, as the plan says; the data-free
         point before the first.
@@ -101,13 +103,18 @@ class Stream:
         since = plan.private.timetable.due(state.k) if state.k else 0
         self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, None)
 
-    def learn(self, X: Any, y: Any) -> Releases:
-        """Learn from these rows, and return what they released; a rejected row leaves everything as it was."""
-        releases = self.learn_if(lambda: True, X, y)
+    def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
+        """Learn from these rows, and return what they released; a rejected row leaves everything as it was.
+
+        `users` and `now` are those of `Private.run`, for a plan whose unit is a user.
+        """
+        releases = self.learn_if(lambda: True, X, y, users, now)
         assert releases is not None
         return releases
 
-    def learn_if(self, wanted: Callable[[], bool], X: Any, y: Any) -> Releases | None:
+    def learn_if(
+        self, wanted: Callable[[], bool], X: Any, y: Any, users: Any = None, now: datetime | None = None
+    ) -> Releases | None:
         """The same, if `wanted()` once the rows are found good; else nothing is learnt or spent, and it returns None.
 
         So an estimator can decide at the last moment that another stream, opened meanwhile, is the one to use.
@@ -116,7 +123,7 @@ class Stream:
         self.must_learn()  # before the lock, which a thread of the parent may hold in a forked process
         with self._lock:
             before = self._now
-            prepared = private.prepare(self._live, X, y)
+            prepared = private.prepare(self._live, X, y, users, now)
             if not wanted():
                 return None
             self._open()
@@ -167,7 +174,7 @@ class Stream:
 
     @property
     def t(self) -> int:
-        """Number of examples learnt from."""
+        """Number of rows so far, those without influence included."""
         return self._now.t
 
     @property
@@ -203,13 +210,13 @@ class Stream:
         """The cost of the releases so far, as a value that adds."""
         return self._now.cost
 
-    def to_bytes(self, extra: Arrays | None = None) -> tuple[State, bytes]:
-        """The state, and the content of a checkpoint of it. Both hold secrets."""
+    def to_bytes(self, extra: Arrays | None = None, *, layers_apart: bool = False) -> tuple[State, bytes]:
+        """The state, and the content of a checkpoint of it, as `State.to_bytes` makes it. Both hold secrets."""
         self.must_learn()
         with self._lock:
             self._open()
             state = self._live
-            return state, state.to_bytes({"model": self.model, **(extra or {})})
+            return state, state.to_bytes({"model": self.model, **(extra or {})}, layers_apart=layers_apart)
 
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
@@ -219,13 +226,19 @@ class Stream:
             self._live.dump(path, {"model": self.model, **(extra or {})})
 
     @classmethod
-    def load(cls, plan: Plan, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None) -> Stream:
+    def load(
+        cls,
+        plan: Plan,
+        path: str | os.PathLike[str] | bytes,
+        ledger: LedgerLike | None = None,
+        layers: Layers | None = None,
+    ) -> Stream:
         """Resume from a checkpoint, under the same plan, with the calibration that the stream began with."""
         stream, extra = cls.__new__(cls), read_extra(path)
         if "model" not in extra:
             name = "this content" if isinstance(path, bytes) else path
             raise StateConflict(f"{name} has no model besides its state. Give a file that the dump() of a model wrote.")
-        state = plan.private.load(path, ledger)
+        state = plan.private.load(path, ledger, layers)
         if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
             raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
         stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])

@@ -7,17 +7,26 @@ epochs plus the first's within this one. One example moves one row of each, so w
     C = [sqrt(1 - s)·C_j/‖C_j e_1‖ for every epoch; sqrt(s)·C'/‖C' e_1‖]
 
 has columns of length at most 1. Rows k = 2^j, …, 2^(j+1) - 1 make epoch j.
+
+**Several rows of one unit.** Let w_j of them lie in epoch j. They move what the epoch's own strategy encodes by at most
+F_j(w_j), its sensitivity to so many. With `H_ij = ⟨C'e_i, C'e_j⟩`, which falls with the distance of i and j,
+
+    ‖C u‖² ≤ Σ_j (inner_j²·F_j(w_j)² + outer²·(H_jj·w_j² + 2·H_{j-1,j}·w_j·Σ_{i<j} w_i)),
+
+whose maximum over all w is found by dynamic programming over epochs. It is a bound: blocks of two epochs may lie closer
+together, and totals that are not neighbours count as if they were.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import damaged
 from taciturn.errors import InvalidInput, between_0_and_1, integer
 from taciturn.mechanisms.blt import BLT, BLTCoder, fitted
@@ -26,6 +35,9 @@ from taciturn.mechanisms.strategy import Dense
 
 EPOCHS = 24
 """Most epochs of a stream without a horizon."""
+
+SEARCHED = 256
+"""Most rows of one unit for which the worst numbers in all epochs are searched."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,10 @@ class Anytime(PrefixSum):
         """The same strategy for every n, up to the 2²⁴ - 1 rows of 24 epochs."""
         return EpochCoder(self.buffers, self.share, self._most(n))
 
+    def coder_for(self, n: int | None, participation: Participation) -> EpochCoder:
+        """The same, with the strategies of all epochs among its numbers: a sensitivity to several rows needs them."""
+        return replace(self.coder(n), all_epochs=participation != ONCE)
+
     def restored_coder(self, n: int | None, numbers: Arrays) -> EpochCoder:
         """The strategy of a resumed stream, with the decays and weights that it began with."""
         return EpochCoder.with_numbers(self.buffers, self.share, self._most(n), numbers)
@@ -79,13 +95,15 @@ class EpochCoder(Dense):
     share: float
     most: int
     restored: tuple[tuple[str, BLTCoder], ...] = ()
+    all_epochs: bool = False
 
     def numbers(self, k: int) -> Arrays:
         """The decays and weights of the totals' strategy, of the last epoch's, and of all epochs up to that of row k.
 
-        Those of later epochs are fitted when they start: any will do, as each is divided by its own sensitivity.
+        Those of later epochs are fitted when they start: any will do, as each is divided by its own sensitivity. The
+        sensitivity to several rows of one unit depends on them, so that a stream that needs it stores them all.
         """
-        epochs = {*range(k.bit_length()), self._last}
+        epochs = range(self._last + 1) if self.all_epochs else {*range(k.bit_length()), self._last}
         return _decays("totals", self.totals) | {
             name: array for j in sorted(epochs) for name, array in _decays(f"epoch{j}", self.epoch(j)).items()
         }
@@ -97,7 +115,8 @@ class EpochCoder(Dense):
         if not {"totals", f"epoch{most.bit_length() - 1}"} <= numbers.keys() <= rows.keys():
             raise damaged("decays of the strategies for epochs are missing")
         made = ((name, BLTCoder.restored(rows[name], buffers, array)) for name, array in sorted(numbers.items()))
-        return cls(buffers, share, most, tuple(made))
+        all_epochs = {f"epoch{j}" for j in range(most.bit_length())} <= numbers.keys()
+        return cls(buffers, share, most, tuple(made), all_epochs)
 
     @property
     def integer(self) -> bool:
@@ -106,6 +125,35 @@ class EpochCoder(Dense):
     @property
     def sensitivity(self) -> float:
         return 1.0 + 2.0**-48
+
+    def sensitivity_to(self, participation: Participation) -> float:
+        """A bound, see above; for more than `SEARCHED` rows the number of rows times `sensitivity`."""
+        rows = min(participation.rows, participation.per_release * (1 + (self.most - 1) // participation.apart))
+        if rows > SEARCHED or rows <= participation.per_release:
+            return rows * self.sensitivity
+        complete = (self.most + 1).bit_length() - 1
+        totals = replace(self.totals, n=max(complete, 1)).inner_products
+        most = np.full(rows + 1, -math.inf)  # by the number of rows so far
+        most[0] = 0.0
+        for j in range(self._last + 1):
+            own, cross = (totals[j, j], totals[max(j - 1, 0), j]) if j < complete else (0.0, 0.0)
+            after = most.copy()
+            for w, moved in enumerate(self._moved(j, participation), start=1):
+                earlier = np.arange(rows + 1.0 - w)
+                more = self.inner(j) ** 2 * moved**2 + self.outer**2 * (own * w**2 + 2.0 * cross * w * earlier)
+                after[w:] = np.maximum(after[w:], most[: rows + 1 - w] + more)
+            allowed = participation.per_release * (1 + (2 ** (j + 1) - 2) // participation.apart)
+            after[allowed + 1 :] = -math.inf
+            most = after
+        bound = math.sqrt(float(np.max(most))) * (1.0 + 1e-12 + self.most * 2.0**-51)
+        return min(bound, rows * self.sensitivity)
+
+    def _moved(self, j: int, participation: Participation) -> list[float]:
+        """`F_j(w)`, for one row of a unit in epoch j up to as many as are allowed."""
+        coder = replace(self.epoch(j), n=min(2**j, self.most + 1 - 2**j))
+        each, apart = participation.per_release, participation.apart
+        allowed = min(participation.rows, each * (1 + (coder.n - 1) // apart))
+        return [coder.sensitivity_to(Participation(w, min(each, w), apart)) for w in range(1, allowed + 1)]
 
     @property
     def row_norm(self) -> float:

@@ -10,13 +10,19 @@ however many sums are released. `lattice` is what rounding to multiples of g add
 tree), each row is rounded once, before it is encoded: `sqrt(size)·g·max_j ‖C e_j‖`. Where it multiplies, encoded rows
 are rounded, and one example may flip the rounding of every later one: `sqrt(rows·size)·(g + 2e)`, e the floating-point
 error of an encoded entry, which may differ between the two worlds.
+
+If the unit of privacy has several examples, u_j of them in row j, it moves `C·x` by at most `Delta·‖C u‖`, and
+`max_j ‖C e_j‖` is replaced by the largest `‖C u‖` over all patterns that the certificate's participation allows
+(`strategy.sensitivity_to`). Rows are rounded one by one, so a tree pays for the rounding of each row that holds some of
+the unit's; that pattern has at most one in every row, and is among the allowed ones. Encoded rows are rounded as often
+as before.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -27,12 +33,13 @@ from taciturn._util.arrays import Array, Arrays, Integers, fixed, same
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import Reading
+from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, restores, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, integer
 from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
 from taciturn.mechanisms.release_noise import NoiseByRelease
-from taciturn.mechanisms.strategy import Coder
+from taciturn.mechanisms.strategy import Coder, sensitivity_to
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 
 LONGEST = 2**23
@@ -65,9 +72,16 @@ class PrefixSum:
             )
         return integer("the number of releases", n)
 
+    def coder_for(self, n: int | None, participation: Participation) -> Coder:
+        """The strategy for n releases if the unit of privacy takes part so often; by default that for one example."""
+        return self.coder(n)
+
     def restored_coder(self, n: int | None, numbers: Arrays) -> Coder:
         """The strategy that a stream began with; a coder without `numbers` must come out the same on this machine."""
-        coder = self.coder(n)
+        return self._made_again(n, numbers, ONCE)
+
+    def _made_again(self, n: int | None, numbers: Arrays, participation: Participation) -> Coder:
+        coder = self.coder_for(n, participation)
         if not same(coder_numbers(coder, 1, self.needs(n)), numbers):
             raise StateConflict(
                 f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
@@ -75,21 +89,25 @@ class PrefixSum:
             )
         return coder
 
-    def errors(self, n: int) -> Array:
-        """Standard deviation of an entry of each of n prefix sums, at mu = 1 and for a sensitivity of 1.
+    def errors(self, n: int, participation: Participation = ONCE) -> Array:
+        """Standard deviation of an entry of each of n prefix sums, at mu = 1 and if an example moves a row by 1.
 
         >>> from taciturn import BinaryTree
         >>> BinaryTree(refined=False).errors(4).round(3)
         array([1.732, 1.732, 2.449, 1.732])
+        >>> BinaryTree(refined=False).errors(4, Participation(rows=2, apart=2)).round(3)
+        array([2.828, 2.828, 4.   , 2.828])
         """
         n = integer("n", n)
-        coder = self.coder(n)
-        return np.asarray(coder.sensitivity * coder.error(np.arange(1, n + 1)))
+        coder = self.coder_for(n, participation)
+        return np.asarray(sensitivity_to(coder, participation) * coder.error(np.arange(1, n + 1)))
 
     def calibrate(
         self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
     ) -> Calibrated:
         """Noise for which the stream keeps `privacy`, or the paper's, and lattice steps."""
+        certificate = in_blocks(certificate, timetable, calibration)
+        unit = certificate.participation
         if timetable.horizon is None:
             if calibration != "exact":
                 raise InvalidInput("the paper's noise depends on the number of rounds. State a horizon.")
@@ -97,9 +115,9 @@ class PrefixSum:
             releases, longest = planned(timetable)
             if releases == 0:
                 raise InvalidInput(f"a stream without a horizon ends at round {LONGEST:,}. Publish before it.")
-            return Endless(self.coder(releases), certificate, timetable, size, privacy, releases, longest)
+            return Endless(self.coder_for(releases, unit), certificate, timetable, size, privacy, releases, longest)
         if calibration == "exact":
-            return Finite(self.coder(timetable.count), certificate, timetable, size, privacy)
+            return Finite(self.coder_for(timetable.count, unit), certificate, timetable, size, privacy)
         if certificate.paper is None:
             raise InvalidInput("the paper states no noise for this learner. Use calibration='exact'.")
         if not self.is_the_papers:
@@ -120,10 +138,11 @@ class PrefixSum:
     ) -> Calibrated:
         """The calibration of a stream that began with this strategy, noise and lattice step."""
         parts = {name.removeprefix("coder."): array for name, array in numbers.items() if name.startswith("coder.")}
+        certificate = in_blocks(certificate, timetable, calibration)
         restored = (
             self.restored_coder
             if restores(self, "restored_coder", "coder")
-            else partial(PrefixSum.restored_coder, self)
+            else partial(self._made_again, participation=certificate.participation)
         )
         sd = float(stored(numbers, "sd"))
         if timetable.horizon is None:
@@ -270,7 +289,9 @@ class Finite(NoisySums):
             last = int(rounds[-1])
         self.largest = certificate.magnitude * wait
         errors = 2.0 * math.sqrt(rows * size) * coder.rounding_error * self.largest
-        ideal = np.array([moved * coder.sensitivity * (1.0 + 2.0**-40) + errors])
+        self.sensitivity = sensitivity_to(coder, certificate.participation)
+        self._reach = reach(self.sensitivity, certificate.participation)
+        ideal = np.array([moved * self.sensitivity * (1.0 + 2.0**-40) + errors])
         per_step = self._rounding(rows)
         magnitude = self.largest * (1.0 if coder.integer else coder.row_norm)
         if sd > 0.0:
@@ -280,7 +301,7 @@ class Finite(NoisySums):
             else:
                 steps = lattice_step(ideal, noise, per_step, magnitude)
         else:
-            mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / coder.sensitivity)) * _SAFE
+            mu = ideal_mu(claimed, sampling_cost(rows * size, 1.01 * claimed.mu / self._reach)) * _SAFE
             noise, steps = calibrate_step(lambda x: x / mu, ideal, per_step, magnitude)
             sd = float(noise[0])
         self.sd = sd
@@ -294,7 +315,7 @@ class Finite(NoisySums):
 
     def _rounding(self, rows: int) -> float:
         """The square of what rounding adds to the sensitivity, in lattice steps."""
-        return self.size * (self.coder.sensitivity**2 if self.coder.integer else float(rows))
+        return self.size * (self.sensitivity**2 if self.coder.integer else float(rows))
 
     def _check_range(self) -> None:
         """Integer sums, noise included, must stay below 2⁶² steps."""
@@ -311,16 +332,12 @@ class Finite(NoisySums):
         return np.full(count, self.largest)
 
     def cost(self, k: int | None) -> Cost:
-        """The cost of the stream, charged with the first release, however few sums are released.
-
-        Entries of C are at most 1, so one encoded row moves by at most `mu/sensitivity` standard deviations,
-        and a little by rounding: that far must the sampler reach.
-        """
+        """The cost of the stream, charged with the first release, however few sums are released."""
         return FREE if k == 0 else self._total
 
     @cached_property
     def _total(self) -> Cost:
-        shift = 1.01 * self._mu / self.coder.sensitivity
+        shift = 1.01 * self._mu / self._reach
         return total([Cost(self._mu**2), sampling_cost(int(self.count) * self.size, shift)])
 
 
@@ -349,11 +366,13 @@ class Endless(NoisySums):
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         self._most_draws = min(affordable, coder.before(releases + 1) * size)
-        self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / coder.sensitivity)
+        self.sensitivity = sensitivity_to(coder, certificate.participation)
+        shift = 1.01 * claimed.mu / reach(self.sensitivity, certificate.participation)
+        self._sampling = sampling_cost(self._most_draws, shift)
         rows = coder.before(releases + 1)
         coarsest = self.magnitude * LONGEST * _COARSE
         rounding = 2.0 * coder.rounding_error * self.magnitude * longest + coarsest
-        ideal = moved * coder.sensitivity * (1.0 + 2.0**-40) + math.sqrt(rows * size) * rounding
+        ideal = moved * self.sensitivity * (1.0 + 2.0**-40) + math.sqrt(rows * size) * rounding
         finest = math.sqrt(rows * size) * _FINE
         self.sd = sd or ideal / (ideal_mu(claimed, self._sampling) * _SAFE - finest)
         self._mu = (ideal / self.sd + finest) * (1.0 + 2.0**-45)
@@ -409,6 +428,39 @@ def planned(timetable: Timetable) -> tuple[int, int]:
     while (due := timetable.due(len(rounds))) is not None and due <= LONGEST:
         rounds.append(due)
     return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)
+
+
+def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
+    """The certificate, with no more rows of one unit between two releases than there are examples.
+
+    >>> from taciturn import every, private_sum, Privacy
+    >>> stated = private_sum(1, 1.0, Privacy(1.0, 1e-6), 10).learner.certificate
+    >>> in_blocks(replace(stated, participation=Participation(4, 4)), Timetable(every(2), 10), "exact").participation
+    Participation(rows=4, per_release=2, apart=1)
+    """
+    unit = certificate.participation
+    if unit != ONCE and calibration != "exact":
+        raise InvalidInput("the paper's noise protects one example. Use calibration='exact' for the rows of a user.")
+    if unit.per_release == 1:
+        return certificate
+    if timetable.horizon is None:
+        longest = planned(timetable)[1]
+    else:
+        last = longest = 0
+        for rounds in timetable.blocks():
+            longest = max(longest, int(np.max(np.diff(rounds, prepend=last))))
+            last = int(rounds[-1])
+    return replace(certificate, participation=replace(unit, per_release=min(unit.per_release, longest)))
+
+
+def reach(sensitivity: float, participation: Participation) -> float:
+    """How far one unit moves all encoded rows together, as a multiple of how far it moves one entry of them.
+
+    An entry moves by no more than all together, whose shift is charged as mu, rounding included. And entries of C are
+    at most 1, so an encoded row moves by at most Delta for each row of the unit, where all together move by
+    `sensitivity·Delta`. The sampler must reach `mu/reach` standard deviations, and a little further for rounding.
+    """
+    return max(sensitivity / participation.rows, 1.0)
 
 
 def coder_numbers(coder: Coder, k: int, most: int) -> Arrays:

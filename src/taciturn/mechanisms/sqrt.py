@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
+from taciturn.accounting.unit import ONCE, Participation
 from taciturn.mechanisms.prefix_sum import PrefixSum
-from taciturn.mechanisms.strategy import OneRowEach
+from taciturn.mechanisms.strategy import OneRowEach, toeplitz_sensitivity
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ class RootCoder(OneRowEach):
     @property
     def sensitivity(self) -> float:
         return math.sqrt(float(self._squares[-1])) * (1.0 + self.n * 2.0**-51)
+
+    def sensitivity_to(self, participation: Participation) -> float:
+        """Exactly, by `toeplitz_sensitivity`: coefficients decrease."""
+        if participation == ONCE:
+            return self.sensitivity
+        return toeplitz_sensitivity(self.coefficients, participation) * (1.0 + self.n * 2.0**-51)
 
     @property
     def row_norm(self) -> float:

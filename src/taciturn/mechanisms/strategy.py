@@ -4,20 +4,31 @@ A strategy for n rows is a pair of matrices with `B·C = A`, A the lower-triangu
 rows x into `C·x`, noise is added to that, and the public side turns it into `B·(C·x + noise) = A·x + B·noise`: all
 prefix sums, which are private if `C·x + noise` is. C is lower-triangular, so rows can be encoded as they come, and the
 sums stay private if later rows depend on earlier sums.
+
+**Several rows of one unit.** Let a unit move row j of x by a vector of norm at most `u_j·Delta`: it has u_j examples in
+it. Where no entry of CᵀC is negative (no entry of C is), `C·x` moves by at most `Delta·‖C u‖`, since
+`‖C v‖² = Σ_ij (CᵀC)_ij·⟨v_i, v_j⟩ ≤ Σ_ij (CᵀC)_ij·‖v_i‖·‖v_j‖`. `sensitivity_to` bounds the largest `‖C u‖` over all
+patterns u that a `Participation` allows.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn.accounting.unit import ONCE, Participation
+from taciturn.core.protocols import restores
 
 
 class Coder(Protocol):
     """A strategy for a given number of rows, in streaming form; `k` counts rows from 1.
+
+    It may also have `sensitivity_to(participation)`, the largest `‖C u‖` over all patterns u of one unit's rows that a
+    `Participation` allows, or a bound; see the function of this name.
 
     >>> from taciturn.mechanisms.tree import TreeCoder
     >>> TreeCoder(8, refined=False).matrices(2)[1]
@@ -62,6 +73,77 @@ class Coder(Protocol):
 
     def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
         """The k-th prefix sum, from those rows and the public memory."""
+
+
+def sensitivity_to(coder: Coder, participation: Participation) -> float:
+    """How far one unit moves all encoded rows, per unit of an example's row, if it takes part so often.
+
+    That is `coder.sensitivity_to(participation)`. For a coder without this method, or with a `sensitivity` that is
+    newer than it, each example moves them by at most `sensitivity`, so all together by that times their number.
+
+    >>> from taciturn.mechanisms.sqrt import RootCoder
+    >>> coder = RootCoder(1024)
+    >>> [round(sensitivity_to(coder, Participation(4, 1, apart)) / coder.sensitivity, 2) for apart in (1, 16, 256)]
+    [3.63, 3.15, 2.43]
+    """
+    if participation == ONCE:
+        return coder.sensitivity
+    if restores(coder, "sensitivity_to", "sensitivity"):
+        own: Any = coder
+        return float(own.sensitivity_to(participation))
+    return participation.rows * coder.sensitivity
+
+
+def toeplitz_sensitivity(coefficients: Array, participation: Participation) -> float:
+    """The largest `‖C u‖` for a lower-triangular Toeplitz matrix C whose coefficients never increase, none negative.
+
+    It is that of the pattern with `per_release` rows in blocks 0, apart, 2·apart, … and what remains in the last one;
+    blocks beyond the n rows of C are left out.
+
+    *Proof.* The columns of C at p ≤ q have the inner product `h(q, q - p)`, `h(q, a) = Σ_{s < n - q} c_s·c_{s+a}`; h
+    increases in neither q nor a, and is 0 from q = n on. So `‖C u‖² = Σ_pq u_p·u_q·h(max(p, q), |p - q|)`.
+    *(1) Positions.* Move the i-th block with rows, from 0 on, to position i·apart: none moves to the right, and no two
+    move apart, so no term decreases.
+    *(2) Numbers of rows.* At these positions `‖C u‖²` is a convex function of the numbers w_i of rows, with
+    `0 ≤ w_i ≤ m` and `Σ w_i ≤ k`. It is largest at a vertex: every w_i is 0 or m, except for one, which may be the rest
+    r of k by m. By (1) there is no 0 before another number.
+    *(3) The rest is last.* Let blocks 0 to f have m rows, except for block i, which has r. With H_ij the inner product
+    of the columns of blocks i and j, `‖C u‖² = m²·Σ H - 2m(m - r)·Σ_j H_ij + (m - r)²·H_ii`. As `m - r ≤ m` and
+    `H_ii ≥ H_ff`, it is largest at i = f if `2·Σ_j (H_ij - H_fj) ≥ H_ii - H_ff` for every i < f, and so if
+    `Σ_{j≠i} H_ij ≥ Σ_{j≠f} H_fj`. With `H(q, a) = h(q·apart, a·apart)` these are
+
+        Σ_{1≤a≤i} H(i, a) + Σ_{1≤a≤f-i} H(i + a, a)  and  Σ_{1≤a≤i} H(f, a) + Σ_{1≤a≤f-i} H(f, i + a),
+
+    and the second is not larger in any term. ∎
+
+    (With one row in a block: Kalinin, Lampert, *Banded Square Root Matrix Factorization for Differentially Private
+    Model Training*, 2024, Theorem 2.)
+
+    >>> toeplitz_sensitivity(np.array([1.0, 0.5, 0.25]), Participation(rows=3, per_release=2, apart=1))
+    3.0
+    """
+    n = len(coefficients)
+    each, apart = min(participation.per_release, participation.rows), participation.apart
+    full, rest = divmod(participation.rows, each)
+    moved = each * _shifted_sums(coefficients, min(full, 1 + (n - 1) // apart), apart)
+    if full * apart < n:
+        moved[full * apart :] += rest * coefficients[: n - full * apart]
+    return math.sqrt(float(moved @ moved))
+
+
+def _shifted_sums(column: Array, count: int, apart: int) -> Array:
+    """`Σ_{j<count} column[i - j·apart]`, by doubling: nothing is subtracted, so nothing cancels."""
+    total, doubled = np.zeros_like(column), column.copy()
+    done, width = 0, 1
+    while width <= count:
+        if count & width:
+            shift = done * apart
+            total[shift:] += doubled[: len(column) - shift]
+            done += width
+        shift = min(width * apart, len(column))
+        doubled[shift:] += doubled[: len(column) - shift].copy()
+        width *= 2
+    return total
 
 
 def matrices(coder: Coder, n: int) -> tuple[Array, Array]:

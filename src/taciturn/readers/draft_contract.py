@@ -46,7 +46,8 @@ class Draft:
     columns: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in [*self.columns, *([self.target["column"]] if "column" in self.target else [])]:
+        named = [part[key] for part, key in ((self.target, "column"), (self.privacy, "user")) if key in part]
+        for name in [*self.columns, *named]:
             if name not in self.names:
                 raise InvalidInput(
                     f"{name} is not a column of {self.source}, which has {', '.join(self.names)}. Name one of these."
@@ -54,8 +55,8 @@ class Draft:
 
     @property
     def features(self) -> list[str]:
-        """The columns except the target."""
-        return [name for name in self.names if name != self.target.get("column")]
+        """The columns except the target and the users' ids."""
+        return [name for name in self.names if name not in (self.target.get("column"), self.privacy.get("user"))]
 
     @property
     def open(self) -> list[str]:

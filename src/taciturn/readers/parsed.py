@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.contract.columns import Bad
@@ -62,6 +64,15 @@ class Parsed:
         X[bad] = np.nan
         return X, y, bad
 
+    def users(self, contract: Contract) -> NDArray[Any] | None:
+        """The id of each row's user as text, None where it is missing; None without a column of ids."""
+        if contract.user is None:
+            return None
+        codes, texts = self.values[contract.user].texts()
+        ids = np.array(texts, dtype=object)[codes]
+        ids[list(self.broken)] = None
+        return ids
+
     def error(self, row: int, contract: Contract, labelled: bool) -> str:
         """The error of a bad row. It quotes the data: show it on the trusted side only."""
         if row in self.broken:
@@ -75,4 +86,9 @@ class Parsed:
 
 def columns_to_read(contract: Contract, labelled: bool) -> list[str]:
     """Names of the columns that a file must have."""
-    return [column.name for column in contract.read] + ([contract.target.column] if labelled else [])
+    names = [column.name for column in contract.read]
+    if labelled:
+        names.append(contract.target.column)
+        if contract.user is not None:
+            names.append(contract.user)
+    return names

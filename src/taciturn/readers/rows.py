@@ -12,7 +12,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
+
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.contract.columns import Range
@@ -65,6 +67,8 @@ class Batch(NamedTuple):
         Bytes of the source that were read so far, 0 if unknown.
     start : Position
         The place of the first row in the source, from which `open_rows` can go on.
+    users : ndarray of object, optional
+        The id of each row's user, as text; None where it is missing. No array without a column of ids.
     """
 
     X: Array
@@ -73,6 +77,7 @@ class Batch(NamedTuple):
     lines: Integers
     size: int
     start: Position
+    users: NDArray[Any] | None = None
 
 
 def open_rows(
@@ -122,10 +127,12 @@ def _batches(
     for part in filter(None, parts):
         start = Position(first, int(part.lines[0]), part.offset)
         X, y, bad = part.encode(contract, labelled)
+        users = part.users(contract) if labelled else None
         if bad_rows == "stop" and bad.any():
             row = int(bad.argmax())
             if row:
-                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size, start)
+                before = None if users is None else users[:row]
+                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size, start, before)
             option = (
                 "zero to use bad rows as examples without influence"
                 if labelled
@@ -135,7 +142,7 @@ def _batches(
                 f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows "
                 f"{option}."
             )
-        yield Batch(X, y, first, part.lines, part.size, start)
+        yield Batch(X, y, first, part.lines, part.size, start, users)
         first += len(X)
 
 
@@ -200,7 +207,7 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> Non
                 f"column {name} of the contract is {what}, which has {listed}. Correct one of the two; if that "
                 "is a row, the file has no header: add a line of names before it."
             )
-    known = {contract.target.column, *(column.name for column in contract.columns)}
+    known = {contract.target.column, contract.user, *(column.name for column in contract.columns)}
     undeclared = [name for name in names if name not in known]
     if labelled and undeclared:
         raise InvalidInput(

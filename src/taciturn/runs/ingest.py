@@ -17,7 +17,7 @@ from typing import Generic, Literal, TypeVar
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
 from taciturn.runs.diagnostics import Diagnostics
-from taciturn.runs.resume import Check, Rows, Unseen
+from taciturn.runs.resume import Check, Rows, Unseen, Users
 from taciturn.runs.run import Run
 
 _PATIENCE = 0.1  # seconds between two checks whether a commit is due, or a signal arrived
@@ -102,16 +102,15 @@ def _learn(
             run.commit_if_due()
             run.refresh(run)
             continue
-        X, y = unseen.of(block)
-        _learn_within(run, X, y, diagnostics)
+        _learn_within(run, *unseen.of(block), diagnostics)
         tell(run, block.size)
 
 
-def _learn_within(run: Run, X: Array, y: Array, diagnostics: Diagnostics | None) -> None:
+def _learn_within(run: Run, X: Array, y: Array, users: Users, diagnostics: Diagnostics | None) -> None:
     """Learn from these rows up to the horizon; reject the rows after it."""
     left = len(y) if run.left is None else run.left
     if left and len(y):
-        run.learn(X[:left], y[:left], diagnostics)
+        run.learn(X[:left], y[:left], diagnostics, None if users is None else users[:left])
     if left < len(y):
         raise BudgetExhausted(
             f"the input has more rows than the {run.stream.t:,} of the contract's horizon, for which the noise was "

@@ -108,7 +108,7 @@ def _guarantee(learnt: Learnt) -> str:
     return section(
         "Guarantee",
         paragraph(learnt.guarantee),
-        paragraph(f"Spent so far: epsilon = {spent:.4g} of {total:g}, at delta = {delta:g}."),
+        paragraph(f"Spent so far: epsilon = {spent:.4g} of {total:.4g}, at delta = {delta:g}."),
         bar(0.0, spent / total),
         f'<div class="two"><div><p><b>Public</b></p>{bullets(learnt.public)}</div>'
         f"<div><p><b>Secret</b></p>{bullets(learnt.secret)}</div></div>",

@@ -13,9 +13,10 @@ import json
 import secrets
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.errors import StateConflict
@@ -29,6 +30,10 @@ BLOCK = 4096
 
 Check = Literal["all", "window", "none"]
 """Which of the rows learnt from are compared on resuming: all, those since the boundary, or none."""
+
+
+Users = NDArray[Any] | None
+"""An id for each row, None for a missing one; or no ids."""
 
 
 class Rows(Protocol):
@@ -46,6 +51,10 @@ class Rows(Protocol):
     def start(self) -> Position:
         """The place of the first row in the source."""
 
+    @property
+    def users(self) -> Users:
+        """The users' ids."""
+
 
 class Link(NamedTuple):
     """The chain over the first `row` rows."""
@@ -62,11 +71,11 @@ class RowChain:
 
     Rows are hashed in blocks that end at each multiple of 4,096 rows, counted from the first row of the stream, and
 
-        chain_(i+1) = HMAC(key, rows | chain_i | digest of features | digest of labels),
+        chain_(i+1) = HMAC(key, rows | chain_i | digest of features | of labels | of ids, if there are any),
 
     so it does not depend on how the rows arrive, and it can be continued from any link. All bad rows, which contain a
-    value that is not finite, have the same digest: they have no influence. Without the key, which is stored in the
-    secret state, the chain reveals nothing about the rows.
+    value that is not finite, have the same digest but for their ids: they have no influence. Without the key, which is
+    stored in the secret state, the chain reveals nothing about the rows.
 
     Attributes
     ----------
@@ -96,9 +105,10 @@ class RowChain:
         self._parts = self._new_block()
 
     def _new_block(self) -> list[hmac.HMAC]:
+        self._ids: hmac.HMAC | None = None
         return [hmac.new(self.key, name, "sha256") for name in (b"features", b"labels")]
 
-    def add(self, X: Array, y: Array) -> None:
+    def add(self, X: Array, y: Array, users: Users = None) -> None:
         """Add the next rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             fine = np.isfinite(X.sum()) and np.isfinite(y.sum())
@@ -111,6 +121,9 @@ class RowChain:
             end = min(len(y), start + BLOCK - self.rows % BLOCK)
             for part, values in zip(self._parts, (X[start:end], y[start:end]), strict=True):
                 part.update(np.ascontiguousarray(values, dtype=np.float64).data)
+            if users is not None:
+                self._ids = self._ids or hmac.new(self.key, b"ids", "sha256")
+                self._ids.update("".join(f"{'' if user is None else user}\0" for user in users[start:end]).encode())
             self.rows += end - start
             start = end
             if self.rows % BLOCK == 0:
@@ -122,7 +135,7 @@ class RowChain:
         """The chain over all rows so far."""
         if self.rows == self._last.row:
             return self._last.chain
-        digests = [part.digest() for part in self._parts]
+        digests = [part.digest() for part in (*self._parts, *([] if self._ids is None else [self._ids]))]
         return hmac.digest(self.key, b"".join([self.rows.to_bytes(8, "big"), self._last.chain, *digests]), "sha256")
 
 
@@ -217,9 +230,9 @@ class SeenRows:
         while len(self._places) > 1 and self._places[1].row <= self.chain.window.row:
             self._places.popleft()
 
-    def add(self, X: Array, y: Array) -> None:
+    def add(self, X: Array, y: Array, users: Users = None) -> None:
         """Add the next rows."""
-        self.chain.add(X, y)
+        self.chain.add(X, y, users)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -244,22 +257,22 @@ class Unseen:
         self._next = self.end.row if check == "none" else None
         self._compare()
 
-    def of(self, block: Rows) -> tuple[Array, Array]:
+    def of(self, block: Rows) -> tuple[Array, Array, Users]:
         """The new rows of the next block of the input."""
-        X, y = block.X, block.y
+        X, y, users = block.X, block.y, block.users
         first = block.start.row if self._next is None else self._next
         self._next = first + len(y)
         if self.check != "none":
             self.seen.begin_batch(block.start)
         if self.seen.rows >= self.end.row:
-            return X, y
+            return X, y, users
         if first > self.seen.rows:
             raise self._other_rows()
         skipped = min(self.seen.rows - first, len(y))
         new = min(self.end.row - first, len(y))
-        self.seen.add(X[skipped:new], y[skipped:new])
+        self.seen.add(X[skipped:new], y[skipped:new], None if users is None else users[skipped:new])
         self._compare()
-        return X[new:], y[new:]
+        return X[new:], y[new:], None if users is None else users[new:]
 
     def _compare(self) -> None:
         if self.seen.rows == self.end.row and self.seen.chain.value != self.end.chain:

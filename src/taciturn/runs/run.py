@@ -9,6 +9,11 @@
 3. write those lines at the end of `models.jsonl`, and sync;
 4. replace `model.json`, and from time to time `report.html`.
 
+A commit that is interrupted, by Ctrl-C say, is completed by the next one in the same process: the stream is read again
+from the store, which tells whether step 2 took effect, and the lines of the outbox that `models.jsonl` does not hold
+are written (`complete`), as when a run is resumed. If learning itself was interrupted, so that rows were learnt whose
+lines or place in the input are not known, nothing more is committed: the run must be resumed.
+
 **Claim.** Whenever the process, or the machine, stops: no round is published twice with different noise; the privacy
 that the store records as spent is at least the cost of everything published; and a resumed run counts every row once.
 
@@ -47,15 +52,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger, Position
+from taciturn.accounting.unit import User
 from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
-from taciturn.estimators.stream import Stream
+from taciturn.estimators.stream import Spent, Stream
 from taciturn.plan import Plan
 from taciturn.runs.files import Folder, write_at
 from taciturn.runs.journal import complete, lines_of
-from taciturn.runs.resume import Checkpoint, SeenRows
+from taciturn.runs.resume import Checkpoint, SeenRows, Users
 from taciturn.store import Chunk, Saved, Store
+from taciturn.store.encryption import read_key
 
 NAME = "stream"
 """Name of the stream in the store of its own folder."""
@@ -136,13 +144,15 @@ class Run:
     format: str = ""
     written: int = 0
     watch_state: Arrays = field(default_factory=dict)
-    _unwritten: list[bytes] = field(default_factory=list)
+    _uncommitted: list[bytes] = field(default_factory=list)
+    _attempt: tuple[Position, list[bytes]] | None = None  # the last commit, until it is published
     _last: float = field(default_factory=time.monotonic)
     _patience: float = 0.0
 
     def __post_init__(self) -> None:
         self.input = Checkpoint.from_bytes(self.saved.input)
         self.seen = SeenRows(self.input, "none")
+        self._learnt = self.stream.t
 
     @property
     def left(self) -> int | None:
@@ -156,16 +166,33 @@ class Run:
         return self.saved.position[1]
 
     @property
+    def spent(self) -> Spent:
+        """What the published sequence costs: this stream's releases, and all of those that it was adopted from."""
+        return self._epsilon(self.stream.cost)
+
+    @property
+    def budget(self) -> Spent:
+        """The most that it can cost."""
+        return self._epsilon(self.saved.reserved)
+
+    def _epsilon(self, cost: Cost) -> Spent:
+        both, delta = total([self.saved.earlier, cost]), self.stream.plan.private.privacy.delta
+        return Spent(0.0 if both == FREE else both.epsilon(delta), delta)
+
+    @property
     def in_folder(self) -> bool:
         """Whether the store is that of the folder."""
         return self.store.address == str(self.folder.store.absolute())
 
-    def learn(self, X: Array, y: Array, watch: Watch | None = None) -> None:
-        """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it."""
+    def learn(self, X: Array, y: Array, watch: Watch | None = None, users: Users = None) -> None:
+        """Learn from rows, and commit when a commit is due; `watch` evaluates each block by the model before it.
+
+        `users` has an id for each row, if the contract names a column of ids.
+        """
         start = 0
         while start < len(y):
             end = start + self._stride(min(len(y) - start, _MOST_ROWS if watch is None else _WATCHED_ROWS))
-            self._learn(X[start:end], y[start:end], watch)
+            self._learn(X[start:end], y[start:end], watch, None if users is None else users[start:end])
             start = end
             self.commit_if_due()
 
@@ -176,55 +203,97 @@ class Run:
         due = stream.plan.private.timetable.following(stream.k, stream.t + rows, most)
         return int(due[-1]) - stream.t if len(due) == most else rows
 
-    def _learn(self, X: Array, y: Array, watch: Watch | None) -> None:
+    def _learn(self, X: Array, y: Array, watch: Watch | None, users: Users) -> None:
+        self._must_be_complete()
         before = self.stream.model
-        releases = self.stream.learn(X, y)
-        self.seen.add(X, y)
-        if len(releases):
-            self._unwritten.append(lines_of(self.stream.plan, releases, before))
+        of_users = isinstance(self.stream.plan.private.unit, User)  # else ids are read, and protect nobody
+        releases = self.stream.learn(X, y, users if of_users else None)
+        self.seen.add(X, y, users)
         if watch is not None:
             watch(X, y, before)
             self.watch_state = watch.arrays()
+        if len(releases):
+            self._uncommitted.append(lines_of(self.stream.plan, releases, before))
+        self._learnt = self.stream.t
+
+    def _must_be_complete(self) -> None:
+        """Reject a run that was interrupted after rows were learnt, and before their lines were known."""
+        if self._learnt != self.stream.t:
+            raise StateConflict(
+                "this run was interrupted while it learnt, and what it learnt since its last commit cannot be "
+                "published. Resume it: it goes on from the last commit, and no release is repeated or lost."
+            )
 
     def commit_if_due(self) -> None:
         """Commit if the last commit was long enough ago, or many lines wait."""
         wait = max(self.seconds, self._patience) if self.seconds else 0.0
-        if time.monotonic() - self._last >= wait or sum(map(len, self._unwritten)) > _MOST_TEXT:
+        if time.monotonic() - self._last >= wait or sum(map(len, self._uncommitted)) > _MOST_TEXT:
             self.commit()
 
     def commit(self) -> None:
         """Steps 2, 3 and 4 of the order above; does nothing if no row was learnt since the last commit."""
-        if self.committed == self.stream.t:
-            return
+        self._must_be_complete()
         began = time.monotonic()
-        lines = b"".join(self._unwritten)
         try:
+            if self._attempt is not None:
+                self._complete()
+            if self.committed == self.stream.t:
+                return
+            lines = b"".join(self._uncommitted)
             self._commit_to_store(lines)
             if lines:
                 write_at(self.folder.models, self.written, lines)
+            self.written += len(lines)
             self.show(self)
         except (FileNotFoundError, TaciturnError) as error:
             raise self._explained(error) from None
-        self.written += len(lines)
-        self._unwritten = []
+        self._attempt = None
         self._last = time.monotonic()
         self._patience = 10.0 * (self._last - began)
         self.refresh(self)
 
+    def _complete(self) -> None:
+        """Find out what an interrupted commit has done, and publish what it has committed."""
+        assert self._attempt is not None
+        position, lines = self._attempt
+        newest = self.store.load(self.saved.name)
+        if newest.lineage != self.saved.lineage or newest.position not in (self.saved.position, position):
+            raise StateConflict(
+                f"another process went on with {self.saved.name} after this one was interrupted. Nothing was released; "
+                "resume it, and continue from there."
+            )
+        if newest.position == position:
+            attempted = set(map(id, lines))
+            self._uncommitted = [each for each in self._uncommitted if id(each) not in attempted]
+        self.saved = newest
+        self.input = Checkpoint.from_bytes(newest.input)
+        self.written = _completed(self.folder, self.store, newest)
+        if self.committed == self.stream.t:  # else the model is not committed yet
+            self.show(self)
+        self._attempt = None
+
     def _commit_to_store(self, lines: bytes) -> None:
         watched = {f"{_WATCH}{name}": array for name, array in self.watch_state.items()}
-        state, content = self.stream.to_bytes({"written": np.array(self.written + len(lines)), **watched})
+        extra = {"written": np.array(self.written + len(lines)), **watched}
+        state, content = self.stream.to_bytes(extra, layers_apart=True)
+        layers = state.users.layers if state.users is not None else ()
+        stored = self.saved.layers
         reached = self.seen.checkpoint
         last = self.stream.plan.private.timetable.due(state.k) if lines else 0
-        self.saved = self.store.commit(
+        position = _position(state)
+        self._attempt = position, list(self._uncommitted)
+        saved = self.store.commit(
             self.saved,
-            position=_position(state),
+            position=position,
             spent=state.spent,
             state=content,
             input=reached.to_bytes(),
             releases=[Chunk(self.saved.position[2] + 1, state.k, last or 0, lines)] if lines else [],
+            layers={layer.name: None if layer.name in stored else layer.to_bytes() for layer in layers},
         )
+        self.saved = saved
         self.input = reached
+        self._uncommitted = []
 
     def _explained(self, error: Exception) -> Exception:
         """The error of a store or file that cannot be written to."""
@@ -259,6 +328,7 @@ def find(
     name: str = NAME,
     resuming: bool = False,
     witness: str | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Saved | None:
     """The run of this name, if there is one; nothing is written.
 
@@ -267,7 +337,7 @@ def find(
     """
     folder.check_version()
     others = [file for file in (folder.models, folder.model, folder.report) if file.exists()]
-    saved = _load(address, name, witness)  # last: a run that begins at this moment writes it first
+    saved = _load(address, name, witness, key)  # last: a run that begins at this moment writes it first
     if saved is not None:
         _check_contract(saved, contract, address)
     elif resuming:
@@ -280,12 +350,15 @@ def find(
     return saved
 
 
-def _load(address: str | os.PathLike[str], name: str, witness: str | None) -> Saved | None:
+def _load(
+    address: str | os.PathLike[str], name: str, witness: str | None, key: str | os.PathLike[str] | None
+) -> Saved | None:
     """The stream of this name; None if there is no such stream, or no store."""
     if "://" not in str(address) and (not Path(address).exists() or Path(address).stat().st_size == 0):
         return None
+    read_key(key)  # before the store: a key that cannot be read says nothing about that
     try:
-        store = Store(address, witness=witness)
+        store = Store(address, witness=witness, key=key)
     except InvalidInput as error:
         raise StateConflict(
             f"{address} is not the store of a run ({str(error).rstrip('.')}). For a new run, pass another folder by "
@@ -347,7 +420,7 @@ def begin(
         raise InvalidInput("a simulation protects nobody, and reserves nothing. Omit --ledger, or --seed.")
     folder.clear()
     stream = Stream(plan)
-    state, content = stream.to_bytes({"written": np.array(0)})
+    state, content = stream.to_bytes({"written": np.array(0)}, layers_apart=True)
     lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
     saved = store.create(
         name,
@@ -358,8 +431,10 @@ def begin(
         input=SeenRows().checkpoint.to_bytes(),
         about={"contract": contract, "lineage": lineage},
         neighbours=private.problem.neighbours,
+        unit=private.unit.name,
         ledger=ledger,
         settings=private.recorded,
+        label=folder.path.absolute().name if name == NAME else name,
     )
     run = Run(folder, stream, store, saved, **settings)
     run.show(run)
@@ -384,19 +459,26 @@ def resume(
     _check_contract(saved, contract, store.address)
     _check_ledger(saved, store, ledger)
     store.check_reserved(saved)
-    if read_state(saved.state).simulated != (plan.private.seed is not None):
+    layers = store.layers(saved)
+    if read_state(saved.state, layers).simulated != (plan.private.seed is not None):
         raise StateConflict(
             "a simulated run is resumed with its --seed, and a private run without --seed. Change the option."
         )
-    stream = Stream.load(plan, saved.state)
+    stream = Stream.load(plan, saved.state, layers=layers)
     extra = read_extra(saved.state)
-    size = int(extra["written"]) if saved.about["lineage"] == saved.lineage else None  # None after an adoption
-    written = complete(folder.models, lambda after: store.releases(name, after), size)
+    written = _completed(folder, store, saved)
     folder.clear()
     watched = {name.removeprefix(_WATCH): array for name, array in extra.items() if name.startswith(_WATCH)}
     run = Run(folder, stream, store, saved, **settings, written=written, watch_state=watched)
     run.show(run)
     return run
+
+
+def _completed(folder: Folder, store: Store, saved: Saved) -> int:
+    """Write what `models.jsonl` lacks of the outbox, and return its size."""
+    known = saved.about["lineage"] == saved.lineage  # the size that was stored is not that of an adopted stream's file
+    size = int(read_extra(saved.state)["written"]) if known else None
+    return complete(folder.models, lambda after: store.releases(saved.name, after), size)
 
 
 def _check_ledger(saved: Saved, store: Store, ledger: Ledger | None) -> None:

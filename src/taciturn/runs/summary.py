@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.atomic import OWNER_ONLY, replaced
+from taciturn._util.output import rounded_up
+from taciturn.accounting.cost import FREE
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import public
+from taciturn.estimators.stream import Spent
 from taciturn.runs.diagnostics import Diagnostics
 from taciturn.runs.ingest import Ending
 from taciturn.runs.journal import last_lines
@@ -43,13 +46,31 @@ def outcome(run: Run, ending: Ending) -> str:
     )
 
 
+def guarantee(run: Run, contract: Contract) -> str:
+    """The guarantee of the published sequence: after `taciturn store adopt`, of all streams that are in it."""
+    text = contract.guarantee(run.stream.plan)
+    if run.saved.earlier == FREE:
+        return text
+    total = run.budget
+    return (
+        f"{text} This run was adopted from a restored backup: its published sequence holds the releases of an earlier "
+        f"stream, too, and those made after the backup were public. The guarantee of all of them together is epsilon = "
+        f"{rounded_up(total.epsilon, 4)} at delta = {total.delta:g}."
+    )
+
+
+def budget(run: Run, contract: Contract) -> Spent:
+    """The most that the published sequence can cost: the contract's budget; after an adoption, that of all streams."""
+    return Spent(contract.epsilon, contract.delta) if run.saved.earlier == FREE else run.budget
+
+
 def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -> dict[str, Any]:
     """The result of a run as plain data, for `taciturn learn --json`; all of it is public.
 
     If a bad row stopped the run, neither the error nor the position of that row is included: `rows` and `rounds_left`
     are those of the last release, as in `model.json`. Without `report`, the report is not among the files.
     """
-    spent = run.stream.spent
+    spent, most = run.spent, budget(run, contract)
     table = run.stream.plan.private.timetable
     rows = ((table.due(run.stream.k) or 0) if run.stream.k else 0) if ending.by_a_row else run.stream.t
     return {
@@ -60,8 +81,9 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
         "releases": run.stream.k,
         "rounds_left": None if table.horizon is None else table.horizon - rows,
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
-        "budget": {"epsilon": contract.epsilon, "delta": contract.delta},
-        "guarantee": contract.guarantee(run.stream.plan),
+        "budget": {"epsilon": most.epsilon, "delta": most.delta},
+        "guarantee": guarantee(run, contract),
+        "adopted": run.saved.earlier != FREE,
         "simulated": run.stream.plan.private.seed is not None,
         "files": _paths(run, ending, report),
     }
@@ -119,11 +141,11 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
     return Learnt(
         title=f"Private model of {contract.target.column}",
         outcome=outcome(run, ending),
-        guarantee=contract.guarantee(plan),
+        guarantee=guarantee(run, contract),
         public=public(contract),
         secret=[fact.format(store=_store(run)) for fact in _SECRET],
-        spent=stream.spent,
-        total=(contract.epsilon, contract.delta),
+        spent=run.spent,
+        total=budget(run, contract),
         t=stream.t,
         made=stream.k,
         coming=coming,

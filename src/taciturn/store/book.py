@@ -21,7 +21,7 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
 from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
-from taciturn.errors import InvalidInput, StateConflict
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.witness import ENTERED, Place, Witness, accepted, ledger_subject
 
@@ -45,6 +45,7 @@ class DatabaseBook:
         self.database = database
         self.population = population
         self.witness = witness
+        self._untold: set[str] = set()  # lineages of which the witness may not have been told
 
     @property
     def address(self) -> str:
@@ -98,6 +99,7 @@ class DatabaseBook:
         return total(read_cost(json.loads(cost)) for (cost,) in rows)
 
     def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+        self._untold.add(lineage)
         try:
             with self.database.transaction() as now:
                 self.enter_within(now, lineage, line, neighbours, kind, content)
@@ -107,6 +109,9 @@ class DatabaseBook:
                 known = self._line(now, lineage)
             if known is None or (known.live, known.reserved) != (line.live, line.reserved):
                 raise unavailable(self.address, error.__cause__) from error
+        except (BudgetExhausted, StateConflict, Unprovable):
+            self._untold.discard(lineage)
+            raise
         self.tell_witness(lineage)
 
     def enter_within(
@@ -126,23 +131,19 @@ class DatabaseBook:
         return _read(found[0]) if found else None
 
     def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
-        before: Line | None = None
-
-        def noted(line: Line) -> Line:
-            nonlocal before
-            before = line
-            return changed(line)
-
+        if lineage in self._untold:  # a commit that was not told: the witness must know the state that is used
+            self.tell_witness(lineage)
+        self._untold.add(lineage)
         wanted: Line | None = None
         try:
             with self.database.transaction() as now:
-                wanted = self.change_within(now, lineage, noted, kind)
+                wanted = self.change_within(now, lineage, changed, kind)
         except OutcomeUnknown as error:
             with self.database.reading_back(error) as now:  # waits for the one in doubt: both lock the line
                 found = self._line(now, lineage)
             if found != wanted:
                 raise unavailable(self.address, error.__cause__) from error
-        self.tell_witness(lineage, before)
+        self.tell_witness(lineage)
 
     def change_within(self, now: Transaction, lineage: str, changed: Change, kind: str | None = None) -> Line:
         """The same in a transaction that changes more than the ledger."""
@@ -160,28 +161,31 @@ class DatabaseBook:
                 int(new.closed),
                 lineage,
             )
+            if line.live is not None and new.live != line.live:
+                now.execute("UPDATE lines SET previous = ? WHERE lineage = ?", line.live[3], lineage)
             if kind is not None:
                 append_event(now, self.population, kind, lineage, {})
         return new
 
-    def tell_witness(self, lineage: str, before: Line | None = None) -> None:
-        """Record the ledger's place, and that of a stream it guards, whose line was `before`, in the witness."""
-        if self.witness is None:
-            return
-        with self.database.transaction(write=False) as now:
-            [(events, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
-            reserved = self._reserved(now)
-            live = now.rows("SELECT generation, token FROM lines WHERE lineage = ?", lineage)
-        self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
-        used = None if before is None or before.live is None else Place(before.live[0], before.live[3])
-        for generation, token in live:
-            self.witness.record(lineage, ENTERED if generation is None else Place(int(generation), token), used)
+    def tell_witness(self, lineage: str) -> None:
+        """Record the ledger's place, and that of a stream it guards, in the witness."""
+        if self.witness is not None:
+            with self.database.transaction(write=False) as now:
+                [(events, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
+                reserved = self._reserved(now)
+                live = now.rows("SELECT generation, token, previous FROM lines WHERE lineage = ?", lineage)
+            self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
+            for generation, token, previous in live:
+                at = ENTERED if generation is None else Place(int(generation), token, previous=previous)
+                self.witness.record(lineage, at)
+        self._untold.discard(lineage)
 
 
 def insert_line(now: Transaction, population: str, lineage: str, line: Line) -> None:
     """Add a line to a ledger, which the caller has locked."""
     inserted = now.execute(
-        f"INSERT INTO lines ({_LINE}, population) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        f"INSERT INTO lines ({_LINE}, population, previous) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '') "
+        "ON CONFLICT DO NOTHING",
         lineage,
         json.dumps(written(line.reserved)),
         json.dumps(written(line.spent)),

@@ -95,6 +95,9 @@ class Backend(Protocol):
     def identity(self, transaction: Transaction) -> str:
         """Where the database is: it changes when a file is copied, or a server restored."""
 
+    def lock_all(self, transaction: Transaction) -> None:
+        """Wait for all transactions that have read `place` to end, and let no other read it before this one ends."""
+
     def backup(self, connection: Any, to: Path) -> None:
         """Write a consistent copy."""
 
@@ -108,6 +111,13 @@ class Database:
         A SQLite file, or `postgresql://user@host/name`.
     create : bool
         Make the tables if there are none.
+
+    Attributes
+    ----------
+    witness : str, optional
+        The id of the witness that this process has opened with the database, "" without one: every transaction that
+        writes is rejected if the database has another one by then. None while nothing was opened
+        (`taciturn.store.witness`).
     """
 
     def __init__(self, address: str | os.PathLike[str], create: bool = False) -> None:
@@ -115,6 +125,7 @@ class Database:
         self._idle: dict[int, list[Any]] = {}
         weakref.finalize(self, _close_all, self._idle, self.backend)
         self._identity: str | None = None
+        self.witness: str | None = None
         with self._errors_explained(), _no_fork(self.backend):
             exists = self.backend.exists()
             if create and not exists:
@@ -143,7 +154,10 @@ class Database:
             connection = self._take()
             committing = False
             try:
-                yield self.backend.begin(connection, write)
+                begun = self.backend.begin(connection, write)
+                if write and self.witness is not None:
+                    self._must_have_the_witness(begun)
+                yield begun
                 same_process(process)
                 committing = write and changes
                 (self.backend.commit if changes else self.backend.rollback)(connection)
@@ -207,6 +221,18 @@ class Database:
             raise StateConflict(
                 f"{self.address} is not the database that was opened, but {identity}: it was moved, replaced or "
                 "restored while it was in use. Open it again, which checks whether it is the newest."
+            )
+
+    def _must_have_the_witness(self, now: Transaction) -> None:
+        """Reject a transaction of a process that does not know that a witness was added or forgotten.
+
+        What is read here stays so until the transaction ends (`Backend.lock_all`).
+        """
+        [(witness,)] = now.rows("SELECT witness FROM place")
+        if witness != self.witness:
+            changed = "no longer has the witness that it had" if self.witness else "was given a witness"
+            raise StateConflict(
+                f"{self.address} {changed} since this process opened it. Nothing was committed; open it again."
             )
 
     def _roll_back(self, connection: Any) -> None:

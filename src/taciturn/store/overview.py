@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import Ledger, read_cost
-from taciturn.errors import StateConflict
+from taciturn.core.private import Private
+from taciturn.errors import StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database
 from taciturn.store.encryption import is_encrypted
-from taciturn.store.witness import check, passed_all, places_of, witness_of
+from taciturn.store.verify import Unbuilt, build
+from taciturn.store.witness import Known, compare, known, witness_of
 
 RECIPES = {
     "IGD": "pigd",
@@ -81,27 +83,49 @@ def read_ledger(address: str | os.PathLike[str], population: str | None = None) 
     return Ledger.of_book(DatabaseBook(database, choose_population(database, population)))
 
 
+def remembered(database: Database) -> Known:
+    """What a database remembers of itself: its witness, and where it was when it was last used."""
+    with database.transaction(write=False) as now:
+        return known(database, now)
+
+
 def warning(database: Database, witness: str | os.PathLike[str] | None = None) -> str | None:
     """Why a database would not be accepted to go on with, in a sentence; None if it would be."""
-    watching = None if witness is None else witness_of(database, witness)
-    seen = {} if watching is None else watching.places()  # before the database, as in `accepted`
-    with database.transaction(write=False) as now:
-        [(identity,)] = now.rows("SELECT identity FROM place")
-        moved = identity != database.backend.identity(now)
-        here = places_of(now)
-        then = passed_all(now, here, seen)
-    if watching is not None:
-        try:
-            check(database.address, then, seen, watching.address)
-        except StateConflict as error:
-            return str(error)
-        moved = moved and not here.keys() <= seen.keys()
-    if moved:
+    try:
+        watching = witness_of(database, witness)
+        known_to_it = watching is not None and compare(database, watching)
+    except (StateConflict, StoreUnavailable) as error:
+        return str(error)
+    if remembered(database).moved and not known_to_it:
         return (
             f"{database.address} is not where it was when it was last used: it was moved, copied or restored from a "
             "backup."
         )
     return None
+
+
+def progress(database: Database) -> dict[str, int]:
+    """How many releases each stream has made, as far as this database knows."""
+    with database.transaction(write=False) as now:
+        rows = now.rows("SELECT lineage, k FROM lines WHERE k IS NOT NULL UNION SELECT lineage, k FROM streams")
+    return {lineage: int(k) for lineage, k in rows}
+
+
+def is_finished(settings: Any, releases: int) -> bool:
+    """Whether a stream of these settings, from its history, has released all that it can; False if that is not known.
+
+    >>> from taciturn import L2Ball, Logistic, Privacy, Problem, every, pigd
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    >>> settings = pigd(problem, Privacy(1.0, 1e-6), horizon=10, schedule=every(5)).recorded
+    >>> is_finished(settings, 1), is_finished(settings, 2)
+    (False, True)
+    """
+    try:
+        made = build(settings)
+        table = Private(**made).timetable
+    except (Unbuilt, TaciturnError, TypeError, ValueError, AttributeError):
+        return False
+    return table.horizon is not None and releases >= table.count
 
 
 def recipe_of(settings: Any) -> str:

@@ -162,5 +162,8 @@ class Postgres:
         )
         return f"server {system}, timeline {timeline}, database {oid}"
 
+    def lock_all(self, transaction: Transaction) -> None:
+        transaction.execute("LOCK TABLE place IN ACCESS EXCLUSIVE MODE")  # every reader of it has a lock until it ends
+
     def backup(self, connection: Any, to: Path) -> None:
         raise InvalidInput("a backup of PostgreSQL is made by pg_dump or pg_basebackup. Use one of them.")

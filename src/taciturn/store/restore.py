@@ -27,18 +27,17 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import Ledger, Line, read_cost, written
+from taciturn.accounting.ledger import Ledger, Line, read_cost, used_up, written
 from taciturn.errors import InvalidInput
 from taciturn.store.book import DatabaseBook, append_event, insert_line
 from taciturn.store.database import Database, Transaction
 from taciturn.store.overview import streams
-from taciturn.store.store import Saved, Store
-from taciturn.store.witness import Place, confirm_moved, is_behind, ledger_subject, places_of, witness_of
+from taciturn.store.store import Saved, Store, closed_name
+from taciturn.store.witness import Place, confirm_moved, is_behind, ledger_subject, passed_all, places_of, witness_of
 
 
 class Recovered(NamedTuple):
@@ -84,14 +83,17 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
     `restored` says that the database was restored although it is where it was: streams that the witness does not know,
     all of them without one, are closed.
     """
-    watching = None if witness is None else witness_of(database, witness)
+    watching = witness_of(database, witness)
     seen = {} if watching is None else watching.places()
     charged: dict[str, Cost] = {}
     with database.transaction() as now:
         [(identity,)] = now.rows("SELECT identity FROM place /*lock*/")
         moved = identity != database.backend.identity(now)
         here = places_of(now)
-        behind = {subject for subject, at in seen.items() if is_behind(here.get(subject), at)}
+        then = passed_all(now, here, seen)
+        behind = {subject for subject, at in seen.items() if is_behind(then.get(subject), at)}
+        if watching is not None:  # streams that went on without it
+            behind |= {subject for subject, at in here.items() if at.previous and subject not in seen}
         if moved or restored:
             behind |= {subject for subject, at in here.items() if at.generation >= 0 and subject not in seen}
         lacking = any(subject not in here for subject in behind)
@@ -160,13 +162,9 @@ def _close(now: Transaction, database: Database, lineage: str) -> bool:
     lines = now.rows("SELECT population, closed FROM lines WHERE lineage = ?", lineage)
     for population, closed in lines:
         if not closed:
-            DatabaseBook(database, population).change_within(now, lineage, _all_spent, "closed")
+            DatabaseBook(database, population).change_within(now, lineage, used_up, "closed")
             changed += 1
     return changed > 0
-
-
-def _all_spent(line: Line) -> Line:
-    return replace(line, closed=True, spent=line.reserved)
 
 
 def adopt(
@@ -191,7 +189,7 @@ def adopt(
         Where the second stream is charged; by default where the first one is.
     """
     database = Database(address)
-    known = [stream.name for stream in streams(database) if stream.name != _closed_name(stream.name, stream.lineage)]
+    known = [stream.name for stream in streams(database) if stream.name != closed_name(stream.name, stream.lineage)]
     if name is None and len(known) > 1:
         raise InvalidInput(f"{database.address} has several streams: {', '.join(known)}. Name the one to adopt.")
     if name is not None and name not in known:
@@ -206,50 +204,8 @@ def adopt(
             f"{database.address} is the newest copy, as its witness knows. There is nothing to adopt: continue it as "
             "before, at no further cost."
         )
-    ledger = ledger or _ledger_of(store, old, witness)
-    new = _second_stream(store, old, ledger)
-    if ledger is not None:
-        _record(ledger, old, new, witness)
-    return Adopted(old, new, ledger, recovered)
-
-
-def _ledger_of(store: Store, saved: Saved, witness: str | os.PathLike[str] | None) -> Ledger | None:
-    if saved.ledger is None:
-        return None
-    return Ledger(saved.ledger or store.address, population=saved.population, witness=witness)
-
-
-def _second_stream(store: Store, old: Saved, ledger: Ledger | None) -> Saved:
-    """A second stream with the name of the first. After a crash between the two steps, only the second is repeated."""
-    name = f"{old.name}, adopted from {old.lineage[:8]}"
-    new = store.load(name) if name in store.names() else store.adopt(old.name, name, ledger)
-    with store.database.transaction() as now:
-        now.execute(
-            "UPDATE streams SET name = ?, closed = 1, spent = reserved WHERE lineage = ?",
-            _closed_name(old.name, old.lineage),
-            old.lineage,
-        )
-        now.execute("UPDATE streams SET name = ? WHERE lineage = ?", old.name, new.lineage)
-    return replace(new, name=old.name)
-
-
-def _closed_name(name: str, lineage: str) -> str:
-    """The name of a stream after another one has taken over."""
-    end = f", closed {lineage[:8]}"
-    return name.removesuffix(end) + end
-
-
-def _record(ledger: Ledger, old: Saved, new: Saved, witness: str | os.PathLike[str] | None) -> None:
-    """Tell the ledger that the first stream may have spent all, and whose second stream this is."""
-    if old.lineage in ledger.lines:
-        ledger.record_spent(old.lineage, old.reserved)
-    assert ledger.address is not None
-    database = Database(ledger.address)
-    content: dict[str, Any] = {"stream": old.name, "from": old.lineage}
-    with database.transaction() as now:
-        append_event(now, ledger.population, "adopted", new.lineage, content)
-    watching = None if witness is None else witness_of(database, witness)
-    DatabaseBook(database, ledger.population, watching).tell_witness(new.lineage)
+    new = store.adopt(old.name, ledger)
+    return Adopted(old, new, ledger or store.ledger_of(old), recovered)
 
 
 def close_stream(ledger: Ledger, lineage: str) -> bool:

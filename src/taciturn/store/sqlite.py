@@ -137,6 +137,9 @@ class Sqlite:
         status = os.stat(self.path)
         return f"file {status.st_dev}:{status.st_ino}, made at {_made_at(self.path)}"
 
+    def lock_all(self, transaction: Transaction) -> None:
+        """Nothing is left to do: a transaction that writes has locked the file."""
+
     def backup(self, connection: Any, to: Path) -> None:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with contextlib.closing(sqlite3.connect(to)) as copy:

@@ -3,7 +3,8 @@
 **Order.** A commit is one transaction; anything is shown only after it:
 
 1. compare the stream's (lineage, generation, token) with those of the state that was used, and store those of the new
-   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash;
+   state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash; add
+   the layers of users' records that are new, and remove those that the new state does not name;
 2. insert the releases: this table is the outbox, from which they are shown;
 3. if the ledger is in the same database, record there what is spent;
 4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show. A ledger
@@ -11,7 +12,8 @@
 
 **Claim.** Whenever a process, the machine or the connection stops, and however many processes use the stream: no round
 is shown twice with different noise; what the store records as spent is at least the cost of everything shown; every row
-is counted once; and the reservation, which the ledger made before the first commit, covers all of it.
+is counted once, for the stream and for its user; and the reservation, which the ledger made before the first commit,
+covers all of it.
 
 *Proof.* Let S be the row of the stream at any moment. SQLite's transactions are atomic, serial and durable as set up in
 `taciturn.store.sqlite`, PostgreSQL's as in `taciturn.store.postgres`. (i) *One successor.* The UPDATE changes the row
@@ -22,10 +24,10 @@ from the outbox, which has those of committed transactions only. So each release
 value; a process whose COMMIT failed or was rejected discards what it learnt, and those rounds are released by the
 transaction that succeeds. (iii) *Spent.* Spent is in the same transaction as the releases, and never falls
 (`check_step`). (iv) *Counted once.* The position in the input is in the same transaction as the state that has learnt
-the rows before it. (v) *Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a
-commit that would spend more is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new
-transaction that locks it, and so waits for the one in doubt: it has the new token, and the commit took effect, or it
-has not, and nothing did. ∎
+the rows before it, and so are the users' records after those rows: whoever learns from the next row reads them. (v)
+*Reserved.* A stream is inserted after, or in one transaction with, its reservation, and a commit that would spend more
+is rejected. (vi) *Unknown outcome.* If COMMIT fails, the row is read again in a new transaction that locks it, and so
+waits for the one in doubt: it has the new token, and the commit took effect, or it has not, and nothing did. ∎
 
 The proof assumes that the database is the newest one. A restored backup is noticed as `taciturn.store.witness` says.
 
@@ -38,20 +40,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import (
     Ledger,
     Line,
     Position,
     at_most,
     check_step,
+    check_unit,
     closed,
+    entered_as,
     mirrored,
     read_cost,
+    rejections_told,
+    used_up,
     written,
 )
 from taciturn.core.state import new_name, read_extra, read_state
@@ -62,9 +68,11 @@ from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.witness import Place, accepted
 
 _FIELDS = (
-    "name, lineage, generation, token, t, k, reserved, spent, chain, about, ledger, population, neighbours, closed, "
-    "key, state, input"
+    "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
+    "closed, key, state, input"
 )
+
+_EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
 
 class Chunk(NamedTuple):
@@ -90,10 +98,12 @@ class Saved:
         The most it can cost, and what it has cost.
     state, input : bytes
         Secret: the state, and the position in the input.
+    layers : frozenset of str
+        Names of the layers of users' records that the state needs; `Store.layers` has their contents.
     about : dict
         Public data of the one who made the stream.
-    chain : str
-        Hash of all commits.
+    chain, previous : str
+        Hash of all commits, and of all but the last; the second is None if it is not known.
     ledger, population : str, optional
         Where its cost is reserved; "" for a ledger in the same database.
     neighbours : str
@@ -115,11 +125,18 @@ class Saved:
     population: str | None = None
     neighbours: str = "replace"
     closed: bool = False
+    previous: str | None = ""
+    layers: frozenset[str] = frozenset()
 
     @property
     def place(self) -> Place:
         """How far it is, as a witness records it."""
-        return Place(self.position[0], self.chain)
+        return Place(self.position[0], self.chain, previous=self.previous)
+
+    @property
+    def earlier(self) -> Cost:
+        """What the streams reserved that this one was adopted from; its releases begin with theirs."""
+        return total(read_cost(cost) for cost in self.about.get(_EARLIER, []))
 
     def __repr__(self) -> str:
         generation, t, k, _ = self.position
@@ -210,13 +227,17 @@ class Store:
         input: bytes = b"",
         about: dict[str, Any] | None = None,
         neighbours: str = "replace",
+        unit: str = "example",
         ledger: Ledger | None = None,
         settings: Any = None,
+        label: str | None = None,
         follows: Saved | None = None,
+        layers: Mapping[str, bytes] | None = None,
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
-        The outbox of a stream that `follows` another begins with the releases of that one.
+        The ledger calls the stream by its `label`, by default its name. One that `follows` another takes over its name,
+        and its outbox begins with the releases of that one, which is closed, and counts as spent what it reserved.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows, and the next
@@ -233,18 +254,23 @@ class Store:
             raise BudgetExhausted(
                 f"this stream would reserve {reserved} and has spent {spent}. Go on with its settings."
             )
-        self._must_be_new(name)
+        if follows is None:
+            self._must_be_new(name)
+        before = None if follows is None else follows.lineage
         if ledger is not None and book is None:
             if lineage in ledger.lines:
                 raise StateConflict(
                     f"the ledger {ledger.address} has a stream of this lineage already, perhaps in another store. "
                     "Start a new stream: a lineage is used once."
                 )
-            ledger.reserve(lineage, reserved, neighbours, settings)
+            ledger.reserve(lineage, reserved, neighbours, settings, label or name, before, unit)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
             self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
+        elif ledger is not None:
+            check_unit(ledger.unit, unit)
         place = None if ledger is None else ("" if book is not None else ledger.address)
+        public = {**(about or {}), "unit": unit} | ({} if settings is None else {"settings": settings})
         saved = Saved(
             name,
             lineage,
@@ -253,42 +279,61 @@ class Store:
             spent,
             state,
             input,
-            dict(about or {}) if settings is None else {**(about or {}), "settings": settings},
+            public,
             hashlib.sha256(lineage.encode()).hexdigest(),
             place,
             None if ledger is None else ledger.population,
             neighbours,
+            layers=frozenset(layers or {}),
         )
         try:
-            with self.database.transaction() as now:
+            with rejections_told(), self.database.transaction() as now:
                 now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
                 if book is not None:
+                    kind, more = entered_as(label or name, before)
                     content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
-                    book.enter_within(now, lineage, Line(reserved, spent), neighbours, "opened", content)
+                    content |= {"unit": unit, **more}
+                    book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content)
                     book.change_within(now, lineage, lambda line: mirrored(line, spent))
-                self._insert(now, saved)
                 if follows is not None:
-                    now.execute(
-                        "INSERT INTO releases (lineage, first, last, t, content) "
-                        "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
-                        lineage,
-                        follows.lineage,
-                    )
+                    self._succeed(now, follows, saved)
+                self._insert(now, saved)
+                for layer, records in (layers or {}).items():
+                    self._insert_layer(now, lineage, layer, records)
         except OutcomeUnknown as error:
             self._read_back(None, saved, error)
         if book is not None:
             book.tell_witness(lineage)
-        self._tell_witness(saved, None)
+        self._tell_witness(saved)
         return saved
+
+    def _succeed(self, now: Transaction, old: Saved, new: Saved) -> None:
+        """Let a stream that is not inserted yet take over the name and the outbox of another, which is closed."""
+        changed = now.execute(
+            "UPDATE streams SET name = ?, closed = 1, spent = reserved WHERE lineage = ? AND name = ?",
+            closed_name(old.name, old.lineage),
+            old.lineage,
+            old.name,
+        )
+        if changed != 1:
+            raise StateConflict(f"{old.name} was adopted by another process. Continue that stream.")
+        if old.ledger == "" and old.population is not None:
+            DatabaseBook(self.database, old.population).change_within(now, old.lineage, used_up, "closed")
+        now.execute(
+            "INSERT INTO releases (lineage, first, last, t, content) "
+            "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
+            new.lineage,
+            old.lineage,
+        )
 
     def _own_book(self, ledger: Ledger) -> DatabaseBook | None:
         """The book of a ledger in this very database."""
         if ledger.address != self.address:
             return None
-        return DatabaseBook(self.database, ledger.population, self._witness or ledger.witness)
+        return DatabaseBook(self.database, ledger.population, self._witness)
 
-    def _ledger_of(self, saved: Saved) -> Ledger | None:
-        """The ledger in which a stream is reserved."""
+    def ledger_of(self, saved: Saved) -> Ledger | None:
+        """The ledger in which a stream is reserved; None without one."""
         if saved.ledger is None or saved.population is None:
             return None
         if saved.ledger == "":
@@ -310,13 +355,14 @@ class Store:
         newest = dict(self._newest)  # before it is read, as another thread may commit meanwhile
         with self.database.transaction(write=False) as now:
             found = now.rows(f"SELECT {_FIELDS} FROM streams WHERE name = ?", name)
+            layers = now.rows("SELECT name FROM layers WHERE lineage = ?", found[0][1]) if found else []
         if not found:
             known = ", ".join(self.names()) or "none"
             raise InvalidInput(f"{self.address} has no stream {name!r}; it has {known}. Check the name.")
-        saved = self._read(found[0])
+        saved = replace(self._read(found[0]), layers=frozenset(name for (name,) in layers))
         self._must_not_be_older(saved, newest.get(saved.lineage))
         self._note(saved)
-        self._tell_witness(saved, saved)
+        self._tell_witness(saved)
         return saved
 
     def _note(self, saved: Saved) -> None:
@@ -327,7 +373,7 @@ class Store:
     def _must_not_be_older(self, saved: Saved, newest: Place | None) -> None:
         """Reject a stream that is older than this process has seen it."""
         here = saved.place
-        if newest is None or here == newest or here.generation > newest.generation:
+        if newest is None or here[:2] == newest[:2] or here.generation > newest.generation:
             return
         raise StateConflict(
             f"{saved.name} is at generation {here.generation}, and this process has seen {newest.generation}: "
@@ -344,18 +390,31 @@ class Store:
         state: bytes,
         input: bytes = b"",
         releases: Sequence[Chunk] = (),
+        layers: Mapping[str, bytes | None] | None = None,
     ) -> Saved:
         """The next state of a stream, if `saved` is the newest; then its releases may be shown.
 
+        `layers` are those of users' records that the state needs, by name: None for one that is stored already.
         Raises `StateConflict`, and stores nothing, if another process went on with the stream.
         """
         check_step(saved.position, position, saved.spent, spent, saved.reserved)
         _check_releases(saved.position[2], position[2], releases)
         chain = _next_chain(saved.chain, saved.lineage, position, spent, releases)
-        new = replace(saved, position=position, spent=spent, state=state, input=input, chain=chain)
+        layers = layers or {}
+        new = replace(
+            saved,
+            position=position,
+            spent=spent,
+            state=state,
+            input=input,
+            chain=chain,
+            previous=saved.chain,
+            layers=frozenset(layers),
+        )
         try:
             with self.database.transaction() as now:
                 self._advance(now, saved, new)
+                self._change_layers(now, saved, layers)
                 for chunk in releases:
                     now.execute(
                         "INSERT INTO releases (lineage, first, last, t, content) VALUES (?, ?, ?, ?, ?)",
@@ -367,7 +426,7 @@ class Store:
         except OutcomeUnknown as error:
             self._read_back(saved, new, error)
         self._note(new)
-        self._tell_witness(new, saved)
+        self._tell_witness(new)
         if saved.ledger:
             self._mirror(new)
         return new
@@ -375,14 +434,15 @@ class Store:
     def _advance(self, now: Transaction, saved: Saved, new: Saved) -> None:
         generation, t, k, token = new.position
         changed = now.execute(
-            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, state = ?, input = ? "
-            "WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
+            "UPDATE streams SET generation = ?, token = ?, t = ?, k = ?, spent = ?, chain = ?, previous = ?, "
+            "state = ?, input = ? WHERE lineage = ? AND generation = ? AND token = ? AND closed = 0 AND key = ?",
             generation,
             token,
             t,
             k,
             json.dumps(written(new.spent)),
             new.chain,
+            new.previous,
             self._encrypted(new.state, new.lineage, generation, "state"),
             self._encrypted(new.input, new.lineage, generation, "input"),
             saved.lineage,
@@ -397,6 +457,39 @@ class Store:
                 "there."
             )
 
+    def _change_layers(self, now: Transaction, saved: Saved, layers: Mapping[str, bytes | None]) -> None:
+        """Store the layers that are new, and remove those that are not named any more."""
+        for name in saved.layers - layers.keys():
+            now.execute("DELETE FROM layers WHERE lineage = ? AND name = ?", saved.lineage, name)
+        for name in layers.keys() - saved.layers:
+            content = layers[name]
+            if content is None:
+                raise StateConflict(
+                    f"layer {name} of {saved.name} is not stored. Load it again, and continue from there."
+                )
+            self._insert_layer(now, saved.lineage, name, content)
+
+    def _insert_layer(self, now: Transaction, lineage: str, name: str, content: bytes) -> None:
+        now.execute(
+            "INSERT INTO layers (lineage, name, key, content) VALUES (?, ?, ?, ?)",
+            lineage,
+            name,
+            self._key_id,
+            self._encrypted(content, lineage, 0, f"layer {name}"),
+        )
+
+    def layers(self, saved: Saved) -> dict[str, bytes]:
+        """Contents of the layers of users' records that a state needs. Secret."""
+        with self.database.transaction(write=False) as now:
+            rows = now.rows("SELECT name, content FROM layers WHERE lineage = ?", saved.lineage)
+        read = {name: self._decrypted(bytes(blob), saved.lineage, 0, f"layer {name}") for name, blob in rows}
+        if read.keys() != saved.layers:
+            raise StateConflict(
+                f"{saved.name} went on while its users' records were read, or some of them are missing. Load it again; "
+                "restore the database if that does not help."
+            )
+        return read
+
     def _record_spent_within(self, now: Transaction, new: Saved) -> None:
         assert new.population is not None
         book = DatabaseBook(self.database, new.population)
@@ -410,17 +503,21 @@ class Store:
 
     def _mirror(self, new: Saved) -> None:
         """Tell a ledger elsewhere what is spent. Privacy rests on the reservation, so a failure only delays this."""
-        try:
-            ledger = self._ledger_of(new)
-            assert ledger is not None
-            ledger.record_spent(new.lineage, new.spent)
-        except StoreUnavailable:
-            pass
-        except TaciturnError as error:
-            raise StateConflict(
-                f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does not "
-                f"accept the stream any more: {error}"
-            ) from error
+        for last in (False, True):
+            try:
+                ledger = self.ledger_of(new)
+                assert ledger is not None
+                return ledger.record_spent(new.lineage, new.spent)
+            except StoreUnavailable:
+                return None
+            except TaciturnError as error:
+                if last:
+                    raise StateConflict(
+                        f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does "
+                        f"not accept the stream any more: {error}"
+                    ) from error
+                # it was moved, or given a witness, since this process opened it: the next call opens it again
+                self._ledgers.pop((new.ledger or "", new.population or ""), None)
 
     def _read_back(self, saved: Saved | None, new: Saved, error: OutcomeUnknown) -> None:
         """After a COMMIT that failed: whether it took effect, under a lock that waits for it."""
@@ -441,7 +538,7 @@ class Store:
     def check_reserved(self, saved: Saved) -> None:
         """Reject a stream that its ledger does not know any more; a ledger that cannot be reached is believed."""
         try:
-            ledger = self._ledger_of(saved)
+            ledger = self.ledger_of(saved)
             line = None if ledger is None else ledger.lines.get(saved.lineage)
         except StoreUnavailable:
             return
@@ -480,33 +577,41 @@ class Store:
                 book.change_within(now, saved.lineage, closed, "closed")
         if book is not None:
             book.tell_witness(saved.lineage)
-        elif (ledger := self._ledger_of(saved)) is not None:
+        elif (ledger := self.ledger_of(saved)) is not None:
             ledger.close(saved.lineage)
 
     # Restored and moved databases.
 
-    def adopt(self, name: str, new_stream: str, ledger: Ledger | None = None) -> Saved:
-        """Continue a stream whose database was restored, as a second stream, which is charged in full.
+    def adopt(self, name: str, ledger: Ledger | None = None) -> Saved:
+        """Continue a stream whose database was restored, as a second stream of this name, which is charged in full.
 
         Rounds that the lost commits released are released again, under the second charge, which is made in `ledger`, by
-        default that of the first stream. The first stream is closed.
+        default that of the first stream. The first stream is closed, and counts as spent what it reserved
+        (`Saved.earlier`). In the database of the store that is one transaction. `taciturn.store.restore.adopt` also
+        charges what a restored ledger has forgotten.
         """
         saved = self.load(name)
-        second = replace(read_state(saved.state), lineage=new_name(), generation=0, token=new_name(), spent=FREE)
+        layers = self.layers(saved)
+        state = read_state(saved.state, layers)
+        second = replace(state, lineage=new_name(), generation=0, token=new_name(), spent=FREE)
         made = self.create(
-            new_stream,
+            name,
             lineage=second.lineage,
             position=second.position,
             reserved=saved.reserved,
-            state=second.to_bytes(read_extra(saved.state)),
+            state=second.to_bytes(read_extra(saved.state), layers_apart=True),
+            layers=layers,
             input=saved.input,
-            about=saved.about,
+            about={**saved.about, _EARLIER: [*saved.about.get(_EARLIER, []), written(saved.reserved)]},
             neighbours=saved.neighbours,
-            ledger=self._ledger_of(saved) if ledger is None else ledger,
+            unit=saved.about.get("unit", "example"),
+            ledger=self.ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
             follows=saved,
         )
-        self.close(saved)
+        if saved.ledger and (elsewhere := self.ledger_of(saved)) is not None and saved.lineage in elsewhere.lines:
+            elsewhere.record_spent(saved.lineage, saved.reserved)
+            elsewhere.close(saved.lineage)
         return made
 
     def rotate_key(self, key: str | os.PathLike[str]) -> int:
@@ -522,6 +627,14 @@ class Store:
                     blobs.append(plain if new is None else new.encrypt(plain, lineage, number, kind))
                 name = "" if new is None else new.id.hex()
                 now.execute("UPDATE streams SET key = ?, state = ?, input = ? WHERE lineage = ?", name, *blobs, lineage)
+            for lineage, layer, blob in now.rows("SELECT lineage, name, content FROM layers /*lock*/"):
+                kind = f"layer {layer}"
+                plain = self._decrypted(bytes(blob), lineage, 0, kind)
+                blob = plain if new is None else new.encrypt(plain, lineage, 0, kind)
+                name = "" if new is None else new.id.hex()
+                now.execute(
+                    "UPDATE layers SET key = ?, content = ? WHERE lineage = ? AND name = ?", name, blob, lineage, layer
+                )
         self._key = new
         return len(rows)
 
@@ -534,7 +647,7 @@ class Store:
     def _insert(self, now: Transaction, saved: Saved) -> None:
         generation, t, k, token = saved.position
         inserted = now.execute(
-            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 17)}) ON CONFLICT DO NOTHING",
+            f"INSERT INTO streams ({_FIELDS}) VALUES ({', '.join('?' * 18)}) ON CONFLICT DO NOTHING",
             saved.name,
             saved.lineage,
             generation,
@@ -544,6 +657,7 @@ class Store:
             json.dumps(written(saved.reserved)),
             json.dumps(written(saved.spent)),
             saved.chain,
+            saved.previous,
             json.dumps(saved.about, sort_keys=True),
             saved.ledger,
             saved.population,
@@ -560,7 +674,7 @@ class Store:
             )
 
     def _read(self, row: Row) -> Saved:
-        name, lineage, generation, token, t, k, reserved, spent, chain, about, *rest = row
+        name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, *rest = row
         ledger, population, neighbours, ended, key, *blobs = rest
         if key == "" and self._key is not None:
             raise InvalidInput(
@@ -587,6 +701,7 @@ class Store:
             population,
             neighbours,
             bool(ended),
+            previous,
         )
 
     @property
@@ -601,14 +716,25 @@ class Store:
             return blob
         if self._key is None:
             raise InvalidInput(
-                "this state is encrypted. Give the key in the environment variable TACITURN_KEY, or by key=."
+                "this state is encrypted, and no key is given. Give it by --key or key=, or in the environment "
+                "variable TACITURN_KEY."
             )
         return self._key.decrypt(blob, lineage, generation, kind)
 
-    def _tell_witness(self, saved: Saved, before: Saved | None) -> None:
-        """Record where a stream is, in the witness, which was told of `before` or of less."""
+    def _tell_witness(self, saved: Saved) -> None:
+        """Record where a stream is, in the witness."""
         if self._witness is not None:
-            self._witness.record(saved.lineage, saved.place, None if before is None else before.place)
+            self._witness.record(saved.lineage, saved.place)
+
+
+def closed_name(name: str, lineage: str) -> str:
+    """The name of a stream after another one has taken over.
+
+    >>> closed_name("clicks", "3f9a1c0211e04b0e")
+    'clicks, closed 3f9a1c02'
+    """
+    end = f", closed {lineage[:8]}"
+    return name.removesuffix(end) + end
 
 
 def _check_releases(before: int, after: int, releases: Sequence[Chunk]) -> None:

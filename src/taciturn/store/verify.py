@@ -19,12 +19,14 @@ from typing import Any
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
 from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost
+from taciturn.accounting.unit import covers
 from taciturn.core.private import Private
 from taciturn.core.state import name_of
 from taciturn.errors import TaciturnError
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
 _NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]*)?p[+-]\d+|-?inf|nan")
+_ENTERS = ("opened", "charged", "adopted")  # events that reserve a cost
 _ROOMS = ("accounting", "problem", "core", "learners", "mechanisms", "algorithms")
 
 
@@ -44,11 +46,15 @@ def verify(ledger: Ledger) -> Verified:
             continue
         recorded = read_cost(event.data["reserved"])
         try:
-            cost = _cost_of(event.data["settings"])
-        except _Unknown as why:
+            cost, unit = _cost_of(event.data["settings"])
+        except Unbuilt as why:
             unchecked.append(f"{event.lineage}: {why}")
             continue
         checked += 1
+        if unit != event.data.get("unit", "example"):
+            faults.append(
+                f"{event.lineage} was reserved for one {event.data.get('unit')}, and its settings are for one {unit}."
+            )
         if not _covers(recorded, cost):
             faults.append(f"{event.lineage} reserved {recorded}, and its settings cost {cost}.")
     return Verified(faults, checked, unchecked)
@@ -65,7 +71,7 @@ def _consistent(ledger: Ledger) -> tuple[list[Event], Mapping[str, Line], tuple[
 
 
 def _enters(event: Event) -> bool:
-    return event.kind in ("opened", "charged") or (event.kind == "restored" and event.lineage != "")
+    return event.kind in _ENTERS or (event.kind == "restored" and event.lineage != "")
 
 
 def _content(event: Event) -> dict[str, Any] | None:
@@ -88,7 +94,9 @@ def _other_terms(ledger: Ledger, events: Sequence[Event]) -> Iterator[str]:
             created = (event.data.get("epsilon"), event.data.get("delta"), event.data.get("unit"))
             if created != (privacy.epsilon, privacy.delta, ledger.unit):
                 yield f"the ledger was created for epsilon, delta and unit {created}, and has {privacy}, {ledger.unit}."
-        if event.kind in ("opened", "charged") and event.data["neighbours"] != ledger.neighbours:
+        if event.kind in _ENTERS and not covers(ledger.unit, event.data.get("unit", "example")):
+            yield f"{event.lineage} protects one {event.data.get('unit')}, and the ledger is for one {ledger.unit}."
+        if event.kind in _ENTERS and event.data["neighbours"] != ledger.neighbours:
             relation = event.data["neighbours"]
             yield f"{event.lineage} was reserved for {relation!r} neighbours, and not for {ledger.neighbours!r}."
 
@@ -108,7 +116,7 @@ def _other_lines(ledger: Ledger, events: Sequence[Event], lines: Mapping[str, Li
             yield f"{lineage} reserved {recorded}, and the ledger has {line.reserved}."
         if not at_most(line.spent, line.reserved):
             yield f"{lineage} reserved {line.reserved}, and has spent {line.spent}."
-        if line.closed != (lineage in ended or event.kind != "opened"):
+        if line.closed != (lineage in ended or event.kind not in ("opened", "adopted")):
             yield f"{lineage} is {'closed' if line.closed else 'open'} in the ledger, and not in the history."
     privacy = ledger.privacy
     reserved = total(line.reserved for line in lines.values())
@@ -120,41 +128,42 @@ def _covers(recorded: Cost, cost: Cost) -> bool:
     return all(b <= a * (1.0 + _SAME_COST) for a, b in zip(recorded.parts, cost.parts, strict=True))
 
 
-class _Unknown(Exception):
+class Unbuilt(Exception):
     """Settings that cannot be built again."""
 
 
-def _cost_of(settings: Any) -> Cost:
+def _cost_of(settings: Any) -> tuple[Cost, str]:
+    """The cost and the unit of privacy of recorded settings."""
     if settings is None:
-        raise _Unknown("no settings were recorded")
+        raise Unbuilt("no settings were recorded")
     try:
-        made = _built(settings)
+        made = build(settings)
         if isinstance(made, dict):
-            cost: Cost = Private(**made).calibrated.cost(None)
-        else:
-            cost = made.cost
+            private = Private(**made)
+            return private.calibrated.cost(None), private.unit.name
+        cost: Cost = made.cost
     except (TaciturnError, TypeError, ValueError, AttributeError) as error:
-        raise _Unknown(f"its settings are not accepted any more ({error})") from None
-    return cost
+        raise Unbuilt(f"its settings are not accepted any more ({error})") from None
+    return cost, "example"
 
 
-def _built(data: Any) -> Any:
+def build(data: Any) -> Any:
     """Settings from what `described` made of them."""
     if isinstance(data, str):
         return _number(data) if _NUMBER.fullmatch(data) else data
     if not isinstance(data, list):
         return data
     if data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data):
-        return {name: _built(value) for name, value in data}
+        return {name: build(value) for name, value in data}
     if len(data) == 2 and isinstance(data[0], str) and isinstance(data[1], list):
         kind = _classes().get(data[0])
         if kind is None:
-            raise _Unknown(f"{data[0]} is not a class of taciturn")
+            raise Unbuilt(f"{data[0]} is not a class of taciturn")
         given = {field.name for field in dataclasses.fields(kind) if field.init}
-        return kind(**{name: _built(value) for name, value in data[1] if name in given})
+        return kind(**{name: build(value) for name, value in data[1] if name in given})
     if len(data) == 3 and isinstance(data[1], list) and isinstance(data[2], str) and len(data[2]) == 64:
-        raise _Unknown("its settings have an array, of which only a hash was recorded")
-    return tuple(_built(item) for item in data)
+        raise Unbuilt("its settings have an array, of which only a hash was recorded")
+    return tuple(build(item) for item in data)
 
 
 def _number(text: str) -> float | int:
