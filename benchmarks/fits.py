@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from taciturn import BLT
+from taciturn.accounting.unit import ONCE, Participation
 from taciturn.mechanisms.blt import Aim, fitted
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # the event that jax reports after each compilation
@@ -35,11 +36,11 @@ class Fit:
     converged: float
 
 
-def by_taciturn(n: int, buffers: int, aim: Aim) -> Fit:
+def by_taciturn(n: int, buffers: int, aim: Aim, unit: Participation = ONCE) -> Fit:
     """Fit without any cache; fits with fewer buffers, which it compares with, are part of the total."""
     fitted.cache_clear()
     start = time.process_time()
-    coder = BLT(buffers, aim).coder(n)
+    coder = BLT(buffers, aim).coder_for(n, unit)
     total = time.process_time() - start
     decays = np.array(coder.decays)
     inverse_decays = np.array(coder.inverse_decays)
@@ -48,13 +49,21 @@ def by_taciturn(n: int, buffers: int, aim: Aim) -> Fit:
     return Fit(decays, weights, total, total, total)
 
 
-def by_jax_privacy(n: int, buffers: int, aim: Aim) -> Fit:
-    """Fit exactly this many buffers, for one participation."""
+def by_jax_privacy(n: int, buffers: int, aim: Aim, unit: Participation = ONCE) -> Fit:
+    """Fit exactly this many buffers, for one row of a unit in a block."""
     from jax_privacy.matrix_factorization import buffered_toeplitz
 
     watch = _watch()
     watch.start()
-    blt = buffered_toeplitz.optimize(n=n, error=aim, min_buffers=buffers, max_buffers=buffers, callback=watch.step)
+    blt = buffered_toeplitz.optimize(
+        n=n,
+        error=aim,
+        min_sep=unit.apart,
+        max_participations=unit.rows,
+        min_buffers=buffers,
+        max_buffers=buffers,
+        callback=watch.step,
+    )
     total = time.process_time() - watch.began
     return Fit(np.asarray(blt.buf_decay), np.asarray(blt.output_scale), total, *watch.steps_and_converged())
 
@@ -112,6 +121,15 @@ def sum_sd(fit: Fit, n: int, aim: Aim) -> float:
     """
     first, last, mean = _squares(fit.decays, fit.weights, n)
     return math.sqrt(first * (last if aim == "max" else mean))
+
+
+def user_sum_sd(fit: Fit, n: int, unit: Participation) -> float:
+    """The same of the last sum, with rows of a unit in blocks 0, apart, 2·apart, …: `‖C u‖·‖row of B‖`."""
+    column = np.concatenate([[1.0], fit.weights @ np.vander(fit.decays, n - 1, increasing=True)])
+    moved = np.zeros(n)
+    for start in range(0, n, unit.apart)[: unit.rows]:
+        moved[start:] += column[: n - start]
+    return float(np.linalg.norm(moved)) * math.sqrt(_squares(fit.decays, fit.weights, n)[1])
 
 
 def column_norm(fit: Fit, n: int) -> float:

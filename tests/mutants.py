@@ -98,6 +98,12 @@ MUTANTS = (
         "return math.sqrt(max(1, self.levels - 1)) *",
     ),
     Mutant(
+        "rows of a user charged as one",
+        "mechanisms/prefix_sum.py",
+        "ideal = np.array([moved * self.sensitivity",
+        "ideal = np.array([moved * coder.sensitivity",
+    ),
+    Mutant(
         "wrong neighbour relation",
         "problem/problem.py",
         'if self.neighbours == "zero-out":',

@@ -227,7 +227,9 @@ def elsewhere(monkeypatch):
 
     def move(by=1e-7):
         for module in (blt, anytime):
-            monkeypatch.setattr(module, "fitted", lambda n, m, aim="max", f=blt.fitted: _moved(f(n, m, aim), by))
+            monkeypatch.setattr(
+                module, "fitted", lambda n, m, aim="max", *unit, f=blt.fitted: _moved(f(n, m, aim, *unit), by)
+            )
         bound, best = Certificate.at, QFTL._best_weight
         monkeypatch.setattr(Certificate, "at", lambda self, t: bound(self, t) * (1.0 + 1e-12))
         monkeypatch.setattr(QFTL, "_best_weight", lambda self: best(self) * (1.0 + by))

@@ -2,8 +2,9 @@
 
 **Method.** Squared loss over a bounded set, of one label or of a row of them (`OneHot`), up to 500 entries an example:
 PQFTL. Any other loss over a bounded set: private FTRL. Without a bounded set but with a ridge: PGIGA for smooth losses,
-PIGD for others. For users with several rows sums are preferred for one more reason: a row moves the sums once, where it
-is added, but every later iterate, whose noise for k rows of a user is up to k times that for one (group privacy).
+PIGD for others. For users with several rows sums have one more advantage: the noise for k rows in blocks of their own
+(`rows_per_release`, `apart`) grows more slowly than k, as a row moves the sums once, where it is added. It moves every
+later iterate, so that the noise of iterates is k times that for one row, wherever the rows lie (group privacy).
 
 **Schedule.** `geometric(1.1)`: few releases, so little noise, none of them older than a tenth of the stream. FTRL takes
 all gradients of a block at one point, so a long block overshoots unless the ridge holds it: without a ridge of a tenth
@@ -267,7 +268,7 @@ def recommend(
     if isinstance(unit, User):
         why += f"; the unit of privacy is {unit}"
         if method not in ("pqftl", "pftrl") and unit.rows > 1:
-            why += ", by group privacy: sums over a bounded set would need less noise"
+            why += ", by group privacy: with sums, over a bounded set, rows that lie apart would need less noise"
     return Plan(method, made, why, averages=steady)
 
 

@@ -89,6 +89,13 @@ def running_sums(report):
         assert np.all(np.less_equal(theirs["converged"], theirs["steps"]))
 
 
+def participation(report):
+    """Sensitivities are jax-privacy's to a millionth, and errors no larger than its own by more than 0.5 %."""
+    assert all(abs(each["difference"]) < 1e-6 for each in report["sensitivities"])
+    assert all(row["ratio"] <= 1.005 for row in report["rows"])
+    assert all(row["taciturn"] < row["fitted to one row"] for row in report["rows"])
+
+
 def stages(report):
     for each in report["µs per example"].values():
         assert sum(each.values()) == pytest.approx(2.0 * each["total"])
@@ -124,6 +131,7 @@ SCRIPTS = {
     learn: ("vowpalwabbit", DATA),
     logistic: ("vowpalwabbit", "river", "sklearn"),
     noise: ("opendp", "jax_privacy", DIFFPRIVLIB),
+    participation: ("jax_privacy",),
     regression: ("river", "sklearn"),
     running_noise: ("jax_privacy",),
     running_sums: ("jax_privacy",),

@@ -11,13 +11,32 @@ import numpy as np
 import pytest
 
 from instances import LEARNERS, Distance
-from taciturn import FTL, FTRL, GIGA, IGD, Gaussian, Hinge, L2Ball, Ledger, Logistic, Private, Problem, Squared, experts
+from taciturn import (
+    FTL,
+    FTRL,
+    GIGA,
+    IGD,
+    BinaryTree,
+    Gaussian,
+    Hinge,
+    L2Ball,
+    Ledger,
+    Logistic,
+    Private,
+    Problem,
+    Squared,
+    experts,
+)
 from taciturn.checks import ContractBroken, check_learner, checks_for
 from taciturn.checks.all import of_learner
 from taciturn.checks.suite import run_checks
 from taciturn.compiled import passes
+from taciturn.core import loop
+from taciturn.core import private as wiring
+from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Timetable
 from taciturn.learners.vector_sum import VectorSum
+from taciturn.mechanisms import prefix_sum
 from taciturn.problem.losses import Nearness
 from taciturn.problem.sets import WholeSpace
 
@@ -387,8 +406,76 @@ def test_the_message_says_what_to_do():
         check_learner(Short(IGD(DISC)))
 
 
+def caught(check: str, subject: Any, **settings: Any) -> bool:
+    """Whether this check finds something, and not because something was raised on the way."""
+    (outcome,) = run_checks("it", [each for each in of_learner(subject, **settings) if str(each) == check]).outcomes
+    assert "raised" not in outcome.remark
+    return outcome.verdict == "failed"
+
+
+def test_rows_beyond_a_users_bounds_that_matter_are_caught(monkeypatch):
+    """An intercept that survives, a mask that is ignored, and a bad row that is not counted."""
+    check, subject = "rows_beyond_a_users_bounds_have_no_influence", IGD(replace(SMOOTH, intercept=1.0))
+    assert not caught(check, subject)
+
+    def surviving_intercept(V, y, excluded, labels):
+        V, y = np.array(V), np.where(excluded, 1.0, y)
+        V[excluded, :-1] = 0.0
+        return V, y
+
+    with monkeypatch.context() as planted:
+        planted.setattr(loop, "without_influence", surviving_intercept)
+        assert caught(check, subject)
+    honest = wiring.admit
+    with monkeypatch.context() as planted:
+        planted.setattr(wiring, "admit", lambda unit, records, *rest: (honest(unit, records, *rest)[0], records))
+        assert caught(check, TOTAL)  # a count that is lost between two calls
+    reads = Private._excluded
+
+    def without_bad_rows(self, state, rows, users, now):
+        found = reads(self, state, rows, users, now)
+        return (
+            found if self.bad is None else (found[0], reads(self, state, rows, np.where(self.bad, "", users), now)[1])
+        )
+
+    honest_prepare = Private.prepare
+
+    def prepare(self, state, X, y=None, users=None, now=None):
+        object.__setattr__(self, "bad", np.isnan(X).any(axis=1))
+        return honest_prepare(self, state, X, y, users, now)
+
+    monkeypatch.setattr(Private, "_excluded", without_bad_rows)
+    monkeypatch.setattr(Private, "prepare", prepare)
+    assert caught(check, TOTAL)
+
+
+def test_rows_of_a_user_that_are_not_charged_are_caught(monkeypatch):
+    """One row for all, their rounding once in place of once for each, and the root of their number."""
+    check, tree = "every_row_of_a_user_is_charged", BinaryTree(refined=False)
+    assert not caught(check, TOTAL, mechanism=tree)
+    with monkeypatch.context() as planted:
+        planted.setattr(prefix_sum, "sensitivity_to", lambda coder, participation: coder.sensitivity)
+        assert caught(check, TOTAL)
+    with monkeypatch.context() as planted:
+        planted.setattr(prefix_sum.Finite, "_rounding", lambda self, rows: self.size * self.coder.sensitivity**2)
+        assert caught(check, TOTAL, mechanism=tree)
+    honest = Certificate.for_unit
+
+    def root(self, unit, timetable):
+        certificate = honest(self, unit, timetable)
+        return replace(
+            certificate, bound=lambda t: certificate.bound(t) / np.sqrt(np.minimum(t, unit.participation.rows))
+        )
+
+    monkeypatch.setattr(Certificate, "for_unit", root)
+    assert caught(check, IGD(SMOOTH))
+    assert caught("certificate_covers_the_rows_of_a_user", IGD(SMOOTH))
+    assert caught("certificate_covers_the_rows_of_a_user", TOTAL)
+
+
 ELSEWHERE = {"compiled_pass_matches_definition", "no_release_after_the_horizon", "a_state_is_used_once"}
-ELSEWHERE |= {"standard_deviations_are_public", "guarantee_is_proven"}
+ELSEWHERE |= {"standard_deviations_are_public", "guarantee_is_proven", "certificate_covers_the_rows_of_a_user"}
+ELSEWHERE |= {"rows_beyond_a_users_bounds_have_no_influence", "every_row_of_a_user_is_charged"}
 
 
 def test_every_check_has_a_fault():

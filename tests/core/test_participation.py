@@ -110,7 +110,9 @@ def test_a_clock_that_is_set_back_renews_nothing():
 
 
 class TestIds:
-    @pytest.mark.parametrize("same", [(7, 7.0, "7", "7.0", " 7", np.int64(7), np.float32(7)), ("anna", " anna ")])
+    @pytest.mark.parametrize(
+        "same", [(7, 7.0, "7", "7.0", " 7", np.int64(7), np.float32(7)), ("anna", " anna "), (True, 1, "1")]
+    )
     def test_one_user_in_several_types_is_one(self, same):
         assert len({canonical(each) for each in same}) == 1
         counts, _ = admit(

@@ -178,7 +178,7 @@ def test_fit_pays_for_the_whole_stream():
     private.fit(X[:12], Y[:12], ledger)
     assert ledger.reserved == private.guarantee.delivered
     assert ledger.spent == private.calibrated.cost(2)
-    with pytest.raises(BudgetExhausted, match="more than the ledger"):
+    with pytest.raises(BudgetExhausted, match="all streams together would have"):
         private.fit(X, Y, ledger)
 
 

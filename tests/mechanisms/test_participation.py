@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import mpmath
@@ -233,6 +233,22 @@ def test_a_coder_that_states_nothing_pays_for_every_row():
     unit = Participation(3, 1, 2)
     assert sensitivity_to(Plain(9), unit) == 3 * Plain(9).sensitivity
     assert sensitivity_to(RootCoder(9), unit) < 3 * RootCoder(9).sensitivity
+
+
+@dataclass(frozen=True)
+class Doubled(BLT):
+    """A strategy of its own for every n, which knows nothing of users."""
+
+    def coder(self, n):
+        return BLT.coder(self, 2 * n)
+
+
+def test_a_strategy_with_a_coder_of_its_own_keeps_it():
+    """What it inherits for users is for another one."""
+    user = Participation(4, 1, 5)
+    for unit in (ONCE, user):
+        assert calibrated(Doubled(), unit).coder == BLT().coder(40)
+    assert Doubled().errors(20, user)[0] == pytest.approx(BLT().coder(40).sensitivity_to(user), rel=1e-12)
 
 
 # The factors over one row, and fits.

@@ -1,10 +1,11 @@
 """Audits: statistical tests of a privacy claim on the code that runs.
 
-Two streams that differ in one example are run many times, and complete transcripts are compared, before projection.
-The *shift* that the example causes is measured on common seeded noise, or along the releases where those feed back; the
-*spread* of the noise along the shift is measured separately; and mu, their quotient, gets a confidence interval with a
-stated error. A claim below the interval is refuted. A claim that is not refuted is not proven: another pair of streams
-may be easier to distinguish, and the shape of the noise is only tested for normality.
+Two streams that differ in one example, or in all rows of one user, are run many times, and complete transcripts are
+compared, before projection. The *shift* that the difference causes is measured on common seeded noise, or along the
+releases where those feed back; the *spread* of the noise along the shift is measured separately; and mu, their
+quotient, gets a confidence interval with a stated error. A claim below the interval is refuted. A claim that is not
+refuted is not proven: another pair of streams may be easier to distinguish, and the shape of the noise is only tested
+for normality.
 
 `audit` takes one of the paper's algorithms, on its tight problem; `distinguish` takes any `Private` with Gaussian noise
 and any `Pair`; `distinguish_selections` and `distinguish_adaptive_selections` take an exponential mechanism with two

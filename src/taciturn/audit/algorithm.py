@@ -8,12 +8,22 @@ from itertools import product
 from typing import Any, get_args
 
 from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
-from taciturn.audit.pairs import Algorithm, Neighbours, Place, adaptive_adversary, tight_pair, tight_private
+from taciturn.accounting.unit import EXAMPLE, Unit, User
+from taciturn.audit.pairs import (
+    PLACES,
+    Algorithm,
+    Neighbours,
+    Place,
+    adaptive_adversary,
+    rounds_of_a_release,
+    tight_pair,
+    tight_private,
+)
 from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import ERROR, Finding, check_size, distinguish, game_of
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration
-from taciturn.errors import between_0_and_1, integer, one_of
+from taciturn.errors import InvalidInput, between_0_and_1, integer, one_of
 
 _SHORT = 20  # rounds of a game against an adversary
 _SHARE = 10  # of the trials, for all games but one
@@ -27,7 +37,7 @@ class Game:
     Attributes
     ----------
     neighbours, changed : str
-        The relation, and which example differs.
+        The relation, and which example differs, or where the rows of a user begin that do.
     adaptive : bool
         Whether an adversary chose the others.
     rounds : int
@@ -60,6 +70,7 @@ class Audit:
     rounds: int
     error: float
     games: tuple[Game, ...]
+    unit: Unit = EXAMPLE
 
     @property
     def worst(self) -> Game:
@@ -78,6 +89,7 @@ class Audit:
             "algorithm": self.algorithm,
             "calibration": self.calibration,
             **_numbers(result),
+            "unit": str(self.unit),
             "rounds": self.rounds,
             "error": self.error,
             "games": [
@@ -97,6 +109,7 @@ def audit(
     ridge: float = 0.1,
     calibration: Calibration = "exact",
     error: float = ERROR,
+    unit: Unit = EXAMPLE,
     before_each: Callable[[str], object] | None = None,
 ) -> Audit:
     """Audit an algorithm on its tight problem.
@@ -104,6 +117,10 @@ def audit(
     The example that differs comes first, in the middle and last, replaced and zeroed out, and, in a shorter game, an
     adversary chooses the others. Of the games without an adversary, the one with the largest distance between the
     worlds is played in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
+
+    If the unit of privacy is a user, all rows of one differ, in the worst pattern that the bounds allow, from the
+    first release on, from the middle on, up to the last, and in a random pattern; the user owns more rows than count,
+    and those differ too (`tight_pair`).
 
     Parameters
     ----------
@@ -119,6 +136,9 @@ def audit(
         How the noise is calibrated.
     error : float
         Probability with which a true claim may be refuted.
+    unit : Example or User
+        Whose data is protected. With several rows of a user between two releases, those are as many rounds and one
+        more.
     before_each : callable, optional
         Called before every game, with a text such as `"game 2 of 7: replace, middle"`.
 
@@ -131,32 +151,42 @@ def audit(
     rounds, trials = integer("rounds", rounds, least=2), integer("trials", trials, least=_FEWEST)
     error = between_0_and_1("error", error)
     one_of("algorithm", algorithm, get_args(Algorithm))
-    check_size(trials, 1 if algorithm == "pol" else rounds)
+    check_size(trials, 1 if algorithm == "pol" else -(-rounds // rounds_of_a_release(unit)))
+    if algorithm == "ewoo" and isinstance(unit, User):
+        raise InvalidInput("ewoo selects, and selections are audited for one example. Leave out the unit.")
     announce = before_each or (lambda _: None)
-    settings: Any = {"ridge": ridge, "calibration": calibration}
+    settings: Any = {"ridge": ridge, "calibration": calibration, "unit": unit}
     privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
     distinguishers: tuple[Callable[..., Finding], ...] = (
         (distinguish_selections, distinguish_adaptive_selections) if algorithm == "ewoo" else (distinguish,) * 2
     )
     few = max(_FEWEST, trials // _SHARE)
-    share = error / 7.0
+    places = _farthest_first(privates["replace"])
+    count = len(privates) * len(places) + 1
+    share = error / count
     games = list[Game]()
-    for n, place in product(privates, _farthest_first(privates["replace"])):
-        announce(f"game {len(games) + 1} of 7: {n}, {place}")
+    for n, place in product(privates, places):
+        announce(f"game {len(games) + 1} of {count}: {n}, {place}")
         sizes = {"trials": few, "secret_trials": 0} if games else {"trials": trials}
         result = distinguishers[0](privates[n], tight_pair(privates[n], place), error=share, **sizes)
         games.append(Game(n, place, False, rounds, result))
-    announce("game 7 of 7: replace, first, adaptive")
-    few_rounds = min(rounds, _SHORT)
+    announce(f"game {count} of {count}: replace, first, adaptive")
+    few_rounds = min(rounds, _short(unit))
     short = tight_private(algorithm, privacy, few_rounds, **settings)
     play: Any = {"adversary": adaptive_adversary(short), "trials": max(_FEWEST, few // 4), "error": share}
     games.append(Game("replace", "first", True, few_rounds, distinguishers[1](short, tight_pair(short), **play)))
-    return Audit(algorithm, calibration, rounds, error, tuple(games))
+    return Audit(algorithm, calibration, rounds, error, tuple(games), unit)
+
+
+def _short(unit: Unit) -> int:
+    """Rounds of a game against an adversary: as many more as the rows of a user take."""
+    often = unit.participation
+    return _SHORT + (often.rows - 1) * (often.apart if often.per_release == 1 else 2)
 
 
 def _farthest_first(private: Private) -> list[Place]:
     """The places of the example that differs, the one with the largest distance between the worlds first."""
-    places: list[Place] = list(get_args(Place))
+    places: list[Place] = [*PLACES, "random"] if isinstance(private.unit, User) else [*PLACES]
     if private.learner.certificate.metric == "range":
         return places  # the earlier, the more releases see it
     farthest = max(places, key=lambda place: game_of(private, tight_pair(private, place)).apart)

@@ -44,6 +44,7 @@ from scipy.special import bdtr, bdtrc, expit, gammaln, log_expit
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import SMALLEST, mu_of
+from taciturn.accounting.unit import User
 from taciturn.audit.interval import Interval, bounded_interval, share_interval
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.statistics import points_not_decided, secret_runs, seeded_runs
@@ -87,7 +88,7 @@ def distinguish_selections(
     _check_selection(private)
     check_size(trials, len(private.timetable.rounds))
     pair.check(private)
-    start = int(np.searchsorted(private.timetable.rounds, pair.at + 1))
+    start = int(np.searchsorted(private.timetable.rounds, int(pair.places[0]) + 1))
     here, there = (_wins(private, pair, world, trials)[:, start:] for world in (0, 1))
     flips, releases = int(np.sum(here != there)), here.shape[1]
     f, p = share_interval(flips, here.size, share), share_interval(int(np.sum(here)), here.size, share)
@@ -121,6 +122,8 @@ def _check_selection(private: Private) -> None:
     two = private.learner.certificate.kind == "range/tail" and private.learner.statistic_size == 2
     if not two or private.timetable.horizon is None:
         raise InvalidInput("this audit takes two candidates and a horizon, as in ewoo(experts(2), …, 100).")
+    if isinstance(private.unit, User):
+        raise InvalidInput("selections are audited for one example. Use unit=Example(), or audit a sum or an iterate.")
 
 
 def delta_of_flips(f: float, releases: int, epsilon: float) -> float:

@@ -48,9 +48,10 @@ import numpy as np
 from scipy.special import fdtri, ndtr, ndtri
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.unit import User
 from taciturn.audit.interval import Interval, mean_interval, spread_interval
 from taciturn.audit.pairs import Pair
-from taciturn.audit.transcripts import Played, TwoWorlds, initial_standing, released, run_pass
+from taciturn.audit.transcripts import Played, RunOfUsers, TwoWorlds, run_in_calls, seeded_run
 from taciturn.core.private import Private
 from taciturn.core.release import Releases
 
@@ -154,6 +155,8 @@ def allowed(trials: int, releases: int, error: float) -> float:
 def secret_runs(private: Private, pair: Pair, world: int, trials: int) -> list[Releases]:
     """Streams of one world on secret noise, by `Private.run`."""
     X, y = pair.world(world)
+    if isinstance(private.unit, User):
+        return [run_in_calls(private, X, y, pair.users) for _ in range(trials)]
     return [private.run(private.start(), X, y)[1] for _ in range(trials)]
 
 
@@ -197,9 +200,27 @@ _SEEDS = range(4)
 
 def seeded_runs(private: Private, pair: Pair) -> list[Releases]:
     """A few transcripts of both worlds, by the pass that `Private.run` takes."""
-    way, at, rounds = run_pass(private), initial_standing(private), private.timetable.rounds
-    streams = [pair.clipped(private, world) for world in (0, 1)]
-    return [released(way, at, *stream, rounds, seed)[1] for stream in streams for seed in _SEEDS]
+    run = seeded_run(private, pair)
+    return [run(world, seed) for world in (0, 1) for seed in _SEEDS]
+
+
+def calls_differ(private: Private, pair: Pair) -> list[str]:
+    """A violation if a stream of users' rows is not the same in one call, in several, and reloaded between them.
+
+    Which rows count follows from the users' records, which a state hands on from call to call.
+    """
+    if not isinstance(private.unit, User):
+        return []
+    run = RunOfUsers(private, pair)
+    for world in (0, 1):
+        X, y = pair.world(world)
+        once, several, reloaded = (
+            run_in_calls(run.seeded(1), X, y, pair.users, calls, reload=reload)
+            for calls, reload in ((1, False), (7, False), (4, True))
+        )
+        if not all(np.array_equal(once.noisy, other.noisy) for other in (several, reloaded)):
+            return ["rows of users are not released alike in one call and in several"]
+    return []
 
 
 def points_not_decided(private: Private, transcripts: Iterable[Releases]) -> list[str]:

@@ -22,6 +22,9 @@ standard normal. With `B·Bᵀ = L·Lᵀ`, L lower-triangular, `W = L⁻¹/sigma
 normal too, and loses nothing, since W can be undone. Where B is square, L is B and W·(sums) are the noisy encoded rows
 over sigma; of a tree only what its sums show of the nodes is left. Whatever the noise really is, W is a fixed, public,
 linear map.
+
+**Users.** If the unit of privacy is a user, every transcript is one of `Private.run` on raw rows and ids, in several
+calls: the rows that do not count are found, and lose their influence, by the code that runs.
 """
 
 from __future__ import annotations
@@ -35,11 +38,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from taciturn._util.arrays import Array, Arrays, Integers
+from taciturn.accounting.unit import User
 from taciturn.audit.pairs import Adversary, Pair
 from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Collected, Releases
-from taciturn.core.state import Standing
+from taciturn.core.state import Standing, State
 from taciturn.mechanisms.strategy import matrices
 
 _STILL = 1e-6  # of the largest shift
@@ -110,8 +114,7 @@ class CommonNoise:
 
     def __init__(self, private: Private, pair: Pair) -> None:
         self.private, self.pair, self._whiten = private, pair, whitening(private)
-        self._way, self._opening = run_pass(private), initial_standing(private)
-        self._streams = [pair.clipped(private, world) for world in (0, 1)]
+        self._run = seeded_run(private, pair)
         self._middles = [np.mean(self._rows(world, range(_PILOT)), axis=0) for world in (0, 1)]
         moved = self._middles[1] - self._middles[0]
         self._along, _ = directions(moved)
@@ -138,9 +141,7 @@ class CommonNoise:
 
     def _rows(self, world: int, seeds: range) -> Array:
         """Whitened transcripts, one for each seed."""
-        stream, rounds = self._streams[world], self.private.timetable.rounds
-        shown = (released(self._way, self._opening, *stream, rounds, seed)[1] for seed in seeds)
-        return self._whiten(np.array([releases.noisy for releases in shown]))
+        return self._whiten(np.array([self._run(world, seed).noisy for seed in seeds]))
 
     def _project(self, rows: Array) -> Array:
         return np.asarray(np.einsum("ikj,kj->ik", rows, self._along))
@@ -153,6 +154,7 @@ class Replayed:
         self.private, self.pair, self.adversary = private, pair, adversary
         self._whiten, self._way = whitening(private), run_pass(private)
         self._streams = [pair.clipped(private, world) for world in (0, 1)]
+        self._run = seeded_run(private, pair)
 
     @property
     def apart(self) -> float:
@@ -181,8 +183,10 @@ class Replayed:
         rounds, at = self.private.timetable.rounds, initial_standing(self.private)
         V, y = (part.copy() for part in self._streams[world])
         if self.adversary is None:
-            _, shown = released(self._way, at, V, y, rounds, seed)
+            shown = self._run(world, seed)
             return V, y, shown.noisy, shown.points
+        if isinstance(self._run, RunOfUsers):
+            return self._against_users(self._run, self.adversary, world, seed)
         noisy, points = [], []
         for start, end in pairwise([0, *map(int, rounds)]):
             self._choose(V, y, range(start, end), at.point)
@@ -193,15 +197,35 @@ class Replayed:
 
     def stream(self, world: int, V: Array, y: Array) -> tuple[Array, Array]:
         """The examples of a game as they would be in this world."""
-        X, labels, at = V.copy(), y.copy(), self.pair.at
+        X, labels, at = V.copy(), y.copy(), self.pair.places
         X[at], labels[at] = (part[at] for part in self._streams[world])
         return X, labels
+
+    def _against_users(
+        self, run: RunOfUsers, adversary: Adversary, world: int, seed: int
+    ) -> tuple[Array, Array, Array, Array]:
+        """A game in which the adversary chooses all rows but the user's, block by block, by `Private.run`."""
+        X, labels = self.pair.world(world)
+        private = run.seeded(seed)
+        state, shown = private.start(), []
+        for start, end in pairwise([0, *map(int, private.timetable.rounds)]):
+            for t in set(range(start, end)) - set(self.pair.places.tolist()):
+                X[t], label = adversary(state.point, t)
+                if labels is not None:
+                    labels[t] = label
+            block = slice(start, end)
+            y = None if labels is None else labels[block]
+            state, releases = private.run(state, X[block], y, self.pair.users[block])
+            shown.append(releases)
+        V, y = self.pair.counted(private, *private.problem.clip(X, labels))
+        together = joined(shown)
+        return V, y, together.noisy, together.points
 
     def _choose(self, V: Array, y: Array, rounds: range, point: Array) -> None:
         """Set the adversary's examples, clipped by the problem; not the one that differs."""
         assert self.adversary is not None
         for t in rounds:
-            if t != self.pair.at:
+            if t not in self.pair.places:
                 row, label = self.adversary(point, t)
                 V[t : t + 1], y[t : t + 1] = self.private.problem.clip([row], [label])
 
@@ -245,6 +269,82 @@ def released(way: Pass, at: Standing, V: Array, y: Array, rounds: Integers, seed
     shown = Collected(rounds, at.k + 1)
     at = way(at, V, y, rounds, seed, shown)
     return at, shown.releases(simulated=True)
+
+
+class SeededRun(Protocol):
+    """Complete transcripts of a pair of streams, on seeded noise."""
+
+    def __call__(self, world: int, seed: int) -> Releases:
+        """Those of one world."""
+
+
+def seeded_run(private: Private, pair: Pair) -> SeededRun:
+    """By the pass that `Private.run` takes on clipped examples; or, for users, by `Private.run` itself."""
+    return RunOfUsers(private, pair) if isinstance(private.unit, User) else RunOfExamples(private, pair)
+
+
+class RunOfExamples:
+    """Runs of the pass on streams that were clipped once."""
+
+    def __init__(self, private: Private, pair: Pair) -> None:
+        self._way, self._opening, self._rounds = run_pass(private), initial_standing(private), private.timetable.rounds
+        self._streams = [pair.clipped(private, world) for world in (0, 1)]
+
+    def __call__(self, world: int, seed: int) -> Releases:
+        return released(self._way, self._opening, *self._streams[world], self._rounds, seed)[1]
+
+
+class RunOfUsers:
+    """Runs of `Private.run` on raw rows and ids, in several calls."""
+
+    def __init__(self, private: Private, pair: Pair) -> None:
+        self._simulated = replace(private, seed=0)
+        self._start = self._simulated.start()
+        self._pair = pair
+        self._worlds = [pair.world(world) for world in (0, 1)]
+
+    def seeded(self, seed: int) -> Private:
+        """The private learner on the noise of this seed; one object for all, since another would be calibrated anew."""
+        self._simulated._loop.seed = seed
+        return self._simulated
+
+    def __call__(self, world: int, seed: int) -> Releases:
+        return run_in_calls(self.seeded(seed), *self._worlds[world], self._pair.users, start=self._start)
+
+
+_CALLS = 3
+
+
+def run_in_calls(
+    private: Private,
+    X: Array,
+    y: Array | None,
+    users: Any,
+    calls: int = _CALLS,
+    *,
+    reload: bool = False,
+    start: State | None = None,
+) -> Releases:
+    """A stream of all these rows, in so many calls of `Private.run`; reloaded from bytes in between, if wanted.
+
+    It begins at `start`, which only a simulation may use repeatedly, or is a new one.
+    """
+    state, shown = start or private.start(), []
+    ends = np.linspace(0, len(X), calls + 1).astype(np.int64)
+    for first, last in pairwise(map(int, ends)):
+        part = slice(first, last)
+        state, releases = private.run(state, X[part], None if y is None else y[part], users[part])
+        state = private.load(state.to_bytes()) if reload else state
+        shown.append(releases)
+    return joined(shown)
+
+
+def joined(shown: list[Releases]) -> Releases:
+    """The releases of one stream, from those of its calls."""
+    shown = [each for each in shown if len(each)]
+    parts: Any = [[getattr(each, name) for each in shown] for name in ("rounds", "noisy", "points", "noise_sd")]
+    rounds, noisy, points, noise_sd = (np.concatenate(part) for part in parts)
+    return Releases(rounds, shown[0].first, noisy, points, noise_sd, shown[0].simulated)
 
 
 def run_pass(private: Private) -> Pass:

@@ -15,6 +15,7 @@ from taciturn.audit.pairs import Adversary, Pair
 from taciturn.audit.statistics import (
     Statistic,
     best_statistic,
+    calls_differ,
     not_normal,
     points_not_decided,
     secret_differs,
@@ -110,12 +111,12 @@ def distinguish(
     private : Private
         With Gaussian noise, and a horizon. For the exponential mechanism use `taciturn.audit.distinguish_selections`.
     pair : Pair
-        Two streams as long as the horizon.
+        Two streams as long as the horizon; if the unit of privacy is a user, with ids.
     trials : int
         Streams to run in each world on seeded noise, 100 or more. The relative error of standard deviations
         is about `3.5/sqrt(trials)`.
     adversary : callable, optional
-        Chooses every example but the one that differs, from the point released last.
+        Chooses every example but those that differ, from the point released last.
     secret_trials : int, optional
         Streams to run in each world on secret noise: by default a hundredth of `trials`, and 50 at least. With an
         adversary there are none.
@@ -145,7 +146,7 @@ def distinguish(
         shown = [secret_runs(private, pair, world, count) for world in (0, 1)]
         violations += secret_differs(game, shown, result, played, share / 2.0)
         transcripts += [*shown[0], *shown[1]]
-    violations += points_not_decided(private, transcripts)
+    violations += [*points_not_decided(private, transcripts), *calls_differ(private, pair)]
     spread = result.shift / result.mu if result.mu > 0.0 else 1.0
     noise = math.sqrt(min(played.squares) / played.freedom)
     measured = (result.mu, result.interval, result.shift, spread, noise)

@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal
+from unittest import SkipTest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn.accounting.unit import User
 from taciturn.checks.learners import MECHANISMS, LearnerCase, first_round
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
 from taciturn.checks.suite import demand, skip
 from taciturn.core.protocols import Certificate, Learner
+from taciturn.core.schedule import Timetable, every
 from taciturn.errors import ContractBroken, TaciturnError
 from taciturn.problem.losses import Linear
 from taciturn.problem.problem import Problem
@@ -26,6 +30,8 @@ from taciturn.problem.vector_loss import VectorLoss
 
 _FLIPPED = ((1, 1), (2, 1), (2, 2), (6, 1), (6, 4), (6, 6), (40, 1), (40, 20), (40, 40))
 """Numbers of examples, and which of them is flipped."""
+
+_OF_A_USER = 3  # rows that are changed together
 
 
 def certificate_is_complete(case: LearnerCase) -> None:
@@ -63,6 +69,66 @@ def certificate_survives_a_search(case: LearnerCase) -> str:
             "Find the step of the proof that this pair contradicts, and state a larger bound.",
         )
     return f"the worst pair found uses {worst:.1%} of the bound"
+
+
+def certificate_covers_the_rows_of_a_user(case: LearnerCase) -> str:
+    """No user with several rows found by a search changes the statistic by more than certified for all of them.
+
+    The bound for a user is that for one row times their number, by the triangle inequality over streams in which they
+    are changed one after the other. Where a row uses up its bound on linear losses, so do several.
+    """
+    share = max(user_share(case.learner, seed) for seed in range(2 * case.effort))
+    try:
+        line = _on_a_line(case.learner)
+    except SkipTest:
+        line = None
+    if line is not None:
+        share = max(share, user_share(line, 0))
+    demand(
+        share <= 1.0,
+        f"{_OF_A_USER} changed rows of a user change the statistic by {share:.4g} of what is certified for them",
+        "Certify one row among any others, rows without influence too, and charge a user for every row.",
+    )
+    return f"{_OF_A_USER} rows of a user use up to {share:.1%} of the bound"
+
+
+def user_share(learner: Learner, seed: int, rows: int = _OF_A_USER, tries: int = 8) -> float:
+    """The largest share of the certificate for a user that changing so many rows uses: random and structured ones.
+
+    >>> from taciturn import IGD, Hinge, L2Ball, Problem
+    >>> 0.3 < user_share(IGD(Problem(Hinge(), L2Ball(1.0), dimension=2, ridge=0.5)), seed=1) <= 1.0
+    True
+    """
+    rng, first, worst = generator(seed), first_round(learner), 0.0
+    for attempt in range(tries):
+        t = first + rows - 1 + int(rng.integers(0, 5 if attempt % 2 else 30))
+        raw, point = _start(learner, t, t - 1, rng)
+        places = np.arange(t - rows, t) if attempt % 2 else rng.permutation(np.arange(first - 1, t))[:rows]
+        others = np.repeat(raw[-1:], rows, axis=0)
+        if attempt % 4 < 2:
+            raw[places] = raw[t - 1]  # all in one direction
+            others[:, -1] = -raw[t - 1, -1]
+        else:
+            others = others * rng.choice([-1.0, 1.0], others.shape)
+        certificate = learner.certificate.for_unit(User(rows), Timetable(every(1), t))
+        bound = float(certificate.at(t)) * (rows if certificate.reach == "entry" else 1)
+        worst = max(worst, _moved_by_user(learner, raw[:-1], places, others, point) / bound)
+    return worst
+
+
+def _moved_by_user(learner: Learner, raw: Array, places: NDArray[Any], others: Array, point: Array) -> float:
+    """Distance of the last statistics of two streams that differ in these rows, in the certificate's metric."""
+    tried: Learner = with_zero_out(learner)
+    problem, streams = tried.problem, []
+    for rows in (None, others):
+        V, y = problem.clip(raw[:, :-1], labels_from(problem, raw[:, -1]))
+        if rows is not None:
+            W, z = problem.clip(rows[:, :-1], labels_from(problem, rows[:, -1]))
+            V, y = V.copy(), y.copy()
+            for j, i in enumerate(map(int, places)):
+                V[i : i + 1], y[i : i + 1] = other_example(problem, W[j : j + 1], z[j : j + 1])
+        streams.append(_last_row(tried, tried.start(), 0, V, y, point))
+    return distance(learner.certificate.metric, streams[0], streams[1])
 
 
 def certificate_survives_linear_losses(case: LearnerCase) -> str:
@@ -351,6 +417,7 @@ def _climb(
 CHECKS = (
     certificate_is_complete,
     certificate_survives_a_search,
+    certificate_covers_the_rows_of_a_user,
     certificate_survives_linear_losses,
     zero_certificate_means_no_change,
     one_example_changes_one_statistic,

@@ -1,21 +1,37 @@
-"""Checks of a private stream: exact without noise, same when compiled or resumed, used once, ended at its horizon."""
+"""Checks of a private stream: exact without noise, same when compiled or resumed, used once, ended at its horizon.
+
+If its unit of privacy is a user, rows beyond the bounds have no influence, and every row that counts is charged.
+"""
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest import SkipTest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.unit import User
+from taciturn.checks.certificates import rebuilt
 from taciturn.checks.learners import BUDGET, ROUNDING, LearnerCase
+from taciturn.checks.streams import examples
 from taciturn.checks.suite import OF_THE_NOISE, demand, skip
 from taciturn.core.loop import Definition, pass_for
+from taciturn.core.participation import admit, new_records
 from taciturn.core.private import Private
+from taciturn.core.protocols import Learner
 from taciturn.core.release import Releases
 from taciturn.core.schedule import every, geometric
+from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError
+from taciturn.mechanisms.strategy import matrices
+from taciturn.problem.problem import Problem
 
 
 def guarantee_is_proven(case: LearnerCase) -> None:
@@ -117,6 +133,101 @@ def standard_deviations_are_public(case: LearnerCase) -> None:
     demand(alike, "standard deviations depend on the data", "Compute them from the certificate and the schedule.")
 
 
+def rows_beyond_a_users_bounds_have_no_influence(case: LearnerCase) -> None:
+    """Rows of a user that do not count give the same releases whatever they contain, to the bit, also as bad rows.
+
+    And which rows count does not depend on contents: a user's records are the same for any.
+    """
+    learner = _with_bad_rows(case.learner)
+    n, problem = case.rows, learner.problem
+    X, y = examples(problem, n)
+    users = np.where(np.arange(n) % 5 == 4, "bob", "anna")
+    unit = User(rows=4, per_release=2, apart=2)
+    for schedule, compiled in ((every(3), True), (every(1), False)):
+        private = replace(case, learner=learner).private(schedule, seed=5, compiled=compiled, unit=unit)
+        end, shown = private.run(private.start(), X, y, users)
+        counts = _counts(private, users)
+        for rows, labels in _contents(problem, X, y):
+            for changed in (~counts, counts):
+                mixed = np.where(changed[:, None], rows, X), np.where(changed, labels, y)
+                ending, noisy = _in_two_calls(private, *mixed, users)
+                alike = _records(ending) == _records(end)
+                demand(alike, "contents of rows change which rows count", "Decide by positions and ids alone.")
+                remedy = "Zero such rows after the intercept and all features are there, in every pass."
+                same = changed is counts or np.array_equal(noisy, shown.noisy)
+                demand(same, "rows beyond a user's bounds change the releases", remedy)
+
+
+def _in_two_calls(private: Private, X: Array, y: Array, users: NDArray[Any]) -> tuple[State, Array]:
+    """The last state and all noisy statistics of a stream, in two calls."""
+    half = len(y) // 2
+    state, first = private.run(private.start(), X[:half], y[:half], users[:half])
+    state, second = private.run(state, X[half:], y[half:], users[half:])
+    return state, np.concatenate([releases.noisy for releases in (first, second) if len(releases)])
+
+
+def _with_bad_rows(learner: Learner) -> Learner:
+    """The learner on a problem that takes bad rows, if it can be rebuilt on one."""
+    try:
+        return rebuilt(learner, replace(learner.problem, on_bad="zero"))  # type: ignore[no-any-return]
+    except (SkipTest, TaciturnError, TypeError):
+        return learner
+
+
+def _contents(problem: Problem, X: Array, y: Array) -> Iterator[tuple[Array, Array]]:
+    """Other rows and labels: opposite and large ones, zeros and, if they are taken, bad ones."""
+    yield -3.0 * X[::-1], y[::-1]
+    yield np.zeros_like(X), y
+    if problem.on_bad == "zero":
+        yield np.full_like(X, np.nan), y
+
+
+def _counts(private: Private, users: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows count, by the definition."""
+    assert isinstance(private.unit, User)
+    rounds = np.arange(1, len(users) + 1)
+    blocks = private.timetable.block_of(rounds)
+    return admit(private.unit, new_records(1), users, blocks, np.zeros(len(rounds), np.int64), compiled=False)[0]
+
+
+def _records(state: State) -> dict[str, list[Any]]:
+    """The users' records of a simulation, whose key follows from its seed, as plain data."""
+    assert state.users is not None
+    return {name: array.tolist() for name, array in state.users.arrays().items()}
+
+
+def every_row_of_a_user_is_charged(case: LearnerCase) -> None:
+    """The cost covers the worst rows of a user, and their rounding: read off the encoder and the certificate of a row.
+
+    For prefix sums that is `‖C u‖·Delta/sd` of the pattern that admits every row as early as it may, plus, where rows
+    are rounded before they are encoded, a lattice step an entry for each.
+    """
+    unit = User(rows=3, per_release=1)
+    private = case.private(every(max(1, case.rows // 12)), unit=unit)
+    calibrated: Any = private.calibrated
+    certificate, rounds = private.learner.certificate, private.timetable.rounds
+    if certificate.metric != "l2":
+        skip("selections are charged by their range")
+    if certificate.reach == "tail":
+        sd = np.array([calibrated.noise_sd(k) for k in range(1, len(rounds) + 1)])
+        moved = certificate.at(rounds) * np.minimum(unit.rows, np.arange(1, len(rounds) + 1))
+        needed = float(np.linalg.norm(moved[moved > 0.0] / sd[moved > 0.0]))
+    else:
+        if not hasattr(calibrated, "coder"):
+            skip("the mechanism has no encoder to read")
+        _, C = matrices(calibrated.coder, len(rounds))
+        along = float(np.linalg.norm(np.sum(C[:, : unit.rows], axis=1)))
+        step = calibrated.step(1) if calibrated.coder.integer else 0.0
+        row = float(np.max(certificate.at(rounds))) + math.sqrt(private.learner.statistic_size) * step
+        needed = along * row / calibrated.sd
+    stated = calibrated.cost(None).mu
+    demand(
+        stated >= needed * (1.0 - 1e-10),
+        f"three rows of a user cost mu = {needed:.12g}, and {stated:.12g} is charged",
+        "Charge Delta·‖C u‖ for all rows of a user, and the rounding of each row that is rounded by itself.",
+    )
+
+
 def _released(private: Private, X: Array, y: Array) -> Releases:
     return private.run(private.start(), X, y)[1]
 
@@ -137,4 +248,6 @@ CHECKS = (
     a_state_is_used_once,
     no_release_after_the_horizon,
     standard_deviations_are_public,
+    rows_beyond_a_users_bounds_have_no_influence,
+    every_row_of_a_user_is_charged,
 )

@@ -183,6 +183,8 @@ def canonical(user: Any) -> bytes | None:
     """
     if isinstance(user, bytes):
         user = user.decode("utf-8", "surrogateescape")
+    if isinstance(user, bool | np.bool_):
+        user = int(user)  # equal, so that one call takes them for one
     if isinstance(user, float | np.floating):
         if math.isnan(user):
             return None

@@ -76,7 +76,7 @@ class BLT(PrefixSum):
 
     def coder(self, n: int | None) -> BLTCoder:
         """The strategy for n rows."""
-        return self.coder_for(n, ONCE)
+        return BLTCoder(self.needs(n), *fitted(self.needs(n), self.buffers, self.aim))
 
     def coder_for(self, n: int | None, participation: Participation) -> BLTCoder:
         """The strategy for n rows with the least error for this participation."""

@@ -81,7 +81,7 @@ class PrefixSum:
         return self._made_again(n, numbers, ONCE)
 
     def _made_again(self, n: int | None, numbers: Arrays, participation: Participation) -> Coder:
-        coder = self.coder_for(n, participation)
+        coder = made_for(self, n, participation)
         if not same(coder_numbers(coder, 1, self.needs(n)), numbers):
             raise StateConflict(
                 f"the strategy that {type(coder).__name__} makes here is not the one that this state's stream began "
@@ -99,7 +99,7 @@ class PrefixSum:
         array([2.828, 2.828, 4.   , 2.828])
         """
         n = integer("n", n)
-        coder = self.coder_for(n, participation)
+        coder = made_for(self, n, participation)
         return np.asarray(sensitivity_to(coder, participation) * coder.error(np.arange(1, n + 1)))
 
     def calibrate(
@@ -115,9 +115,9 @@ class PrefixSum:
             releases, longest = planned(timetable)
             if releases == 0:
                 raise InvalidInput(f"a stream without a horizon ends at round {LONGEST:,}. Publish before it.")
-            return Endless(self.coder_for(releases, unit), certificate, timetable, size, privacy, releases, longest)
+            return Endless(made_for(self, releases, unit), certificate, timetable, size, privacy, releases, longest)
         if calibration == "exact":
-            return Finite(self.coder_for(timetable.count, unit), certificate, timetable, size, privacy)
+            return Finite(made_for(self, timetable.count, unit), certificate, timetable, size, privacy)
         if certificate.paper is None:
             raise InvalidInput("the paper states no noise for this learner. Use calibration='exact'.")
         if not self.is_the_papers:
@@ -428,6 +428,13 @@ def planned(timetable: Timetable) -> tuple[int, int]:
     while (due := timetable.due(len(rounds))) is not None and due <= LONGEST:
         rounds.append(due)
     return len(rounds) - 1, max((b - a for a, b in pairwise(rounds)), default=1)
+
+
+def made_for(strategy: PrefixSum, n: int | None, participation: Participation) -> Coder:
+    """`coder_for`, or `coder` for one example, and for a strategy whose `coder` is newer than what it inherits."""
+    if participation == ONCE or not restores(strategy, "coder_for", "coder"):
+        return strategy.coder(n)
+    return strategy.coder_for(n, participation)
 
 
 def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
