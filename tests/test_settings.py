@@ -383,6 +383,7 @@ CASES: dict[str, list[Case]] = {
             {"epsilon": 1.7, "delta": 1e-3, "release": 2, "horizon": 6, "stated_bound": 1.3}
             | {"radius": 2.3, "ridge": 1.1},
         ),
+        Case(lambda **n: _contract(epsilon=1.0, horizon=60, user="id", **n), BOUNDS),
         Case(lambda **n: _number_contract(loss="quantile", **n), {"quantile": 0.3}),
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],
@@ -524,6 +525,7 @@ UNCERTIFIED = {
     "taciturn.contract.columns.check_range",
     "taciturn.datasets.ad_impressions",
     "taciturn.datasets.covertype",
+    "taciturn.datasets.customers",
     "taciturn.datasets.linear_regression",
 }
 """Tools whose numbers enter no certificate: bisection by a function of the user, sizes of checks and of data."""

@@ -2,8 +2,11 @@
 
 import datetime
 import math
+from decimal import Decimal
 
 import numpy as np
+import pandas
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,15 +126,37 @@ class TestIds:
     def test_large_integers_beside_a_missing_one_stay_apart(self):
         users = [2**60, 2**60 + 1, None]
         counts, _ = admit(User(1), new_records(1), users, np.ones(3, np.int64), np.zeros(3, np.int64))
-        assert counts.all()
+        assert counts.tolist() == [True, True, False]
 
-    @pytest.mark.parametrize("missing", [None, float("nan"), "", "  "])
+    @pytest.mark.parametrize("missing", [None, float("nan"), "", "  ", pandas.NA, pandas.NaT])
     def test_rows_without_an_id_are_users_of_their_own_or_bad(self, missing):
         users = np.array([missing, missing, "a"], dtype=object)
         ones, zeros = np.ones(3, np.int64), np.zeros(3, np.int64)
-        assert admit(User(1), new_records(1), users, ones, zeros)[0].tolist() == [True, True, True]
-        bad = User(1, without_id="bad")
-        assert admit(bad, new_records(1), users, ones, zeros)[0].tolist() == [False, False, True]
+        own = User(1, without_id="own")
+        assert admit(own, new_records(1), users, ones, zeros)[0].tolist() == [True, True, True]
+        assert admit(User(1), new_records(1), users, ones, zeros)[0].tolist() == [False, False, True]
+
+    def test_text_that_looks_missing_is_an_id(self):
+        users = ["None", "None", "nan", "NA"]
+        assert admit(User(1), new_records(1), users, np.ones(4, int), np.zeros(4, int))[0].tolist() == [1, 0, 1, 1]
+
+    def test_an_id_is_the_same_whatever_ids_it_comes_with(self):
+        """Also those that Python takes for equal: an id in a call of its own, and after an equal one."""
+        for pair in ([True, 1], [1.0, 1], [Decimal("7.50"), Decimal("7.5")], ["é", "e\u0301"]):
+            _, records = admit(User(9), new_records(1), pair, np.ones(2, int), np.zeros(2, int))
+            for user in pair:
+                _, alone = admit(User(9), new_records(1), [user], np.ones(1, int), np.zeros(1, int))
+                assert {bytes(h) for h in alone.layers[0].hashes} <= {bytes(h) for h in records.layers[0].hashes}
+
+    def test_floats_that_are_no_ids_are_rejected(self):
+        for users in (np.array([2.0**53, 1.0]), [1e300], np.array(["2026-11-16"], dtype="datetime64[ns]")):
+            with pytest.raises(InvalidInput, match=r"ids"):
+                admit(User(1), new_records(1), users, np.ones(len(users), int), np.zeros(len(users), int))
+
+    def test_other_containers(self):
+        ones, zeros = np.ones(3, int), np.zeros(3, int)
+        for users in (pandas.Series(["a", "a", "b"]), pyarrow.array(["a", "a", "b"]), iter("aab"), ("a", "a", "b")):
+            assert admit(User(1), new_records(1), users, ones, zeros)[0].tolist() == [True, False, True]
 
     def test_hashes_depend_on_the_key_and_tell_no_id(self):
         one, two = (admit(User(1), new_records(seed), ["a"], np.ones(1, int), np.zeros(1, int))[1] for seed in (1, 2))
@@ -292,10 +317,10 @@ class TestErrors:
             private.run(private.start(), np.ones((3, 2)), users=["a", "a", "b"])
 
     def test_a_missing_id_is_a_bad_row_by_setting(self):
-        private = private_sum(2, 1.0, PRIVACY, 20, unit=User(2, without_id="bad"))
+        private = private_sum(2, 1.0, PRIVACY, 20, unit=User(2))
         with pytest.raises(InvalidInput, match="row 1 has no id"):
             private.run(private.start(), np.ones((2, 2)), users=["a", None])
-        quiet = private_sum(2, 1.0, PRIVACY, 20, unit=User(2, without_id="bad"), on_bad="zero", seed=1)
+        quiet = private_sum(2, 1.0, PRIVACY, 20, unit=User(2), on_bad="zero", seed=1)
         _, with_it = quiet.run(quiet.start(), np.ones((2, 2)), users=["a", None])
         _, without = quiet.run(quiet.start(), [[1.0, 1.0], [0.0, 0.0]], users=["a", "b"])
         np.testing.assert_array_equal(with_it.points, without.points)

@@ -341,7 +341,6 @@ ONE = {
     "seed": None,
     "unit": Example(),
 }
-NO_ID_IS_BAD = User(1, without_id="bad")
 OTHER = {
     "privacy": [Privacy(1.0 + 2e-16, 1e-6), Privacy(1.0, 1.0000001e-6)],
     "horizon": [5, None],
@@ -357,7 +356,7 @@ OTHER = {
         User(2, 1, 2),
         User(2, period=9),
         User(2, period="week"),
-        User(1, without_id="bad"),
+        User(1, without_id="own"),
     ],
     "problem": [
         replace(PROBLEM, **change)

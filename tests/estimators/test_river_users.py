@@ -104,10 +104,10 @@ def test_an_id_among_the_features_is_rejected(names):
 def test_an_example_without_the_key_is_a_user_of_its_own_or_bad():
     bare = [{k: v for k, v in x.items() if i % 2 or k != "customer_id"} for i, x in enumerate(EXAMPLES)]
     own = [x if "customer_id" in x else {**x, "customer_id": f"row {i}"} for i, x in enumerate(bare)]
-    frame = model()
+    frame = model(without_id="own")
     frame.learn_many(pd.DataFrame(bare), pd.Series(Y))  # NaN where the key is missing
-    assert learnt(model(), bare).weights == learnt(model(), own).weights == frame.weights
-    strict = model(without_id="bad")
+    assert learnt(model(without_id="own"), bare).weights == learnt(model(), own).weights == frame.weights
+    strict = model()
     for wrong in (bare[0], {**bare[0], "customer_id": float("nan")}):
         with pytest.raises(InvalidInput, match=r"this example has no id under 'customer_id'\. Nothing was learnt"):
             strict.learn_one(wrong, True)
@@ -115,7 +115,7 @@ def test_an_example_without_the_key_is_a_user_of_its_own_or_bad():
         with pytest.raises(InvalidInput, match="has no id"):
             strict.learn_many(wrong, pd.Series(Y))
     assert strict.n_examples == 0
-    silent = model(without_id="bad", on_bad="zero")
+    silent = model(on_bad="zero")
     silent.learn_many(FRAME[["a", "b"]], pd.Series(Y))
     assert silent.n_examples == N
 

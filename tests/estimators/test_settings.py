@@ -123,14 +123,14 @@ def test_a_horizon_that_is_too_long_is_rejected_in_the_words_of_the_front(stated
 def test_the_unit_of_privacy():
     assert CLASSES.unit == Example()
     assert changed(CLASSES, rows_per_user=4).unit == User(rows=4)
-    bounds = {"rows_per_user": 4, "rows_per_release": 2, "apart": 3, "period": "month", "without_id": "bad"}
+    bounds = {"rows_per_user": 4, "rows_per_release": 2, "apart": 3, "period": "month", "without_id": "own"}
     unit = changed(CLASSES, **bounds).unit
-    assert unit == User(rows=4, per_release=2, apart=3, period="month", without_id="bad")
+    assert unit == User(rows=4, per_release=2, apart=3, period="month", without_id="own")
     assert changed(CLASSES, rows_per_user=4).plan(dimension=3, horizon=100).private.unit == User(rows=4)
 
 
 @pytest.mark.parametrize(
-    "bound", [{"rows_per_release": 2}, {"apart": 2}, {"period": 100}, {"period": "week"}, {"without_id": "bad"}]
+    "bound", [{"rows_per_release": 2}, {"apart": 2}, {"period": 100}, {"period": "week"}, {"without_id": "own"}]
 )
 def test_a_bound_on_the_rows_of_a_user_needs_their_number(bound):
     (name,) = bound

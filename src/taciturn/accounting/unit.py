@@ -21,7 +21,7 @@ from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, integer, one_of
 
 ClockPeriod = Literal["day", "week", "month", "quarter", "year"]
-WithoutId = Literal["own", "bad"]
+WithoutId = Literal["bad", "own"]
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,14 @@ class User:
     period : int or {"day", "week", "month", "quarter", "year"}, optional
         Bound the rows of each period instead of all: a number of rounds, or periods of a public clock, in UTC. The
         guarantee is then about the rows that a user contributes in one period.
-    without_id : {"own", "bad"}
-        A row without an id is a user of its own, or a bad row.
+    without_id : {"bad", "own"}
+        A row without an id is a bad row, or a user of its own: then whoever leaves the id out has as many rows as they
+        like, and each is protected by itself.
 
     Examples
     --------
     >>> User(rows=4)
-    User(rows=4, per_release=4, apart=1, period=None, without_id='own')
+    User(rows=4, per_release=4, apart=1, period=None, without_id='bad')
     >>> print(User(rows=4, apart=8))
     one user, of at most 4 rows, at most 1 between two releases, in blocks at least 8 releases apart
     """
@@ -117,7 +118,7 @@ class User:
     per_release: int | None = None
     apart: int = 1
     period: int | ClockPeriod | None = None
-    without_id: WithoutId = "own"
+    without_id: WithoutId = "bad"
 
     def __post_init__(self) -> None:
         rows, apart = integer("rows", self.rows), integer("apart", self.apart)

@@ -44,7 +44,7 @@ def audit(
 
     Exit status 0 if the claim holds, 1 if it is refuted, 2 if there is nothing to audit, 3 after an internal error.
 
-    Examples: taciturn audit pigd --epsilon 1 --delta 1e-6; taciturn audit pqftl --unit user --rows-per-user 4
+    Example: taciturn audit pqftl --epsilon 1 --delta 1e-6 --unit user --rows-per-user 4
     """
     from taciturn import audit as audits
     from taciturn._util.output import json_text

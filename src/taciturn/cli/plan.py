@@ -55,25 +55,42 @@ def plan(
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
     feature_bound: Annotated[float, typer.Option(help="Largest norm of the features of an example.")] = 1.0,
     label_bound: Annotated[float, typer.Option(help="Largest absolute label, for regression.")] = 1.0,
+    rows_per_user: Annotated[
+        int | None,
+        typer.Option(help="Protect users: rows of one that count; 0 to choose by a public rule.", metavar="K"),
+    ] = None,
+    rows_per_release: Annotated[
+        int | None, typer.Option(help="The most of them between two releases.", metavar="M")
+    ] = None,
+    apart: Annotated[int, typer.Option(help="Releases from one of them to the next, at least.", metavar="B")] = 1,
+    users: Annotated[int | None, typer.Option(help="Number of users, if it is public, for --rows-per-user 0.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Recommend a method and settings, with the expected noise, and tell whether anything can be learnt.
 
-    Example: taciturn plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000
+    Example: taciturn plan --epsilon 1 --delta 1e-6 --dimension 10 --horizon 100000 --rows-per-user 4
     """
     from rich.console import Console
 
     from taciturn._util.output import json_text
     from taciturn.accounting.gdp import Privacy
+    from taciturn.accounting.unit import EXAMPLE, User
     from taciturn.contract.explain import plan_report
     from taciturn.plan import recommend
+    from taciturn.plan import rows_per_user as chosen_rows
     from taciturn.problem.problem import Problem
     from taciturn.problem.sets import L2Ball
 
     problem = Problem(
         _loss(loss, classes), L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge
     )
-    made = recommend(problem, Privacy(epsilon, delta), horizon)
+    budget = Privacy(epsilon, delta)
+    if rows_per_user == 0:
+        if horizon is None:
+            raise InvalidInput("--rows-per-user 0 chooses from the number of rows. State --horizon.")
+        rows_per_user = chosen_rows(problem, budget, horizon, users, apart=apart)
+    unit = EXAMPLE if rows_per_user is None else User(rows_per_user, rows_per_release, apart)
+    made = recommend(problem, budget, horizon, unit=unit)
     if as_json:
         typer.echo(json_text(made.as_data()))
     else:

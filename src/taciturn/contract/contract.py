@@ -125,7 +125,7 @@ class Contract:
     rows_per_release: int | None = None
     apart: int = 1
     period: int | ClockPeriod | None = None
-    without_id: WithoutId = "own"
+    without_id: WithoutId = "bad"
 
     def __post_init__(self) -> None:
         names = [self.target.column, *(column.name for column in self.columns)]
@@ -152,8 +152,9 @@ class Contract:
         for name in ("stated_bound", "radius", "ridge", "quantile", "huber_width"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, value))
-        for name in ("horizon", "release"):
-            if (value := getattr(self, name)) is not None and not (name == "release" and isinstance(value, str)):
+        for name in ("horizon", "release", "rows_per_user", "rows_per_release", "apart", "period"):
+            named = name in ("release", "period") and isinstance(getattr(self, name), str)
+            if (value := getattr(self, name)) is not None and not named:
                 object.__setattr__(self, name, integer(name, value))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
@@ -255,7 +256,7 @@ class Contract:
             "rows_per_release": self.rows_per_release,
             "apart": self.apart if self.apart != 1 else None,
             "period": self.period,
-            "without_id": self.without_id if self.without_id != "own" else None,
+            "without_id": self.without_id if self.without_id != "bad" else None,
         }
         users = {key: value for key, value in users.items() if value is not None}
         return {
@@ -318,7 +319,7 @@ def contract_of(data: dict[str, Any]) -> Contract:
         rows_per_release=privacy.integer("rows_per_release"),
         apart=privacy.integer("apart") or 1,
         period=period_of(privacy),
-        without_id=privacy.choice("without_id", get_args(WithoutId), "own"),
+        without_id=privacy.choice("without_id", get_args(WithoutId), "bad"),
         target=predicted,
         columns=tuple(column_of(name, declared) for name, declared in columns.items()),
         loss=learning.choice("loss", get_args(LossName), "logistic" if predicted.names else "squared"),

@@ -61,7 +61,7 @@ def _whom(contract: Contract) -> str:
     """Who is protected, in a sentence."""
     if contract.rows_per_user is None:
         return "It protects one row: a person with several rows is protected less."
-    own = "a row without an id as a user of its own" if contract.without_id == "own" else "rows without an id are bad"
+    own = "a row without an id is a user of its own" if contract.without_id == "own" else "rows without an id are bad"
     bound = f"at most {contract.rows_per_user:,} rows of a user"
     within = "" if contract.period is None else f" in each {contract.period}"
     if isinstance(contract.period, int):

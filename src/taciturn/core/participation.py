@@ -5,7 +5,8 @@ period), the last block with rows that count, and how many there are in it. A ro
 
     count < rows,   and   block - last ≥ apart, or block = last and rows in it < per_release;
 
-any other row keeps its round and becomes a row without influence: zero, after the intercept was appended.
+any other row keeps its round and becomes a row without influence: zero, after the intercept was appended. (A loss of
+your own whose gradient at a row of zeros is not 0 gets that constant instead: it depends on nobody's data.)
 
 **Claim.** Whatever the rows contain, those of one user that count form a pattern that `Participation` allows, and
 which ones they are depends on the positions and ids of that user's rows alone. *Proof.* Each rule is checked before a
@@ -30,6 +31,7 @@ import datetime
 import hashlib
 import math
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -46,7 +48,7 @@ Mask = NDArray[np.bool_]
 
 PERIOD, COUNT, BLOCK, HERE = range(4)  # columns of a record: of this period, last block, and rows in it
 _LARGEST_LAYER = 2**23  # users of a layer that is not merged with another
-_MISSING = ("", "<NA>", "NaT", "None")
+_MISSING = ("<NA>", "NaT", "nan")  # texts of objects that stand for a missing value; as text they are ids
 
 
 class Layer(NamedTuple):
@@ -176,26 +178,37 @@ def _rises(hashes: Hashes) -> bool:
 def canonical(user: Any) -> bytes | None:
     """An id as bytes, the same for the number 7, 7.0 and the text "7"; None for a missing one.
 
-    A user with two ids would have the rows of two, so ids that may be one user's are made one.
+    A user with two ids would have the rows of two, so ids that may be one user's are made one. Text is otherwise taken
+    as it is written, but for blanks around it and for the ways to compose a letter: "007" is not 7.
 
     >>> canonical(7) == canonical(7.0) == canonical(" 7 ") == canonical("7.0"), canonical(float("nan"))
     (True, None)
     """
+    if isinstance(user, str):
+        text = user.strip()
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
+        whole, dot, rest = text.partition(".")
+        if dot and not rest.strip("0") and whole.lstrip("+-").isdigit():
+            text = whole
+        return text.encode("utf-8", "surrogatepass") if text else None
     if isinstance(user, bytes):
-        user = user.decode("utf-8", "surrogateescape")
-    if isinstance(user, bool | np.bool_):
-        user = int(user)  # equal, so that one call takes them for one
+        return canonical(user.decode("utf-8", "surrogateescape"))
     if isinstance(user, float | np.floating):
         if math.isnan(user):
             return None
-        user = int(user) if float(user).is_integer() else float(user)
-    text = ("" if user is None else str(user)).strip()
-    if text in _MISSING:
+        number = float(user)
+        if abs(number) >= 2.0**53:
+            raise InvalidInput(
+                "an id is a float of 2^53 or more, to which several integers are rounded. Pass text or integers: "
+                "pandas reads a column of integers with a gap as floats, unless its type is Int64."
+            )
+        user = int(number) if number.is_integer() else number
+    elif isinstance(user, bool | np.bool_):
+        user = int(user)
+    if user is None or (text := str(user)) in _MISSING:
         return None
-    whole, dot, rest = text.partition(".")
-    if dot and not rest.strip("0") and whole.lstrip("+-").isdigit():
-        text = whole
-    return text.encode("utf-8", "surrogatepass")
+    return canonical(text)
 
 
 def must_have_ids(users: Any, counts: Mask) -> None:
@@ -242,21 +255,30 @@ def _integers(distinct: list[Any]) -> bool:
 
 
 def _distinct(users: Any) -> tuple[list[Any], Integers]:
-    """The distinct ids, and for each row and owner the place of its id among them."""
-    given = users.to_numpy() if hasattr(users, "to_numpy") else users
+    """The distinct ids, and for each row and owner the place of its id among them.
+
+    What is equal here has one canonical form, so that it does not matter with which ids an id comes in a call.
+    """
+    if hasattr(users, "to_pylist"):
+        given = users.to_pylist()
+    elif hasattr(users, "to_numpy"):
+        given = users.to_numpy()
+    else:
+        given = users if hasattr(users, "__len__") else list(users)
     ids = given if isinstance(given, np.ndarray) else np.asarray(given, dtype=object)  # no rounding of large integers
-    if ids.ndim not in (1, 2):
-        raise InvalidInput(f"users= takes one id a row, or a table with a column for each owner, got {ids.ndim} axes.")
+    if ids.ndim not in (1, 2) or ids.dtype.kind in "Mmc":
+        raise InvalidInput(
+            "users= takes numbers or text as ids, one a row, or a table with a column for each owner; got "
+            f"{ids.dtype} of {ids.ndim} axes. Convert other ids to text."
+        )
     flat = ids.reshape(-1)
     if flat.dtype.kind in "fiu":
         values, where = np.unique(flat, return_inverse=True)
         distinct = values.tolist()
     else:
         places: dict[Any, int] = {}
-        try:
-            where = np.array([places.setdefault(each, len(places)) for each in flat.tolist()], dtype=np.int64)
-        except TypeError:
-            raise InvalidInput("users= takes numbers or text as ids, one a row. Convert other ids to text.") from None
+        keys = (each if type(each) is str else canonical(each) for each in flat.tolist())
+        where = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
         distinct = list(places)
     return distinct, np.asarray(where, dtype=np.int64).reshape(ids.shape if ids.ndim == 2 else (len(ids), 1))
 
@@ -389,6 +411,8 @@ def periods_of(unit: User, rounds: Integers, now: datetime.datetime | None) -> I
     if isinstance(unit.period, int):
         return np.asarray((rounds - 1) // unit.period + 1, dtype=np.int64)
     now = datetime.datetime.now(datetime.UTC) if now is None else now
+    if not isinstance(now, datetime.datetime):
+        raise InvalidInput(f"now must be a datetime, of UTC if it names no zone, got {type(now).__name__}.")
     if now.tzinfo is not None:
         now = now.astimezone(datetime.UTC)
     months = now.year * 12 + now.month

@@ -119,7 +119,7 @@ class Certificate:
         def bound(t: Array) -> Array:
             return np.asarray(self.bound(t) * participation.rows_by(timetable.block_of(t), t))
 
-        formula = f"min({participation.rows}, t)·({self.formula})"
+        formula = f"min({participation.rows}, rows by t)·({self.formula})"
         return replace(self, formula=formula, bound=bound, participation=participation, paper=None)
 
 

@@ -146,8 +146,8 @@ class PrivateLogisticRegression(PrivateClassifier):
     period : int or {"day", "week", "month", "quarter", "year"}, optional
         Count the examples of each period anew: of so many examples of the stream, or of the clock when they are learnt.
         The guarantee is then about what a user contributes in one period.
-    without_id : {"own", "bad"}
-        An example without an id is a user of its own, or a bad one.
+    without_id : {"bad", "own"}
+        An example without an id is a bad one, or a user of its own, who may then have any number of them.
     ledger : Ledger or str, optional
         Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
         that learn from the same people. Without it, each stream counts for itself.

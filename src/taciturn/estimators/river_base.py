@@ -63,7 +63,7 @@ class PrivateLinear(base.Estimator):
     rows_per_release: int | None = None
     apart: int = 1
     period: int | ClockPeriod | None = None
-    without_id: WithoutId = "own"
+    without_id: WithoutId = "bad"
     ledger: LedgerLike | None = None
     seed: int | None = None
     _open: Feed | None = field(default=None, init=False)

@@ -90,7 +90,7 @@ class Settings:
     rows_per_release: int | None = None
     apart: int = 1
     period: int | ClockPeriod | None = None
-    without_id: WithoutId = "own"
+    without_id: WithoutId = "bad"
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -134,7 +134,7 @@ class Settings:
         """
         rows, each = self.rows_per_user, self.rows_per_release
         if rows is None:
-            bounds = {"rows_per_release": None, "apart": 1, "period": None, "without_id": "own"}
+            bounds = {"rows_per_release": None, "apart": 1, "period": None, "without_id": "bad"}
             for name, default in bounds.items():
                 if getattr(self, name) != default:
                     raise InvalidInput(

@@ -64,8 +64,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     period : int or {"day", "week", "month", "quarter", "year"}, optional
         Count the rows of each period anew: of so many rows of the stream, or of the clock. The guarantee is then about
         what a user contributes in one period.
-    without_id : {"own", "bad"}
-        A row without an id is a user of its own, or is rejected.
+    without_id : {"bad", "own"}
+        A row without an id is rejected, or is a user of its own, who may then have any number of them.
     ledger : Ledger or str, optional
         Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
         that learn from the same people. Without it, each stream counts for itself.
@@ -118,7 +118,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         rows_per_release: int | None = None,
         apart: int = 1,
         period: int | ClockPeriod | None = None,
-        without_id: WithoutId = "own",
+        without_id: WithoutId = "bad",
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:

@@ -296,7 +296,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         rows_per_release: int | None = None,
         apart: int = 1,
         period: int | ClockPeriod | None = None,
-        without_id: WithoutId = "own",
+        without_id: WithoutId = "bad",
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:

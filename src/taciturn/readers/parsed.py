@@ -60,9 +60,17 @@ class Parsed:
         if labelled:
             y, bad_labels = contract.encode_labels(self.values[contract.target.column])
             bad |= bad_labels
+            bad |= self._without_id(contract)
             y[bad] = np.nan
         X[bad] = np.nan
         return X, y, bad
+
+    def _without_id(self, contract: Contract) -> Bad:
+        """The rows that have no id where they must have one."""
+        if contract.rows_per_user is None or contract.without_id == "own" or contract.user is None:
+            return np.zeros(len(self.lines), dtype=np.bool_)
+        codes, texts = self.values[contract.user].texts()
+        return np.array([text is None for text in texts], dtype=np.bool_)[codes]
 
     def users(self, contract: Contract) -> NDArray[Any] | None:
         """The id of each row's user as text, None where it is missing; None without a column of ids."""
@@ -81,7 +89,7 @@ class Parsed:
         if labelled:
             checks.append((contract.target.column, contract.target.error))
         errors = (check(self.values[name].value(row)) for name, check in checks)
-        return next(error for error in errors if error)
+        return next((error for error in errors if error), f"{contract.user}: there is no id")
 
 
 def columns_to_read(contract: Contract, labelled: bool) -> list[str]:
