@@ -187,7 +187,8 @@ def test_blocks_are_chosen_by_entries(monkeypatch, never_dense):
     made = Problem(Logistic(), L2Ball(1.0), 100_000, ridge=0.1)
     one = Private(IGD(made), Gaussian(), every(50), BUDGET, 100, seed=1)
     sizes = watched(one)
-    one.run(one.start(), sp.random(100, 100_000, density=1e-4, format="csr", random_state=1), np.ones(100))
+    rng = np.random.default_rng(1)
+    one.run(one.start(), sp.random(100, 100_000, density=1e-4, format="csr", random_state=rng), np.ones(100))
     assert sizes == [50, 50]  # a release is as much as goes through at once
     monkeypatch.setattr(loop, "_VALUES", 1)
     narrow = replace(private("igd, hinge, ball", "gaussian", "at"))

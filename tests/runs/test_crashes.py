@@ -105,6 +105,8 @@ def crash_and_resume(place, monkeypatch, at, when):
 
 
 def crash_everywhere(tmp_path, monkeypatch, when):
+    gc.collect()
+    gc.freeze()  # what earlier tests left, and stays, need not be looked at before every trap
     at = 0
     while crash_and_resume(tmp_path / f"run{at}", monkeypatch, at, when):
         shutil.rmtree(tmp_path / f"run{at}")

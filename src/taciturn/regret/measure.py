@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.core.protocols import Learner
-from taciturn.core.release import Release
+from taciturn.core.release import Release, Releases
 from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.problem import Problem
 from taciturn.regret.optimum import Optimum
@@ -59,8 +59,11 @@ def replay(problem: Problem, releases: Sequence[Release], X: Any, y: Any) -> Rec
     """
     V, y = problem.clip(X, y)
     losses, correct = np.empty(len(y)), np.empty(len(y), dtype=np.bool_)
-    points = [problem.first_point, *(release.point for release in releases)]
-    starts = [0, *(release.t for release in releases)]
+    if isinstance(releases, Releases):  # of which each item would be a copy
+        points, starts = [problem.first_point, *releases.points], [0, *releases.rounds.tolist()]
+    else:
+        points = [problem.first_point, *(release.point for release in releases)]
+        starts = [0, *(release.t for release in releases)]
     for point, start, end in zip(points, starts, [*starts[1:], len(y)], strict=True):
         played = slice(start, end)
         losses[played], correct[played] = _outcome(problem, point, V[played], y[played])
