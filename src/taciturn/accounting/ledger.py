@@ -479,11 +479,10 @@ def check_relation(settled: str | None, neighbours: str) -> None:
 def check_unit(unit: str, of_stream: str) -> None:
     """Reject a stream whose unit of privacy is less than the ledger's."""
     if not covers(unit, of_stream):
-        remedy = (
-            "State rows_per_user, with user in a contract and users= in Python, or unit=User(rows=4)"
-            if of_stream == "example"
-            else "Leave period out"
-        )
+        if of_stream == "example":
+            remedy = "State rows_per_user, with user in a contract and users= in Python, or unit=User(rows=4)"
+        else:
+            remedy = "Leave out without_id" if of_stream.startswith("user or row") else "Leave out period"
         raise Unprovable(
             f"this ledger's budget is for one {unit}, and this stream protects one {of_stream}, which is less. "
             f"{remedy}; or use another ledger."
