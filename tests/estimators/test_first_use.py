@@ -59,9 +59,9 @@ def opened(monkeypatch):
     """The streams for which a cost was reserved."""
     lineages, honest = set(), Ledger.open
 
-    def listening(ledger, lineage, *more):
+    def listening(ledger, lineage, *more, **options):
         lineages.add(lineage)
-        return honest(ledger, lineage, *more)
+        return honest(ledger, lineage, *more, **options)
 
     monkeypatch.setattr(Ledger, "open", listening)
     return lineages
