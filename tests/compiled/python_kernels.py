@@ -13,7 +13,7 @@ import taciturn.noise.ziggurat  # so that it stays compiled
 from taciturn._util import jit
 
 ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clipping", "qftl", "igd", "igd_sparse")
-ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt")
+ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt", "participation")
 """Every kernel, after those it imports."""
 
 UNCOMPILED = ("_simd", "codes", "passes")
