@@ -16,6 +16,7 @@ PACKAGE = ROOT / "src" / "taciturn"
 SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
+    "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
     "accounting/test_ledger.py",
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
@@ -103,6 +104,7 @@ MUTANTS = (
         "ideal = np.array([moved * self.sensitivity",
         "ideal = np.array([moved * coder.sensitivity",
     ),
+    Mutant("a row of a user is not counted", "compiled/participation.py", "count += 1", "count += 0"),
     Mutant(
         "wrong neighbour relation",
         "problem/problem.py",
@@ -136,7 +138,7 @@ MUTANTS = (
     Mutant(
         "a bad row takes no round",
         "readers/rows.py",
-        "yield Batch(X, y, first, part.lines, part.size, start)",
+        "yield Batch(X, y, first, part.lines, part.size, start, users)",
         "yield Batch(X[~bad], y[~bad], first, part.lines[~bad], part.size, start)",
     ),
 )

@@ -104,7 +104,7 @@ def test_init_asks_at_a_terminal(tmp_path):
     import pty
 
     (tmp_path / "sales.csv").write_text("age,bought\n")
-    for arguments, answers in ((["--yes"], b""), (["--force"], b"1\nbought\nno,yes\n0:100\n")):
+    for arguments, answers in ((["--yes"], b""), (["--force"], b"1\n\nbought\nno,yes\n0:100\n")):
         ours, theirs = pty.openpty()
         os.write(ours, answers)
         done = subprocess.run(

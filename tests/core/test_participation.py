@@ -32,6 +32,7 @@ from taciturn.core.participation import UserRecords, admit, canonical, new_recor
 from taciturn.errors import InvalidInput
 
 PRIVACY = Privacy(1.0, 1e-6)
+pytestmark = pytest.mark.privacy
 
 
 def allowed(unit, blocks, periods):
