@@ -1,8 +1,7 @@
 """A stream goes on with the numbers it began with, on a machine that calibrates others.
 
 Other processors are imitated in fresh processes, by the kernels that OpenBLAS and NumPy are told to use, each with an
-empty cache of fits; this one uses the fits that it has cached. Where a build ignores that, the tests hold trivially;
-`test_fits_differ...` says whether it does.
+empty cache of fits. Where a build ignores that, the tests hold trivially; `test_fits_differ...` says whether it does.
 """
 
 from __future__ import annotations
@@ -117,19 +116,12 @@ def told(private, releases):
 # Processors.
 
 
-def empty_cache(machine, folder):
-    """The environment of another machine, whose cache of fits is empty; this machine has its own."""
-    if machine is HERE:
-        return machine
-    folder.mkdir(exist_ok=True)
-    return machine | {"XDG_CACHE_HOME": str(folder)}
-
-
 def on(machine, tmp_path, *arguments):
-    """What this module's `main` says on a machine."""
+    """What this module's `main` says on another machine, whose cache of fits is empty."""
+    folder = tmp_path / f"cache {len(list(tmp_path.iterdir()))}"
+    folder.mkdir()
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    environment = os.environ | empty_cache(machine, tmp_path / f"cache {len(list(tmp_path.iterdir()))}")
-    environment |= {"PYTHONPATH": path}
+    environment = os.environ | {"XDG_CACHE_HOME": str(folder), "PYTHONPATH": path} | machine
     code = "import sys, test_resuming; test_resuming.main(*sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)],
@@ -207,9 +199,10 @@ def test_a_run_goes_on_on_another_processor(tmp_path):
     contract, data = write_case(tmp_path, 40, horizon=40)
     rows = data.read_text().splitlines(keepends=True)
 
-    def learn(out, machine, count, *options):
+    def learn(out, machine, cache, count, *options):
         data.write_text("".join(rows[: count + 1]))
-        environment = os.environ | empty_cache(machine, tmp_path / "there")
+        (tmp_path / cache).mkdir(exist_ok=True)
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / cache)} | machine
         command = ["learn", str(contract), str(data), "--out", str(tmp_path / out), "--seed", "5", "--quiet", *options]
         done = subprocess.run(
             [sys.executable, "-c", LEARN, *command], capture_output=True, text=True, check=False, env=environment
@@ -217,9 +210,9 @@ def test_a_run_goes_on_on_another_processor(tmp_path):
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in (tmp_path / out / "models.jsonl").read_text().splitlines()]
 
-    unbroken = learn("one", HERE, 40)
-    learn("two", HERE, 21)
-    resumed = learn("two", OLD, 40, "--resume")
+    unbroken = learn("one", HERE, "here", 40)
+    learn("two", HERE, "here", 21)
+    resumed = learn("two", OLD, "there", 40, "--resume")
     assert [line["k"] for line in resumed] == [line["k"] for line in unbroken]
     for a, b in zip(resumed, unbroken, strict=True):
         np.testing.assert_allclose(a["model"], b["model"], rtol=1e-7, atol=1e-9)
