@@ -110,9 +110,19 @@ def test_compiled_is_the_definition_on_every_schedule(learner, mechanism):
 @pytest.mark.parametrize("learner", [name for name in ALL if "ftrl" not in name])
 def test_rows_of_a_learner_at_once(learner):
     """Many rows at once are those handed over one by one, up to what its certificate allows for rounding."""
-    made = ALL[learner]
     often = np.arange(1, ROWS + 1, 3 if learner.startswith("ftl, ") else 1)  # leaders take their time
-    for rounds in (often, np.array([1, 2, 3, 20]), np.array([ROWS]), np.array([], dtype=np.int64)):
+    assert_rows_agree(ALL[learner], often, np.array([1, 2, 3, 20]), np.array([ROWS]), np.array([], dtype=np.int64))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", [name for name in ALL if name.startswith("ftl, ")])
+def test_rows_of_a_leader_in_every_round(learner):
+    """The same, in all rounds."""
+    assert_rows_agree(ALL[learner], np.arange(1, ROWS + 1))
+
+
+def assert_rows_agree(made, *releases):
+    for rounds in releases:
         V, y = passes.clip_for(made.problem).dense(*stream(made.problem, seed=len(rounds)))
         ending, rows = loop.statistics(made, made.start(), 0, V, y, rounds)
         end, at_once = passes.statistics(made, made.start(), 0, V, y, rounds)
