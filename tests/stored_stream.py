@@ -73,7 +73,7 @@ def go_on(place, seed, commits=None, careless=False):
 
 def with_patience(work):
     """The result of `work`, tried again while the database cannot be reached."""
-    for _ in range(50):
+    for _ in range(500):  # opening is several transactions, each of which may be cut
         with contextlib.suppress(StoreUnavailable):
             return work()
     raise AssertionError("the database stays away")
