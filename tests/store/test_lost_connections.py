@@ -16,7 +16,7 @@ SLICE = gaussian(1e-4)
 def run_until_cut(folder, server, cuts, ledger):
     """A stream whose COMMITs are cut now and then, until there were so many cuts."""
     address = server.new_database()
-    with Proxy(address, share=0.25, seed=cuts) as proxy:
+    with Proxy(address, share=0.1, seed=cuts) as proxy:  # opening store and ledger is a score of transactions
         place = new_place(folder, proxy.address, ledger)
         proxy.armed = True
         number = 0
