@@ -623,11 +623,12 @@ FEW = ("half", "long", "0-d array", "int8")
 
 
 def kinds_for(value: Any) -> dict[str, Callable[[float], Any]]:
-    """The types that a number may come in: those of integers if it is large enough for one."""
+    """The types that a number may come in: those of integers if it is large enough for one, signed if negative."""
     value = min(map(abs, value)) if isinstance(value, tuple) else value
     if isinstance(value, int):
         return INTEGERS | {"half": np.float16, "single": np.float32, "long": np.longdouble}
-    return FLOATS | (INTEGERS if abs(value) >= 1.0 else {})
+    fitting = {kind: make for kind, make in INTEGERS.items() if value >= 0 or not kind.startswith("uint")}
+    return FLOATS | (fitting if abs(value) >= 1.0 else {})
 
 
 def retyped(value: Any, kind: str) -> tuple[Any, Any]:
