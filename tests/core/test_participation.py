@@ -321,6 +321,8 @@ class TestErrors:
         private = private_sum(2, 1.0, PRIVACY, 20, unit=User(2))
         with pytest.raises(InvalidInput, match="row 1 has no id"):
             private.run(private.start(), np.ones((2, 2)), users=["a", None])
+        with pytest.raises(InvalidInput, match="row 1 has no id"):
+            private.run(private.start(), np.ones((2, 2)), users=iter(["a", None]))
         quiet = private_sum(2, 1.0, PRIVACY, 20, unit=User(2), on_bad="zero", seed=1)
         _, with_it = quiet.run(quiet.start(), np.ones((2, 2)), users=["a", None])
         _, without = quiet.run(quiet.start(), [[1.0, 1.0], [0.0, 0.0]], users=["a", "b"])

@@ -221,17 +221,6 @@ def canonical(user: Any) -> bytes | None:
     return canonical(text)
 
 
-def must_have_ids(users: Any, counts: Mask) -> None:
-    """Reject rows without an id, where they are bad rows."""
-    for row in np.flatnonzero(~counts):
-        ids = np.asarray(users, dtype=object)[row]
-        if all(canonical(each) is None for each in np.atleast_1d(ids)):
-            raise InvalidInput(
-                f"row {row} has no id. Nothing was learnt from this call. Give every row an id; or set "
-                "without_id='own' to take each such row for a user of its own."
-            )
-
-
 class HashedIds(NamedTuple):
     """Keyed hashes, each user once and sorted, and for every row the places of its owners among them; -1 if missing."""
 
@@ -299,9 +288,17 @@ def _distinct(users: Any) -> tuple[list[Any], Integers]:
 
 
 def admit(
-    unit: User, records: UserRecords, users: Any, blocks: Integers, periods: Integers, compiled: bool = True
+    unit: User,
+    records: UserRecords,
+    users: Any,
+    blocks: Integers,
+    periods: Integers,
+    compiled: bool = True,
+    on_bad: str = "zero",
 ) -> tuple[Mask, UserRecords]:
     """Which rows count, and the records after them; `blocks` and `periods` are those of the rows, in order.
+
+    A row without an id that is a bad row does not count, or is rejected, by `on_bad`.
 
     >>> records = new_records(seed=1)
     >>> blocks, periods = np.array([1, 1, 2, 2]), np.zeros(4, dtype=np.int64)
@@ -326,7 +323,13 @@ def admit(
     counts = np.ones(len(owners), dtype=np.bool_)
     counts[rows[~counted]] = False
     if unit.without_id == "bad":
-        counts &= (owners >= 0).any(axis=1)
+        missing = (owners < 0).all(axis=1)
+        if on_bad == "raise" and missing.any():
+            raise InvalidInput(
+                f"row {int(missing.argmax())} has no id. Nothing was learnt from this call. Give every row an id; or "
+                "set without_id='own' to take each such row for a user of its own."
+            )
+        counts &= ~missing
     if not len(present):
         return counts, UserRecords(records.key, records.layers, period)
     return counts, records.with_layer(new_layer(users_here, found), period, compiled)

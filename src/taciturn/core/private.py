@@ -34,7 +34,7 @@ from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.loop import Definition, Loop, Pass, pass_for
-from taciturn.core.participation import Layers, UserRecords, admit, must_have_ids, new_records, periods_of
+from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
 from taciturn.core.protocols import (
     TOO_DEAR,
     Calibrated,
@@ -227,9 +227,7 @@ class Private:
         assert state.users is not None
         rounds = np.arange(state.t + 1, state.t + rows + 1)
         blocks, periods = self.timetable.block_of(rounds), periods_of(unit, rounds, now)
-        counts, records = admit(unit, state.users, users, blocks, periods, self.compiled)
-        if unit.without_id == "bad" and self.problem.on_bad == "raise":
-            must_have_ids(users, counts)
+        counts, records = admit(unit, state.users, users, blocks, periods, self.compiled, self.problem.on_bad)
         return ~counts, records
 
     def commit(self, prepared: Prepared) -> None:
