@@ -32,6 +32,7 @@ class At:
     def _called(self, frame, event, argument):
         if frame.f_code.co_filename != self.file:
             return None
+        frame.f_trace = self._stepped  # first: Python 3.13 looks for it when it is asked for opcodes
         frame.f_trace_opcodes = True
         return self._stepped
 

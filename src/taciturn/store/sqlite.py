@@ -155,7 +155,15 @@ def open_connection(path: Path) -> Any:
 
 
 class _Connection(sqlite3.Connection):
-    """One that weak references may refer to."""
+    """One that weak references may refer to, and that may be left to the garbage collector.
+
+    An interrupt can come between the line that opens a connection and the one that would close it. The collector
+    closes it in any case; since Python 3.13 it also complains, unless somebody has closed the connection before.
+    """
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self.close()
 
 
 def _make_durable(connection: Any, path: Path) -> None:
