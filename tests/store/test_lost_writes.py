@@ -1,5 +1,6 @@
 """Power cuts: what a commit has returned stays, in SQLite, on a disk that loses what was not synced."""
 
+import contextlib
 import random
 import sqlite3
 
@@ -64,9 +65,8 @@ def following(saved, chance):
 
 def checked(path, tried):
     """The generation of the stream; all commits up to it are there, as they were made, in order."""
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    connection.close()
     store = Store(path)
     here = store.load(NAME)
     assert list(store.releases(NAME)) == [tried[g]["releases"][0] for g in range(1, here.position[0] + 1)]
