@@ -21,7 +21,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,9 @@ from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
+from taciturn.accounting.ledger import LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
+from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.loop import Definition, Loop, Pass, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
 from taciturn.core.protocols import (
@@ -65,7 +66,6 @@ from taciturn.errors import (
     BudgetExhausted,
     InvalidInput,
     StateConflict,
-    StoreUnavailable,
     Unprovable,
     expect,
     integer,
@@ -74,24 +74,12 @@ from taciturn.errors import (
 from taciturn.noise.sampling import sampling_cost
 from taciturn.problem.problem import Problem
 
-_OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 _SAME_BOUND = 2.0**-30  # relative difference up to which two machines compute the same bound
 _SAME_FIT = 2.0**-5  # relative difference of noise up to which two fits are taken for one
 
 
-class Prepared(NamedTuple):
-    """The state before some examples, the state after them, and their releases: secret until `Private.commit`."""
-
-    used: State
-    state: State
-    releases: Releases
-
-    def __repr__(self) -> str:
-        return f"Prepared({len(self.releases)} releases after round {self.used.t}, not shown)"
-
-
 @dataclass(frozen=True)
-class Private:
+class Private(Accounted):
     """A private learner: the sequence of all its releases satisfies the budget `privacy`, on adaptive streams too.
 
     Parameters
@@ -168,7 +156,7 @@ class Private:
         self, state: State, X: Any, y: Any = None, users: Any = None, now: datetime | None = None
     ) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
-        _must_be_state(state)
+        must_be_state(state)
         rows, labels = self.problem.read(X, y)
         due = self.timetable.due(state.k + 1)
         last = state.t + len(labels)
@@ -203,7 +191,7 @@ class Private:
         >>> private.is_live(prepared.state), private.commit(prepared), private.is_live(prepared.state)
         (False, None, True)
         """
-        _must_be_state(state)
+        must_be_state(state)
         rows, labels = self.problem.read(X, y)
         one = self._resumed(state, len(labels))
         excluded, records = one._excluded(state, len(labels), users, now)
@@ -229,31 +217,6 @@ class Private:
         blocks, periods = self.timetable.block_of(rounds), periods_of(unit, rounds, now)
         counts, records = admit(unit, state.users, users, blocks, periods, self.compiled, self.problem.on_bad)
         return ~counts, records
-
-    def commit(self, prepared: Prepared) -> None:
-        """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
-        used, new = prepared.used, prepared.state
-        if not (used.settings == new.settings == self.settings):
-            raise StateConflict(
-                "these releases were prepared under other settings. Commit them where they were prepared."
-            )
-        if self.seed is None and new is not used:
-            before, after = used.position, new.position
-            books.guard_of(used.lineage).commit(used.lineage, before, after, new.spent)
-
-    def is_live(self, state: State) -> bool:
-        """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
-        if self.seed is not None:
-            return False
-        total_cost = self._resumed(state, 0).calibrated.cost(None)
-        neighbours = self.problem.neighbours
-        try:  # opening a stream that the ledger knows checks its position, and changes nothing
-            ledger = books.guard_of(state.lineage)
-            at = state.position
-            ledger.open(state.lineage, total_cost, neighbours, state.spent, at, unit=self.unit.name)
-        except StateConflict:
-            return False
-        return True
 
     def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`).
@@ -304,10 +267,15 @@ class Private:
         """The learner's certificate, for all rows of one unit of privacy."""
         return self.learner.certificate.for_unit(self.unit, self.timetable)
 
+    @property
+    def total_cost(self) -> Cost:
+        """The cost of everything that one stream can ever publish."""
+        return self.calibrated.cost(None)
+
     @cached_property
     def guarantee(self) -> Guarantee:
         """What is claimed and what is delivered, for everything that can ever be published."""
-        claimed, delivered = self.calibrated.claimed, self.calibrated.cost(None)
+        claimed, delivered = self.calibrated.claimed, self.total_cost
         simulated = self.seed is not None
         return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit)
 
@@ -403,7 +371,7 @@ class Private:
         sample = one._certified
         certified = numbers.get("certificate", np.empty(0))
         if certified.shape != sample.shape or not np.allclose(certified, sample, rtol=_SAME_BOUND, atol=0.0):
-            raise StateConflict(_OTHER_SETTINGS)
+            raise StateConflict(OTHER_SETTINGS)
         object.__setattr__(one, "_certified", certified)
         object.__setattr__(one, "calibrated", one._calibrated_by(parts["mechanism"]))
         if not one.guarantee.proven and (self.guarantee.proven or not one._costs_no_more_than(self)):
@@ -430,7 +398,7 @@ class Private:
         mechanism: Any = self.mechanism
         if not self._restores:
             if not same(self._mechanism_numbers(0), numbers):
-                raise StateConflict(_OTHER_SETTINGS)
+                raise StateConflict(OTHER_SETTINGS)
             return self.calibrated
         try:
             with np.errstate(all="ignore"):
@@ -489,10 +457,6 @@ class Private:
         some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
         return np.array([certificate.magnitude, *certificate.at(rounds[some])])
 
-    def start(self, ledger: LedgerLike | None = None) -> State:
-        """Open a stream: reserve its total cost in `ledger` (by default a new one)."""
-        return self.open(self.draft(), ledger)
-
     def draft(self) -> State:
         """The first state of a stream that is not open yet: `open` it, before what was prepared from it is committed.
 
@@ -507,15 +471,6 @@ class Private:
         coders = self.calibrated.start()
         users = new_records(self.seed) if isinstance(self.unit, User) else None
         return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0), users)
-
-    def open(self, state: State, ledger: LedgerLike | None = None) -> State:
-        """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
-        one = self._resumed(state, 0)
-        if state.generation:
-            raise StateConflict(
-                "only a draft is opened, and this stream has begun. Go on with run(), or load() its file."
-            )
-        return one._open(state, as_ledger(ledger))
 
     def load(
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None
@@ -538,23 +493,6 @@ class Private:
             return state
         ledger = books.guard_of(state.lineage) if ledger is None else as_ledger(ledger)
         return one._open(following(state, lineage=new_name(), spent=FREE), ledger)
-
-    def _open(self, state: State, ledger: Ledger) -> State:
-        """Enter `state` into a ledger."""
-        if self.seed is None:
-            known = books.is_open(state.lineage)
-            if not books.enter(state.lineage, ledger).same_as(ledger):
-                raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
-            neighbours = self.problem.neighbours
-            try:
-                reserved = self.calibrated.cost(None)
-                unit = self.unit.name
-                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded, unit)
-            except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
-                if not known:
-                    books.leave(state.lineage, ledger)
-                raise
-        return state
 
     def _next_state(self, state: State, at: Standing, users: UserRecords | None) -> State:
         """The next state, with its cost and its users' records; the same state, if there were no rows."""
@@ -594,11 +532,11 @@ class Private:
 
     def _check(self, state: State, rows: int) -> None:
         """Reject a state of other settings, or rows past the horizon, before anything changes."""
-        _must_be_state(state)
+        must_be_state(state)
         simulated = state.lineage == SIMULATION
         fits = simulated == (self.seed is not None) and self.timetable.fits(state.t, state.k)
         if state.settings != self.settings or not fits:
-            raise StateConflict(_OTHER_SETTINGS)
+            raise StateConflict(OTHER_SETTINGS)
         self._check_rounds(state.t + rows)
 
     def _check_rounds(self, last: int) -> None:
@@ -612,12 +550,3 @@ class Private:
 
     def __getstate__(self) -> dict[str, Any]:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)}
-
-
-def _must_be_state(state: object) -> None:
-    """Reject anything else, without showing it: it may be examples."""
-    if not isinstance(state, State):
-        raise InvalidInput(
-            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and "
-            "continue with the state that each call returns: state, releases = private.run(state, X, y)."
-        )

@@ -1,0 +1,130 @@
+"""Streams in ledgers: how the states of a private algorithm are opened, committed and told from old ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from taciturn.accounting import ledger as books
+from taciturn.accounting.cost import Cost
+from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
+from taciturn.accounting.unit import Unit
+from taciturn.core.release import Releases
+from taciturn.core.state import State
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
+from taciturn.problem.problem import Problem
+
+OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
+
+
+class Prepared(NamedTuple):
+    """The state before some examples, the state after them, and their releases: secret until `commit`."""
+
+    used: State
+    state: State
+    releases: Releases
+
+    def __repr__(self) -> str:
+        return f"Prepared({len(self.releases)} releases after round {self.used.t}, not shown)"
+
+
+class Accounted:
+    """A private algorithm whose streams are entered in ledgers; `Private` is one, `ObjectivePerturbation` another.
+
+    A subclass has `problem`, `unit`, `seed`, the total cost of a stream, a hash of its settings and the settings as
+    data; it makes the first state of a stream, and checks that a state is its own.
+    """
+
+    seed: int | None
+    unit: Unit
+
+    @property
+    def problem(self) -> Problem:
+        """What is being learnt."""
+        raise NotImplementedError
+
+    @property
+    def total_cost(self) -> Cost:
+        """The cost of everything that one stream can ever publish."""
+        raise NotImplementedError
+
+    @property
+    def settings(self) -> str:
+        """A hash of the settings; a state belongs to one."""
+        raise NotImplementedError
+
+    @property
+    def recorded(self) -> Any:
+        """The settings as JSON data, which the history of a ledger records."""
+        raise NotImplementedError
+
+    def draft(self) -> State:
+        """The first state of a stream that is not open yet."""
+        raise NotImplementedError
+
+    def _resumed(self, state: State, rows: int) -> Accounted:
+        """The algorithm as the stream of `state` began, after checking that it may go on with so many rows."""
+        raise NotImplementedError
+
+    def start(self, ledger: LedgerLike | None = None) -> State:
+        """Open a stream: reserve its total cost in `ledger` (by default a new one)."""
+        return self.open(self.draft(), ledger)
+
+    def open(self, state: State, ledger: LedgerLike | None = None) -> State:
+        """Reserve the total cost of a draft in `ledger` (by default a new one), once, and return the draft."""
+        one = self._resumed(state, 0)
+        if state.generation:
+            raise StateConflict(
+                "only a draft is opened, and this stream has begun. Go on with run(), or load() its file."
+            )
+        return one._open(state, as_ledger(ledger))
+
+    def commit(self, prepared: Prepared) -> None:
+        """Use up the state that `prepared` was made from, atomically; then its releases may be shown."""
+        used, new = prepared.used, prepared.state
+        if not (used.settings == new.settings == self.settings):
+            raise StateConflict(
+                "these releases were prepared under other settings. Commit them where they were prepared."
+            )
+        if self.seed is None and new is not used:
+            before, after = used.position, new.position
+            books.guard_of(used.lineage).commit(used.lineage, before, after, new.spent)
+
+    def is_live(self, state: State) -> bool:
+        """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
+        if self.seed is not None:
+            return False
+        total_cost = self._resumed(state, 0).total_cost
+        neighbours = self.problem.neighbours
+        try:  # opening a stream that the ledger knows checks its position, and changes nothing
+            ledger = books.guard_of(state.lineage)
+            at = state.position
+            ledger.open(state.lineage, total_cost, neighbours, state.spent, at, unit=self.unit.name)
+        except StateConflict:
+            return False
+        return True
+
+    def _open(self, state: State, ledger: Ledger) -> State:
+        """Enter `state` into a ledger."""
+        if self.seed is None:
+            known = books.is_open(state.lineage)
+            if not books.enter(state.lineage, ledger).same_as(ledger):
+                raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
+            neighbours = self.problem.neighbours
+            try:
+                reserved = self.total_cost
+                unit = self.unit.name
+                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded, unit)
+            except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
+                if not known:
+                    books.leave(state.lineage, ledger)
+                raise
+        return state
+
+
+def must_be_state(state: object) -> None:
+    """Reject anything else, without showing it: it may be examples."""
+    if not isinstance(state, State):
+        raise InvalidInput(
+            f"the first argument is a State, got {type(state).__name__}. Begin with state = private.start(), and "
+            "continue with the state that each call returns: state, releases = private.run(state, X, y)."
+        )
