@@ -19,13 +19,14 @@ from taciturn import (
     Privacy,
     Problem,
     Squared,
+    StateConflict,
     Unprovable,
     WholeSpace,
     pigd,
 )
+from taciturn.accounting.cost import FREE
 from taciturn.accounting.objective import shift_of
 from taciturn.algorithms import objective_perturbation as perturbation
-from taciturn.mechanisms import lattice
 from taciturn.noise.sampling import sampling_cost
 from taciturn.problem.scalar_loss import ScalarLoss
 
@@ -159,7 +160,7 @@ def test_the_sensitivity_sets_the_noise(neighbours, diameter, dimensions):
     """The sd is Gd over the shift that the budget allows, in the two dimensions of two examples, or in one."""
     method = ObjectivePerturbation(replace(PROBLEM, neighbours=neighbours), BUDGET, horizon=2_000)
     hessian = math.log1p(0.25 / (0.05 * 2_000))
-    shift = shift_of(method.cost.plain_epsilon, 0.9 * BUDGET.delta, hessian, dimensions)
+    shift = shift_of(method.total_cost.plain_epsilon, 0.9 * BUDGET.delta, hessian, dimensions)
     assert method.tilt_sd == pytest.approx(diameter / shift, rel=1e-6)
     assert method.tilt_sd != pytest.approx(diameter / shift_of(0.99, 0.9e-6, hessian, 3 - dimensions), rel=0.01)
 
@@ -198,9 +199,9 @@ def test_the_sampler_is_paid_for():
     """For the values of b, at the shift that separates neighbours, and for those of the output; or rejected."""
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=2_000)
     for_b, for_output = sampling_cost(3, method._shift), method._output.cost(None)
-    assert method.cost.extra_epsilon == pytest.approx(2.0 * for_b.extra_epsilon)
-    assert method.cost.extra_delta == pytest.approx(for_b.extra_delta + for_output.extra_delta, rel=1e-9)
-    assert method.cost.mu_squared == for_output.mu_squared > 0.0
+    assert method.total_cost.extra_epsilon == pytest.approx(2.0 * for_b.extra_epsilon)
+    assert method.total_cost.extra_delta == pytest.approx(for_b.extra_delta + for_output.extra_delta, rel=1e-9)
+    assert method.total_cost.mu_squared == for_output.mu_squared > 0.0
     with pytest.raises(InvalidInput, match="out of the sampler's reach"):
         ObjectivePerturbation(PROBLEM, Privacy(100.0, 1e-6), horizon=2_000)
 
@@ -229,19 +230,38 @@ def test_its_cost_goes_into_the_ledger():
 
 
 @pytest.mark.privacy
-def test_nothing_is_drawn_before_the_ledger_agrees(monkeypatch):
-    """An error comes before the first random number of either kind."""
-
-    def drawn(*arguments):
-        raise AssertionError("noise was drawn")
-
-    monkeypatch.setattr(perturbation, "lattice_normal", drawn)
-    monkeypatch.setattr(lattice, "lattice_normal", drawn)
-    ledger, method = Ledger(Privacy(0.5, 1e-6)), ObjectivePerturbation(PROBLEM, BUDGET, horizon=50)
+def test_a_release_is_spent_before_it_is_shown():
+    """By the commit, once; what a ledger rejects is not returned."""
+    X, y = sample(50)
+    ledger, method = Ledger(), ObjectivePerturbation(PROBLEM, BUDGET, horizon=50)
+    prepared = method.prepare(method.start(ledger), X, y)
+    assert (ledger.reserved, ledger.spent) == (method.total_cost, FREE)
+    assert not method.is_live(prepared.state)
+    method.commit(prepared)
+    assert ledger.spent == method.total_cost
+    assert method.is_live(prepared.state)
+    with pytest.raises(StateConflict, match="used already"):
+        method.commit(prepared)
+    with pytest.raises(BudgetExhausted, match="has been published"):
+        method.prepare(prepared.state, X, y)
     with pytest.raises(BudgetExhausted, match="all streams together would have"):
-        method.fit(*sample(50), ledger)
-    with pytest.raises(AssertionError, match="was drawn"):
-        method.fit(*sample(50))
+        method.fit(X, y, Ledger(Privacy(0.5, 1e-6)))
+
+
+def test_a_state_goes_through_a_file(tmp_path):
+    """Before and after its release; as a copy it is rejected."""
+    X, y = sample(50)
+    ledger, method = Ledger(), ObjectivePerturbation(PROBLEM, BUDGET, horizon=50)
+    state = method.start(ledger)
+    state.dump(tmp_path / "before.npz")
+    prepared = method.prepare(method.load(tmp_path / "before.npz"), X, y)
+    method.commit(prepared)
+    prepared.state.dump(tmp_path / "after.npz")
+    assert (method.load(tmp_path / "after.npz").point == prepared.releases[0].point).all()
+    with pytest.raises(StateConflict, match="not its live state"):
+        method.load(tmp_path / "before.npz")
+    with pytest.raises(StateConflict, match="other settings"):
+        ObjectivePerturbation(PROBLEM, BUDGET, horizon=51).load(tmp_path / "after.npz")
 
 
 @pytest.mark.parametrize(
@@ -292,7 +312,7 @@ def test_each_fit_opens_a_line_of_its_own():
     method = ObjectivePerturbation(PROBLEM, BUDGET, horizon=50)
     method.fit(*sample(50), ledger)
     method.fit(*sample(50), ledger)
-    assert ledger.spent.plain_epsilon == pytest.approx(2 * method.cost.plain_epsilon)
+    assert ledger.spent.plain_epsilon == pytest.approx(2 * method.total_cost.plain_epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])

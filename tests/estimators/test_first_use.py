@@ -93,7 +93,7 @@ def test_threads_that_come_first_together_share_one_stream(kind, settings, opene
     threads, plan = 6, Settings.plan
     met = threading.Barrier(threads)
 
-    def late(*args):
+    def late(*args, **named):
         made = plan(*args)
         met.wait(60)
         return made
@@ -159,11 +159,11 @@ def test_a_call_that_comes_second_is_checked_against_the_stream_of_the_first():
     front = Sklearn()
     plan, entered = Settings.plan, []
 
-    def late(*args):
+    def late(*args, **named):
         if not entered:
             entered.append(1)
             front.learn()
-        return plan(*args)
+        return plan(*args, **named)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Settings, "plan", late)

@@ -17,7 +17,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn import Ledger, Privacy
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable
 from taciturn.estimators.scaling import PublicScaler
 from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
 from taciturn.estimators.stream import PrivacyWarning
@@ -122,6 +123,68 @@ def test_fit_plans_for_its_rows_and_partial_fit_for_a_stream_without_end():
         classifier().fit(X, LABELS).partial_fit(X, LABELS)
     with pytest.raises(InvalidInput, match="horizon must be an integer"):
         classifier(horizon=0).fit(X, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "method"),
+    [
+        (classifier(seed=1), LABELS, "objective"),
+        (classifier(seed=1, ridge=0.01), LABELS, "objective"),
+        (classifier(seed=1, method="igd"), LABELS, "pigd"),
+        (regression(seed=1), NUMBERS, "pqftl"),
+        (regression(seed=1, release="last"), NUMBERS, "pqftl"),
+        (regression(seed=1, rows_per_user=2), NUMBERS, "pqftl"),
+    ],
+)
+def test_a_batch_is_published_once(model, y, method):
+    """With less noise than the same settings need as a stream that has as many rows."""
+    users = None if model.rows_per_user is None else np.arange(N) // 3
+    model.fit(X, y, users=users)
+    assert (model.n_releases_, len(model.releases_), model.n_examples_) == (1, 1, N)
+    assert (model.plan_.method, model.plan_.releases) == (method, 1)
+    stream = clone(model).set_params(release="auto", horizon=N + 1).fit(X, y, users=users)
+    assert stream.n_releases_ > 50
+    if method == stream.plan_.method:
+        assert model.plan_.noise_sd(1) < 0.5 * stream.plan_.noise_sd(stream.n_releases_)
+
+
+@pytest.mark.parametrize(
+    "stated", [{"radius": 5.0}, {"method": "ftrl"}, {"release": 100}, {"horizon": N + 1}, {"rows_per_user": 2}]
+)
+def test_what_is_no_batch_of_logistic_regression_is_a_stream(stated):
+    """A radius that was stated, users, a schedule, or a horizon that lets the stream go on."""
+    users = np.arange(N) // 3 if "rows_per_user" in stated else None
+    model = classifier(seed=1, **stated).fit(X, LABELS, users=users)
+    assert model.plan_.method == "pftrl"
+    assert model.n_releases_ > 50
+
+
+def test_last_is_for_what_can_be_published_once():
+    """Not for streams, and not for FTRL, whose points are public in any case."""
+    with pytest.raises(InvalidInput, match="Give all of them to fit"):
+        classifier(release="last").partial_fit(X, LABELS)
+    with pytest.raises(InvalidInput, match="Give all of them to fit"):
+        classifier(release="last", horizon=N + 1).fit(X, LABELS)
+    with pytest.raises(Unprovable, match="Leave release= out"):
+        PrivateLinearSVC(**CLASSIFIER, release="last").fit(X, LABELS)
+
+
+@pytest.mark.privacy
+def test_a_batch_spends_its_budget_once_whatever_comes_after():
+    """What was published stays; more rows are rejected; a second fit is charged again, in the same ledger."""
+    ledger = Ledger(Privacy(3.0, 1e-5))
+    model = classifier(ledger=ledger, epsilon=1.0).fit(X, LABELS)
+    before = model.coef_
+    with pytest.raises(BudgetExhausted, match="past the horizon"):
+        model.partial_fit(X[:10], LABELS[:10])
+    assert (model.coef_ == before).all()
+    assert 0.99 < model.privacy_spent_.epsilon <= 1.0
+    with pytest.warns(PrivacyWarning, match="budget"):
+        model.fit(X, LABELS)
+    assert (model.coef_ != before).any()
+    assert len(ledger.lines) == 2
+    with pytest.warns(PrivacyWarning, match="budget"), pytest.raises(BudgetExhausted):
+        model.set_params(epsilon=2.0).fit(X, LABELS)
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,10 @@ def test_a_first_call_that_comes_second_is_counted_with_the_first(monkeypatch):
     """Another thread opens the stream while this call plans one: its rows are counted after those."""
     model, plan, half = classifier(), Settings.plan, N // 2
 
-    def late(*args):
+    def late(*args, **named):
         monkeypatch.setattr(Settings, "plan", plan)
         model.partial_fit(X[:half], Y[:half], users=USERS[:half])
-        return plan(*args)
+        return plan(*args, **named)
 
     monkeypatch.setattr(Settings, "plan", late)
     model.partial_fit(X[half:], Y[half:], users=USERS[half:])

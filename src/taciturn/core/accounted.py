@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from taciturn.accounting import ledger as books
@@ -11,7 +12,6 @@ from taciturn.accounting.unit import Unit
 from taciturn.core.release import Releases
 from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
-from taciturn.problem.problem import Problem
 
 OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 
@@ -30,16 +30,20 @@ class Prepared(NamedTuple):
 class Accounted:
     """A private algorithm whose streams are entered in ledgers; `Private` is one, `ObjectivePerturbation` another.
 
-    A subclass has `problem`, `unit`, `seed`, the total cost of a stream, a hash of its settings and the settings as
-    data; it makes the first state of a stream, and checks that a state is its own.
+    A subclass has the unit and relation of privacy, a seed, the total cost of a stream, a hash of its settings and the
+    settings as data; it makes the first state of a stream, and checks that a state is its own.
     """
 
     seed: int | None
-    unit: Unit
 
     @property
-    def problem(self) -> Problem:
-        """What is being learnt."""
+    def unit(self) -> Unit:
+        """Whose data is protected."""
+        raise NotImplementedError
+
+    @property
+    def neighbours(self) -> str:
+        """The relation under which it is protected."""
         raise NotImplementedError
 
     @property
@@ -94,7 +98,7 @@ class Accounted:
         if self.seed is not None:
             return False
         total_cost = self._resumed(state, 0).total_cost
-        neighbours = self.problem.neighbours
+        neighbours = self.neighbours
         try:  # opening a stream that the ledger knows checks its position, and changes nothing
             ledger = books.guard_of(state.lineage)
             at = state.position
@@ -109,7 +113,7 @@ class Accounted:
             known = books.is_open(state.lineage)
             if not books.enter(state.lineage, ledger).same_as(ledger):
                 raise StateConflict("this stream is open in another ledger of this process. Leave out ledger=.")
-            neighbours = self.problem.neighbours
+            neighbours = self.neighbours
             try:
                 reserved = self.total_cost
                 unit = self.unit.name
@@ -119,6 +123,10 @@ class Accounted:
                     books.leave(state.lineage, ledger)
                 raise
         return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        made: Any = self  # a dataclass: its settings, and nothing that was computed from them
+        return {setting.name: getattr(self, setting.name) for setting in fields(made)}
 
 
 def must_be_state(state: object) -> None:

@@ -242,6 +242,11 @@ class Private(Accounted):
         """What is being learnt."""
         return self.learner.problem
 
+    @property
+    def neighbours(self) -> str:
+        """The problem's relation."""
+        return self.problem.neighbours
+
     @cached_property
     def _pass(self) -> Pass:
         return pass_for(self.learner, self.calibrated, self.compiled)
@@ -547,6 +552,3 @@ class Private(Accounted):
                 f"round {last} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
                 "longer one before the first example, or none, with a schedule that does not end."
             )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {setting.name: getattr(self, setting.name) for setting in fields(self)}

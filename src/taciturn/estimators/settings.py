@@ -6,8 +6,12 @@
 than any data; for numbers `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others,
 whose regret grows with it: predictions up to five times, or twice, the largest label.
 
-**Ridge.** None for sums, which their noise regularises. IGD and GIGA learn from strongly convex losses alone: `R²/100`,
-a hundredth of the curvature of squared loss.
+**One release.** A batch is learnt by one release, unless `release` says otherwise (`taciturn.plan`): logistic
+regression of two classes on the whole space, by objective perturbation, unless a radius is stated or users are
+protected.
+
+**Ridge.** None for sums, which their noise regularises. For objective perturbation that of `ridge_for`. IGD and GIGA
+learn from strongly convex losses alone: `R²/100`, a hundredth of the curvature of squared loss.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Any, Literal, get_args
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
+from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, integer, number, one_of, positive
 from taciturn.plan import Method, Plan, recommend
@@ -24,7 +29,7 @@ from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, 
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss
-from taciturn.problem.sets import L2Ball
+from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
 MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
@@ -50,8 +55,9 @@ class Settings:
         How many there are; 0 for numbers.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
         Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
-    release : {"auto", "geometric", "every"} or int
-        When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
+    release : {"auto", "last", "geometric", "every"} or int
+        When models are published: by the plan, once after the last row of a batch, at rounds that grow by a tenth,
+        after each example, or after every k.
     radius, ridge : float, optional
         By the rules above, if None.
     quantile, huber_width : float
@@ -101,21 +107,41 @@ class Settings:
             if value is not None and not (name in ("release", "period") and isinstance(value, str)):
                 object.__setattr__(self, name, integer(name, value, least=int(name not in ("classes", "seed"))))
 
-    def plan(self, dimension: int, horizon: int | None) -> Plan:
-        """The plan for `dimension` features and `horizon` examples."""
-        privacy = Privacy(self._stated("epsilon"), self._stated("delta"))
+    def plan(self, dimension: int, horizon: int | None, batch: bool = False) -> Plan:
+        """The plan for `dimension` features and `horizon` examples; in a `batch` they come all at once."""
+        privacy = self._privacy
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
-        problem, schedule, unit = self.problem(dimension), self.schedule, self.unit
-        return recommend(problem, privacy, horizon, method=method, schedule=schedule, unit=unit, seed=self.seed)
+        schedule, unit = self.schedule, self.unit
+        if self.release == "last" and not batch:
+            raise InvalidInput(
+                "release='last' publishes one model of a batch, and these rows come as a stream. Give all of them to "
+                "fit(), without a longer horizon, or leave release= out."
+            )
+        once = batch and self.release in ("auto", "last")
+        problem = self.problem(dimension, horizon if once else None)
+        plan = recommend(
+            problem, privacy, horizon, method=method, schedule=schedule, unit=unit, once=once, seed=self.seed
+        )
+        if self.release == "last" and plan.releases > 1:
+            raise Unprovable(
+                f"private FTRL publishes every point at which it takes gradients, so release='last' is not for "
+                f"{type(problem.loss).__name__} with these settings. Leave release= out."
+            )
+        return plan
 
-    def problem(self, dimension: int) -> Problem:
-        """The problem with `dimension` features."""
+    def problem(self, dimension: int, batch: int | None = None) -> Problem:
+        """The problem with `dimension` features, for a stream, or for one release of so many rows."""
         bound = positive("feature_bound", self._stated("feature_bound"), _MEANING["feature_bound"])
         label_bound = None if self.classes else positive("label_bound", self._stated("label_bound"))
         ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
+        domain: ConvexSet = L2Ball(positive("radius", self._radius(bound, label_bound)))
+        if batch is not None and self._perturbs:
+            domain = WholeSpace()
+            size = dimension + self.fit_intercept
+            ridge = ridge_for(self._privacy, batch, bound, size) if self.ridge is None else self.ridge
         return Problem(
             self._loss,
-            L2Ball(positive("radius", self._radius(bound, label_bound))),
+            domain,
             dimension,
             bound,
             label_bound=1.0 if label_bound is None else label_bound,
@@ -124,6 +150,16 @@ class Settings:
             neighbours=self.neighbours,
             on_bad=self.on_bad,
         )
+
+    @property
+    def _privacy(self) -> Privacy:
+        return Privacy(self._stated("epsilon"), self._stated("delta"))
+
+    @property
+    def _perturbs(self) -> bool:
+        """Whether one release is made by objective perturbation; with a stated ridge of 0 there is no proof."""
+        chosen = self.method == "auto" and self.radius is None and self.ridge != 0.0 and self.rows_per_user is None
+        return chosen and self.loss == "logistic" and self.classes == 2
 
     @property
     def unit(self) -> Unit:
@@ -152,8 +188,8 @@ class Settings:
     def schedule(self) -> Schedule | None:
         """When models are published; None leaves it to the plan."""
         if isinstance(self.release, str):
-            one_of("release", self.release, ("auto", "geometric", "every"))
-            return {"auto": None, "geometric": geometric(1.1), "every": every(1)}[self.release]
+            one_of("release", self.release, ("auto", "last", "geometric", "every"))
+            return {"auto": None, "last": None, "geometric": geometric(1.1), "every": every(1)}[self.release]
         return every(self.release)
 
     def _radius(self, bound: float, label_bound: float | None) -> float:

@@ -44,8 +44,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         Whether there is an intercept.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
         Auto asks `taciturn.plan`.
-    release : {"auto", "geometric", "every"} or int
-        When models are published: as the plan says, at rounds that grow by a tenth, after each example, after every k.
+    release : {"auto", "last", "geometric", "every"} or int
+        When models are published. "auto": by `partial_fit` as the plan says, by `fit` once, after the last row, where
+        that needs less noise: squared loss, logistic regression of two classes, IGD and GIGA. "last" rejects what
+        cannot be published once. "geometric", "every" or an integer k: at rounds that grow by a tenth, after each
+        example, after every k.
     horizon : int, optional
         Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
         for streams without an end, which needs more noise.
@@ -195,7 +198,9 @@ class PrivateLogisticRegression(PrivateClassifier):
     classes : array-like, optional
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     fit_intercept, method, release, horizon, radius, ridge, neighbours, ledger, seed
-        As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares.
+        As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares. `fit` of two classes
+        publishes once, by objective perturbation, whose epsilon adds plainly to that of other models in a ledger; state
+        a radius, or `method="ftrl"`, for private FTRL, whose models add more slowly.
     rows_per_user, rows_per_release, apart, period, without_id
         As in `PrivateLinearRegression`.
 

@@ -131,7 +131,7 @@ class PrivateLinearModel(BaseEstimator):
         settings = self._settings(classes)
         _check_users(settings.unit, users)
         horizon = len(labels) if all_rows and self.horizon is None else self.horizon
-        plan = settings.plan(rows.shape[1], horizon)
+        plan = settings.plan(rows.shape[1], horizon, batch=all_rows and horizon == len(labels))
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
         labels = self._encoded(labels, classes)

@@ -33,6 +33,9 @@ _FIRST_STEPS = 6  # on the objective itself, before easier ones
 _NEWTON_STEPS = 60
 _MODEL_STEPS = 4_000
 _HALVINGS = 40
+BLOCK = 1024  # examples whose gradients are added up before they are added to the sum
+_SAMPLE = 2**14  # examples of which a first guess and the curvature are computed, where there are many more
+_QUASI_NEWTON_STEPS = 40
 _UNIT = 2.0**-53
 
 
@@ -115,15 +118,23 @@ class Scalars:
         return float(mean_smoothness(self.problem, self.ridge, self.width))
 
     def gradient(self, x: Array) -> Array:
-        return np.asarray(self.V.T @ self.slopes(self.V @ x) / len(self.y) + self.ridge * x + self.tilt)
+        """In blocks that fit into a processor's cache; so each entry is a sum of at most `summands` terms in a row."""
+        total = np.zeros(len(x))
+        for start in range(0, len(self.y), BLOCK):
+            V, y = self.V[start : start + BLOCK], self.y[start : start + BLOCK]
+            total += V.T @ self._slopes(V @ x, y)
+        return np.asarray(total / len(self.y) + self.ridge * x + self.tilt)
 
     def slopes(self, u: Array) -> Array:
         """Slopes of the loss, or of its average."""
+        return self._slopes(u, self.y)
+
+    def _slopes(self, u: Array, y: Array) -> Array:
         if self.width == 0.0:
-            return np.asarray(self.loss.slope(u, self.y), dtype=np.float64)
+            return np.asarray(self.loss.slope(u, y), dtype=np.float64)
         low, high = u - self.width / 2.0, u + self.width / 2.0
-        secant = (self.loss.value(high, self.y) - self.loss.value(low, self.y)) / (high - low)
-        clipped = np.clip(secant, self.loss.slope(low, self.y), self.loss.slope(high, self.y))
+        secant = (self.loss.value(high, y) - self.loss.value(low, y)) / (high - low)
+        clipped = np.clip(secant, self.loss.slope(low, y), self.loss.slope(high, y))
         return np.asarray(clipped, dtype=np.float64)
 
     def model(self, x: Array) -> tuple[Array, Array]:
@@ -196,6 +207,11 @@ class Vectors:
         return np.asarray(self.problem.mean_gradient(x, self.V, self.y) + self.tilt)
 
 
+def summands(t: Values) -> Values:
+    """How many terms the sum of t gradients adds up in a row, at most: those of a block, and the blocks."""
+    return np.minimum(t, BLOCK) + np.ceil(np.asarray(t) / BLOCK)
+
+
 def mean_loss(problem: Problem, V: Array, y: Array, ridge: float, width: float = 0.0) -> Objective:
     """The objective of a problem's loss on clipped examples, with this ridge."""
     if isinstance(problem.loss, ScalarLoss):
@@ -240,6 +256,8 @@ def search_limits(smoothness: Values, ridge: Values, tolerance: Values, farthest
 def descend(objective: Objective, domain: ConvexSet, start: Array, short: float, count: int) -> tuple[Array, bool]:
     """Newton's method, then at most `count` steps with momentum: a point, and whether a last step was `short`."""
     x, done = _step(objective, domain, domain.project(start), short)
+    if not done and isinstance(objective, Scalars) and objective.width == 0.0 and len(objective.y) >= 4 * _SAMPLE:
+        x, done = _from_sample(objective, domain, x, short)
     if not done:
         x, done = _newton(objective, domain, x, short, _FIRST_STEPS)
     for stage in () if done else objective.stages():
@@ -320,6 +338,44 @@ def _newton(objective: Objective, domain: ConvexSet, x: Array, short: float, cou
         if done or float(np.linalg.norm(ahead)) <= 2.0**-50 * float(np.linalg.norm(x)):
             return nearer, done
     return x, False
+
+
+def _from_sample(objective: Scalars, domain: ConvexSet, x: Array, short: float) -> tuple[Array, bool]:
+    """A guess from some of the examples, then quasi-Newton steps (BFGS) on all of them, from the curvature of some.
+
+    The curvature of all of them, which Newton's method asks for at every step, costs as much as many gradients.
+    """
+    some = slice(None, None, len(objective.y) // _SAMPLE)
+    sample = replace(objective, V=np.ascontiguousarray(objective.V[some]), y=objective.y[some])
+    enough = 2.0**-24 * objective.problem.lipschitz / objective.smoothness
+    x, _ = _newton(sample, domain, x, max(short, enough), _NEWTON_STEPS)
+    curvature, _ = sample.model(x)
+    try:
+        inverse = np.linalg.inv(curvature)
+    except np.linalg.LinAlgError:
+        return x, False
+    gradient = objective.gradient(x)
+    for _ in range(_QUASI_NEWTON_STEPS):
+        ahead = -inverse @ gradient
+        falls = float(gradient @ ahead)
+        if not falls < 0.0:
+            break
+        s = 1.0
+        new = gradient
+        for _ in range(_HALVINGS):  # until the function decreases up to there, or nearly
+            new = objective.gradient(x + s * ahead)
+            if float(new @ ahead) <= -0.5 * falls:
+                break
+            s /= 2.0
+        moved, changed = s * ahead, new - gradient
+        x, gradient = x + moved, new
+        bent = float(moved @ changed)
+        if bent > 0.0:
+            change = np.eye(len(x)) - np.outer(moved, changed) / bent
+            inverse = change @ inverse @ change.T + np.outer(moved, moved) / bent
+        if float(np.linalg.norm(gradient)) <= 0.5 * short * objective.smoothness:
+            break
+    return _step(objective, domain, domain.project(x), short)
 
 
 def _falling(derivative: Callable[[float], float]) -> float:

@@ -17,6 +17,7 @@ from taciturn.accounting.gdp import epsilon_of
 from taciturn.accounting.unit import User
 from taciturn.contract.contract import Contract
 from taciturn.core.participation import admit, canonical, new_records, periods_of
+from taciturn.core.private import Private
 from taciturn.plan import Plan
 from taciturn.readers.rows import Batch
 
@@ -69,10 +70,12 @@ class TableCheck:
         for periods of so many rows all of the table is counted. Without a bound, j rows are j steps from one neighbour
         to the next, and the whole sequence is `j·mu`-GDP for all of them: group privacy.
         """
-        guarantee = self.plan.private.guarantee
-        if isinstance(self.unit, User) and isinstance(self.unit.period, int):  # perhaps a row in each of so many
+        private = self.plan.private
+        guarantee = private.guarantee
+        by_rows = isinstance(self.unit, User) and isinstance(self.unit.period, int)
+        if isinstance(private, Private) and by_rows:  # perhaps a row in each of so many
             periods = min(rows, math.ceil(self.rows / self.unit.period))
-            return self.plan.private.user_over(max(periods, 1)).epsilon(guarantee.claimed.delta)
+            return private.user_over(max(periods, 1)).epsilon(guarantee.claimed.delta)
         if isinstance(self.unit, User) or rows <= 1:
             return guarantee.epsilon
         delivered = guarantee.delivered

@@ -426,7 +426,7 @@ def begin(
         name,
         lineage=lineage,
         position=_position(state),
-        reserved=private.calibrated.cost(None),
+        reserved=private.total_cost,
         state=content,
         input=SeenRows().checkpoint.to_bytes(),
         about={"contract": contract, "lineage": lineage},

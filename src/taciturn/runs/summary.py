@@ -149,7 +149,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         t=stream.t,
         made=stream.k,
         coming=coming,
-        releases=[Released(table.due(k) or 0, plan.private.calibrated.noise_sd(k)) for k in _some(1, stream.k)],
+        releases=[Released(table.due(k) or 0, plan.noise_sd(k)) for k in _some(1, stream.k)],
         planned=[table.due(k) or 0 for k in _some(stream.k + 1, stream.k + coming)],
         plan=plan.as_data(),
         noise_on=plan.noise_on,

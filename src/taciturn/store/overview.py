@@ -122,7 +122,7 @@ def is_finished(settings: Any, releases: int) -> bool:
     """
     try:
         made = build(settings)
-        table = Private(**made).timetable
+        table = (Private(**made) if isinstance(made, dict) else made).timetable
     except (Unbuilt, TaciturnError, TypeError, ValueError, AttributeError):
         return False
     return table.horizon is not None and releases >= table.count

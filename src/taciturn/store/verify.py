@@ -140,8 +140,8 @@ def _cost_of(settings: Any) -> tuple[Cost, str]:
         made = build(settings)
         if isinstance(made, dict):
             private = Private(**made)
-            return private.calibrated.cost(None), private.unit.name
-        cost: Cost = made.cost
+            return private.total_cost, private.unit.name
+        cost: Cost = made.total_cost
     except (TaciturnError, TypeError, ValueError, AttributeError) as error:
         raise Unbuilt(f"its settings are not accepted any more ({error})") from None
     return cost, "example"
