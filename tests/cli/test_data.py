@@ -129,7 +129,7 @@ def test_check_explains_the_guarantee_for_people(folder):
         "An adversary sees every published model, knows all rows but one, and guesses of that row",
         "What is public - every published model, when it was published",
         "7 features predict bought, one of no, yes.",
-        "No row is longer than 1.732, so none is scaled down",
+        "Rows longer than 1.713 are scaled down to that",
         "a number from 0 to 100",
         "anything, hashed into 4",
         "pftrl",

@@ -1,6 +1,7 @@
 """A contract is read strictly, states every bound, and has one digest for what it declares."""
 
 import copy
+import json
 import math
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from contract.declared import contract
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of, read_contract
+from taciturn.contract.model_file import read_model, write_model
+from taciturn.estimators.stream import Stream
 
 FILE = """
 [privacy]
@@ -40,7 +43,8 @@ def test_a_file_states_the_plan(path):
     assert (made.dimension, made.feature_names, made.horizon) == (2, ("age", "hours per week"), 1000)
     plan = made.plan(on_bad="zero", seed=3)
     assert (plan.private.horizon, plan.private.seed, plan.private.problem.on_bad) == (1000, 3, "zero")
-    assert (plan.private.problem.dimension, plan.private.problem.feature_bound) == (2, math.sqrt(2))
+    bound = math.sqrt(2 / 3 + 0.6 * math.sqrt(2))
+    assert (plan.private.problem.dimension, plan.private.problem.feature_bound) == (2, bound)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +114,32 @@ def test_two_features_never_share_a_name():
         contract(columns={"town": {"categories": ["Oslo"]}, "town=Oslo": {"range": [0, 1]}})
 
 
-def test_the_default_bound_is_the_longest_row_and_never_scales_one_down():
+def test_the_default_bound_clips_few_rows_of_numbers_that_are_spread_evenly():
+    """Two standard deviations of the squared norm above its mean; categories have a norm of 1."""
     made = contract()
-    assert made.feature_bound == 2.0  # age, town, floor, ip
-    longest = np.zeros((1, made.dimension))
-    longest[0, [0, 1, 3, 6]] = 1.0
-    bounded, _ = made.settings().problem(made.dimension).clip(longest, [1.0])
-    assert np.allclose(bounded[0, :-1], longest[0], rtol=1e-9)
+    assert made.feature_bound == pytest.approx(math.sqrt(3 + 1 / 3 + 0.6))  # age, town, floor, ip
     assert contract(feature_bound=1.5).feature_bound == 1.5
+    for numbers in (1, 2, 10, 50):
+        columns = {f"c{i}": {"range": [0, 1]} for i in range(numbers)}
+        bound = contract(columns=columns).feature_bound
+        norms = np.linalg.norm(np.random.default_rng(numbers).uniform(-1.0, 1.0, (10_000, numbers)), axis=1)
+        assert bound <= math.sqrt(numbers)
+        assert np.mean(norms > bound) < 0.06
+
+
+def test_a_model_is_used_with_the_bound_that_it_was_learnt_with(tmp_path):
+    """Not with the default of a later version."""
+    made = contract()
+    stream = Stream(made.plan(seed=1))
+    stream.learn(np.zeros((30, made.dimension)), np.ones(30))
+    write_model(tmp_path / "model.json", made, stream)
+    assert read_model(tmp_path / "model.json").contract == made
+    data = json.loads((tmp_path / "model.json").read_text())
+    data["feature_bound"] = 2.0
+    for scores in data["scores"]:
+        scores["intercept"]["constant"] = 1.0
+    (tmp_path / "model.json").write_text(json.dumps(data))
+    assert read_model(tmp_path / "model.json").problem.feature_bound == 2.0
 
 
 @pytest.mark.parametrize("target", ["positive", "classes", "range"])

@@ -243,13 +243,15 @@ def test_the_point_is_that_of_the_docstring(noisy, sd, t):
 
 
 def test_the_weight_makes_the_noise_least():
-    """`Delta²·(X²/2 + 1/w²)` is no smaller at any other weight."""
+    """`Delta²·(2x² + 1/w²)`, at the length of a likely leader, is no smaller at any other weight."""
     for R, R_y, ridge in ((1.0, 1.0, 0.0), (2.0, 0.1, 0.0), (0.3, 5.0, 4.0)):
         learner = QFTL(problem(R, R_y, ridge=ridge))
         longest = min(1.0, R_y / (2.0 * math.sqrt(ridge))) if ridge else 1.0
 
-        def noise(w, learner=learner, longest=longest):
-            return float(QFTL(learner.problem, weight=w).certificate.at(1)) ** 2 * (longest**2 / 2.0 + w**-2)
+        likely = min(longest / 2.0, R_y / learner.problem.norm_bound)
+
+        def noise(w, learner=learner, likely=likely):
+            return float(QFTL(learner.problem, weight=w).certificate.at(1)) ** 2 * (2.0 * likely**2 + w**-2)
 
         others = learner.weight * np.exp(np.linspace(-3.0, 3.0, 61))
         assert noise(learner.weight) <= min(noise(w) for w in others) * (1.0 + 1e-6)

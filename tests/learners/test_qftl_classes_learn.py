@@ -144,13 +144,15 @@ def test_the_point_is_that_of_the_docstring(labels, values, angle, sd, t):
 
 @pytest.mark.parametrize("K", CLASSES)
 def test_the_weight_makes_the_noise_least(K):
-    """`Delta²·(X²/2 + K/w²)` is no smaller at any other weight."""
+    """`Delta²·(2x² + K/w²)`, at the length of a likely leader, is no smaller at any other weight."""
     for R, ridge in ((1.0, 0.0), (0.3, 4.0), (3.0, 0.01)):
         learner = QFTL(problem(K, R, ridge=ridge))
         longest = min(1.0, math.sqrt(1.0 - 1.0 / K) / (2.0 * math.sqrt(ridge))) if ridge else 1.0
 
-        def noise(w, learner=learner, longest=longest):
-            return float(QFTL(learner.problem, weight=w).certificate.at(1)) ** 2 * (longest**2 / 2.0 + K * w**-2)
+        likely = min(longest / 2.0, learner.label_bound / learner.problem.norm_bound)
+
+        def noise(w, learner=learner, likely=likely):
+            return float(QFTL(learner.problem, weight=w).certificate.at(1)) ** 2 * (2.0 * likely**2 + K * w**-2)
 
         others = learner.weight * np.exp(np.linspace(-3.0, 3.0, 61))
         assert noise(learner.weight) <= min(noise(w) for w in others) * (1.0 + 1e-6)

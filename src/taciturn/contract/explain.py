@@ -151,11 +151,11 @@ def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
 
 def _learnt(contract: Contract) -> str:
     bound = f"{contract.feature_bound:.4g}"
-    length = (
-        f"No row is longer than {bound}, so none is scaled down; a smaller feature_bound makes the noise smaller."
-        if contract.stated_bound is None
-        else f"Rows longer than {bound} are scaled down to that."
-    )
+    length = f"Rows longer than {bound} are scaled down to that."
+    if contract.stated_bound is None:
+        length += (
+            " State another feature_bound if you know the norms of most rows: a smaller one makes the noise smaller."
+        )
     return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}"
 
 

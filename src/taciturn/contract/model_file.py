@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +151,8 @@ def read_model(path: str | os.PathLike[str]) -> Model:
 
 def _model(file: Section) -> Model:
     contract = contract_of(file.section("contract").data)
+    if (bound := file.positive("feature_bound")) is not None and bound != contract.feature_bound:
+        contract = replace(contract, stated_bound=bound)  # another default, when the file was written
     spent = file.section("spent")
     epsilon = math.inf if spent.take("epsilon") is None else spent.number("epsilon")
     point = _point(contract, file.listed("scores"))
@@ -163,7 +165,7 @@ def _model(file: Section) -> Model:
         file.text("guarantee", "The file is incomplete."),
         file.flag("simulated", True),
     )
-    file.take("format"), file.take("feature_bound")
+    file.take("format")
     for section in (file, spent):
         section.close()
     return made

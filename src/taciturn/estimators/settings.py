@@ -3,8 +3,9 @@
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
-than any data; for numbers `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others,
-whose regret grows with it: predictions up to five times, or twice, the largest label.
+than any data, and `40·sqrt(K)/R` for the softmax of K, whose scores share the length of one point; for numbers
+`5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others, whose regret grows with
+it: predictions up to five times, or twice, the largest label.
 
 **One release.** A batch is learnt by one release, unless `release` says otherwise (`taciturn.plan`): logistic
 regression of two classes on the whole space, by objective perturbation, unless a radius is stated or users are
@@ -16,6 +17,7 @@ learn from strongly convex losses alone: `R²/100`, a hundredth of the curvature
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -196,7 +198,7 @@ class Settings:
         if self.radius is not None:
             return self.radius
         if label_bound is None:
-            return 40.0 / bound
+            return 40.0 * (math.sqrt(self.classes) if self.loss == "logistic" and self.classes > 2 else 1.0) / bound
         return (5.0 if self.loss == "squared" else 2.0) * label_bound / bound
 
     @property

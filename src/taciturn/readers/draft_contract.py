@@ -116,7 +116,7 @@ _MEANING = {
 _SETTINGS = (
     '# loss = "logistic"  # or hinge; for numbers squared, absolute, huber, quantile',
     "# horizon = 100000   # number of rows; without it the stream has no end, and the noise is larger",
-    "# feature_bound = 2.0  # largest norm of a row, by default the largest that the columns allow",
+    "# feature_bound = 2.0  # largest norm of a row; by default a little less than the columns allow",
 )
 
 
