@@ -26,17 +26,19 @@ S^(2/3).
 **Ridge and radius** are the problem's: a radius is a statement about the world, and sums need no ridge, since they are
 regularised by as much as their noise pulls.
 
-**Burn-in** is the released round from which on the data holds a point more firmly than the noise pulls it. Data that is
-spread over all directions holds it by `h·t`, h the loss's largest curvature over the dimension (for a kinked loss, its
-slope over the radius), or by the ridge, if that is more; noise of standard deviation s pulls by `s·sqrt(d)/radius`. A
-sum of t gradients is no longer than t·L, so noise that is longer outweighs them whatever the radius. For iterates, it
-is the round from which on the noise is shorter than the radius. Points before it are mostly noise. Rows without
-influence, beyond a user's bound, hold nothing: their number is secret, and the burn-in is counted in rows that count.
+**Burn-in** is the released round from which on a model is more than noise. For sums it is told by the signal `q =
+t·L/(s·d)`: t examples of gradients up to L, spread over d weights, beside noise of standard deviation s. At q = 1/2 the
+burn-in ends; below it in all releases, nothing can be learnt; below 5 at the last one, little. In 336 fits of seven
+tables (500 to 60,000 rows, epsilon .03 to 1, four methods), with gain as the share of the AUC above 1/2 that a fit
+without privacy has, "nothing" was said of 126, 3 of which gained more than half, and left out of 7 that gained less
+than a tenth; "little" of 141, 19 of which gained more than .8; and nothing was said of 6 that gained less than half.
+For iterates, it is the round from which on the noise is shorter than the radius. Rows without influence, beyond a
+user's bound, add no signal: their number is secret, and the burn-in is counted in rows that count.
 
-**Rows per user.** The largest number k for which a tenth of the rows outweighs the noise of the last release, and no
-larger than the rows of an average user, or ten if the number of users is not public (`rows_per_user`). With a smaller k
-there is less noise, and more rows have no influence. Noise grows at most in proportion to k. Beyond the average, few
-users have rows to add, and all pay for the noise.
+**Rows per user.** The largest number k for which a tenth of the rows is enough to end the burn-in, and no larger than
+the rows of an average user, or ten if the number of users is not public (`rows_per_user`). With a smaller k there is
+less noise, and more rows have no influence. Noise grows at most in proportion to k. Beyond the average, few users have
+rows to add, and all pay for the noise.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from taciturn.algorithms.recipes import pftrl, pgiga, pigd, pqftl
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
 from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, one_of
+from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -69,6 +72,8 @@ Method = Literal["pqftl", "pftrl", "pgiga", "pigd", "objective"]
 _MOST_SQUARED = 500  # entries of an example whose products, d(d+1)/2 of them, are still added up
 _MOST_ROWS = 10  # of a user, where the number of users is not public
 _AFFORDABLE = 0.1  # share of the stream after which data should outweigh the noise of a user's rows
+_SOME = 0.5  # the signal from which on a model is more than noise
+_LITTLE = 5.0  # the signal below which it is still far from one without privacy
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -139,7 +144,12 @@ class Plan:
                 f"Nothing useful can be learnt at this budget in {last:,} rounds: the noise outweighs the data in all "
                 "releases. Take a larger epsilon, more examples, fewer features, or fewer releases."
             )
-        if self.burn_in is not None and self.burn_in > max(last / 2, self._round(1)):
+        if self._of_sums and self._signal(self.releases, last) < _LITTLE:
+            return (
+                f"Little can be learnt at this budget in {last:,} rounds: expect a model that is far from what the "
+                "same rows give without privacy. Take a larger epsilon, more examples or fewer features."
+            )
+        if not self._of_sums and self.burn_in is not None and self.burn_in > max(last / 2, self._round(1)):
             return f"Little can be learnt: the noise outweighs the data until round {self.burn_in:,} of {last:,}."
         return None
 
@@ -227,17 +237,25 @@ class Plan:
 
     def _outweighs(self, k: int, t: int, share: float = 1.0) -> bool:
         """Whether this share of the data of t rounds outweighs the noise of release k."""
-        problem = self.private.problem
-        length = self.noise_sd(k) * math.sqrt(problem.size)
-        if isinstance(self.private, ObjectivePerturbation):
-            return length <= share * problem.lipschitz * t
-        learner = self.private.learner
-        if isinstance(self.private.mechanism, PrefixSum):
-            held = min(max(problem.ridge, _curvature(problem)) * problem.radius, problem.lipschitz)
-            return (
-                length / getattr(learner, "weight", 1.0) <= share * held * t
-            )  # a sum of t gradients has norm t·L at most
-        return length <= share * min(problem.radius, learner.certificate.magnitude)
+        private = self.private
+        if self._of_sums or isinstance(private, ObjectivePerturbation):
+            return share * self._signal(k, t) >= _SOME
+        length = self.noise_sd(k) * math.sqrt(private.problem.size)
+        return length <= share * min(private.problem.radius, private.learner.certificate.magnitude)
+
+    @property
+    def _of_sums(self) -> bool:
+        """Whether noise is added to sums, and not to models."""
+        return isinstance(self.private, ObjectivePerturbation) or isinstance(self.private.mechanism, PrefixSum)
+
+    def _signal(self, k: int, t: int) -> float:
+        """`q` of the module, for sums, after t rounds with the noise of release k."""
+        private = self.private
+        problem = private.problem
+        longest = problem.lipschitz
+        if isinstance(private, Private) and isinstance(private.learner, QFTL):
+            longest = private.learner.w * private.learner.label_bound * problem.norm_bound  # the gradient at 0
+        return t * longest / (self.noise_sd(k) * problem.size)
 
 
 def left_out(names: Iterable[str]) -> str:
@@ -377,14 +395,6 @@ def _bounds(unit: Unit) -> dict[str, Any]:
 def _steady(horizon: int | None) -> Schedule:
     """Blocks short enough that FTRL does not overshoot, and no shorter."""
     return every(100 if horizon is None else max(1, math.isqrt(horizon) // 3))
-
-
-def _curvature(problem: Problem) -> float:
-    """How strongly data that is spread over all directions holds a point, an example: its share of the smoothness."""
-    smoothness = problem.smoothness - problem.ridge
-    if math.isfinite(smoothness):
-        return smoothness / problem.width
-    return problem.lipschitz / problem.radius / problem.width
 
 
 def _strategies(private: Private) -> list[PrefixSum]:
