@@ -52,6 +52,8 @@ from taciturn.mechanisms.exponential import Exponential as Exponential
 from taciturn.mechanisms.gaussian import Gaussian as Gaussian
 from taciturn.mechanisms.sqrt import SquareRoot as SquareRoot
 from taciturn.mechanisms.tree import BinaryTree as BinaryTree
+from taciturn.problem.features import Chain as Chain
+from taciturn.problem.features import FeatureMap as FeatureMap
 from taciturn.problem.losses import Absolute as Absolute
 from taciturn.problem.losses import Hinge as Hinge
 from taciturn.problem.losses import Huber as Huber
@@ -89,11 +91,13 @@ __all__ = [
     "Box",
     "BudgetExhausted",
     "Certificate",
+    "Chain",
     "ConvexSet",
     "Cost",
     "Example",
     "Exponential",
     "FadingIGD",
+    "FeatureMap",
     "Gaussian",
     "Guarantee",
     "HalfSpace",

@@ -365,7 +365,7 @@ def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Arr
     raw[:, -1] = rng.choice([-labels, labels], t + 1)
     if rng.random() < 0.3:
         raw[:, :-1] /= np.linalg.norm(raw[:, :-1], axis=1, keepdims=True) / R if rng.random() < 0.5 else 1.0
-        return raw, _far_end(learner, np.zeros(d), rng)
+        return raw, _far_end(learner, np.zeros(0), rng)
     along = rng.normal(size=d)
     along /= np.linalg.norm(along)
     across = rng.normal(size=d)
@@ -376,7 +376,7 @@ def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Arr
     q = np.sqrt(1.0 - p * p)
     raw[i, :-1], raw[-1, :-1] = R * (p * along + q * across), R * (p * along - q * across)
     raw[[i, -1], -1] = labels * rng.choice([-1.0, 1.0]) * np.array([1.0, rng.choice([-1.0, 1.0, 1.0])])
-    return raw, _far_end(learner, along, rng)
+    return raw, _far_end(learner, along if problem.features is None else along[:0], rng)
 
 
 def _far_end(learner: Learner, along: Array, rng: Generator) -> Array:

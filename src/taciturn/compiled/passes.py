@@ -29,7 +29,6 @@ from taciturn.core.loop import statistics as statistics_by_definition
 from taciturn.core.protocols import Calibrated, Learner
 from taciturn.core.release import Collected
 from taciturn.core.state import Standing
-from taciturn.errors import InvalidInput
 from taciturn.learners.averaged import Averaged
 from taciturn.learners.ewoo import EWOO
 from taciturn.learners.exact_sums import in_units, lattice_of, rounded, unit_of
@@ -45,7 +44,7 @@ from taciturn.mechanisms.blt import BLTCoder, coefficients, prefix_squares
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
-from taciturn.problem.clipping import describe_bad_row, longest_row
+from taciturn.problem.clipping import longest_row
 from taciturn.problem.inputs import CompressedRows, Rows
 from taciturn.problem.optimize import mean_smoothness, search_limits
 from taciturn.problem.problem import Problem
@@ -173,31 +172,33 @@ class Clip:
 
         self._check_shape(X.shape, len(y))
         V = np.empty((len(y), self.problem.width)) if out is None else out[: len(y)]
-        rows = np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
+        Z = self.problem.mapped(X)  # bad rows are NaN, which the loop finds
+        rows = np.require(Z, np.float32 if Z.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
         labels, bad = clipping.clip(rows, y, *self._bounds, V)
         if bad.any() and self.problem.on_bad == "raise":
-            self._reject(int(np.argmax(bad)), X, y, first)
+            self.problem.reject_row(int(np.argmax(bad)), X, y, first)
         return V, labels
 
     def sparse(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
-        """The same for rows that stay compressed; the columns of a row are all different afterwards."""
+        """The same for rows that stay compressed; the columns of a row are all different afterwards.
+
+        For problems without a map, whose rows would not stay sparse.
+        """
         from taciturn.compiled import clipping
 
         self._check_shape(X.shape, len(y))
+        assert self.problem.features is None
         width = self.problem.width
         starts, columns, entries, labels, bad = clipping.clip_compressed(*X.numbers(), width, y, *self._bounds)
         if bad.any() and self.problem.on_bad == "raise":
             row = int(np.argmax(bad))
             one = slice(row, row + 1)
-            self._reject(0, X[one].dense(), y[one], first + row)
+            self.problem.reject_row(0, X[one].dense(), y[one], first + row)
         return CompressedRows(starts, columns, entries, width), labels
 
     def _check_shape(self, shape: tuple[int, ...], rows: int) -> None:
         if shape != (rows, self.problem.dimension):
             self.problem.check_shape(shape, rows)
-
-    def _reject(self, row: int, X: Array, y: Array, first: int) -> None:
-        raise InvalidInput(describe_bad_row(row, X, y, self.problem.loss, self.problem.outputs, first))
 
     @cached_property
     def _bounds(self) -> tuple[float, float, int, float]:
@@ -206,7 +207,7 @@ class Clip:
         kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[p.loss.labels]
         assert p.label_bound is not None
         most = float(p.outputs) if kind == codes.CLASS else p.label_bound
-        return longest_row(p.feature_bound, p.dimension), p.intercept, kind, most
+        return longest_row(p.feature_bound, p.mapped_dimension), p.intercept, kind, most
 
 
 # ---- iterate learners: IGD, GIGA, averages of them ---------------------------------------------------------------

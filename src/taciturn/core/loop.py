@@ -3,11 +3,11 @@
 Exact data and noise meet here, in `taciturn.compiled` and in `taciturn.algorithms.objective_perturbation`, and nowhere
 else.
 
-`Loop` cuts the examples of a call into blocks, clips each block and passes it on. `Definition` is the pass that every
-other one is compared with: one release at a time, by the methods of the two protocols. `taciturn.compiled.passes` has a
-table from exact types to compiled passes; a type that is not in it, a subclass included, runs the definition. All
-passes draw the noise of a block before they read its examples, and release the same, up to rounding errors, for which
-certificates account.
+`Loop` cuts the examples of a call into blocks, maps and clips each block and passes it on. `Definition` is the pass
+that every other one is compared with: one release at a time, by the methods of the two protocols.
+`taciturn.compiled.passes` has a table from exact types to compiled passes; a type that is not in it, a subclass
+included, runs the definition. All passes draw the noise of a block before they read its examples, and release the same,
+up to rounding errors, for which certificates account.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ class Loop:
         self.way = way
         self.clip = fast_clip(learner.problem, compiled)
         self._width = learner.problem.width
-        self._most_rows = max(1, _VALUES // self._width)
+        self._most_rows = max(1, _VALUES // max(self._width, learner.problem.dimension))
         self._most_entries = max(_VALUES, 4 * self._width)  # so that a pass over a point once a block costs little
         self._most_releases = releases_in_block(learner)
+        self._may_stay_sparse = self.clip is not None and learner.problem.features is None
 
     def __call__(
         self, at: Standing, X: Source, y: Array, excluded: NDArray[np.bool_] | None = None
@@ -115,7 +116,7 @@ class Loop:
         before = at.t
         last = before + len(y)
         shown = Collected(self.timetable.following(at.k, last), at.k + 1)
-        rows = compressed(X) if isinstance(X, SparseRows) and clip is not None and way.compressed else None
+        rows = compressed(X) if isinstance(X, SparseRows) and self._may_stay_sparse and way.compressed else None
         memory = np.empty((min(len(y), self._most_rows), self._width)) if way.forgets and rows is None else None
         clipped: tuple[Rows, Array]
         while at.t < last:

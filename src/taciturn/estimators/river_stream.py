@@ -255,7 +255,8 @@ class Feed:
             return
         if math.isnan(label):
             raise InvalidInput(self._bad_label("this label"))
-        if not all(map(math.isfinite, row)):
+        missing = self.problem.features is not None and self.problem.features.takes_missing
+        if not all(math.isfinite(entry) or (missing and math.isnan(entry)) for entry in row):
             raise InvalidInput(self._bad_row(row))
 
     def _bad_label(self, which: str) -> str:
@@ -298,20 +299,27 @@ class RowScores:
         self.point = point
         self._problem = problem
         self._features = features
-        self._longest = longest_row(problem.feature_bound, problem.dimension)
+        self._mapped = problem.features is not None
+        self._longest = longest_row(problem.feature_bound, problem.mapped_dimension)
         weights, constants = coefficients(problem, point)
         self._several = problem.outputs > 1
         self._weights = np.ascontiguousarray(weights if self._several else weights[0])
         self._constant: Any = constants if self._several else float(constants[0])
 
     def __call__(self, row: Row) -> Any:
+        if self._mapped:
+            return self._scores_of(row)
         entries, weights = self._features.meet(row, self._weights)
         length = math.hypot(*entries.tolist())
         if not length < 1e280:  # near overflow, or a bad row
-            return self._problem.predict(self.point, self._features.block([row]))[0]
+            return self._scores_of(row)
         if length > self._longest:
             entries = entries * (self._longest / length)
         scores = weights.dot(entries) + self._constant
+        return scores if self._several else float(scores)
+
+    def _scores_of(self, row: Row) -> Any:
+        scores = self._problem.predict(self.point, self._features.block([row]))[0]
         return scores if self._several else float(scores)
 
 

@@ -53,11 +53,16 @@ def bad_labels(y: Array, kind: str, classes: int) -> NDArray[np.bool_]:
     return ~np.isfinite(y)
 
 
-def describe_bad_row(row: int, X: Array, y: Array, loss: object, classes: int, first: int = 0) -> str:
-    """The error message for a bad row: what is wrong with it, and what to do."""
+def describe_bad_row(
+    row: int, X: Array, y: Array, loss: Any, classes: int, first: int = 0, missing: bool = False
+) -> str:
+    """The error message for a bad row: what is wrong with it, and what to do; NaN is a value if `missing`."""
     nothing = "Nothing was learnt from this call."
-    bad = ~np.isfinite(X[row])
+    bad = np.isinf(X[row]) if missing else ~np.isfinite(X[row])
     if not bad.any() and np.isfinite(y[row]):
+        if not bad_labels(y[row : row + 1], loss.labels, classes)[0]:
+            what = "its mapped features are not finite"
+            return f"row {first + row} cannot be used: {what}. {nothing} {_ENCODE}, {_ZERO_OUT}"
         if classes > 1:
             valid = f"a class from 0 to {classes - 1}"
             remedy = "Number your classes by a public rule."
@@ -71,7 +76,7 @@ def describe_bad_row(row: int, X: Array, y: Array, loss: object, classes: int, f
         remedy = f"{_ENCODE}, {_ZERO_OUT}"
     else:
         what = f"its label {_is(y[row])}"
-        remedy = _NUMBER_LABELS if getattr(loss, "labels", "real") == "real" else _MAP_CLASSES
+        remedy = _NUMBER_LABELS if loss.labels == "real" else _MAP_CLASSES
     return f"row {first + row} cannot be used: {what}. {nothing} {remedy}"
 
 

@@ -36,14 +36,15 @@ def as_point(point: Any, size: int) -> Array:
 
 
 def coefficients(problem: Problem, point: Array) -> tuple[Array, Array]:
-    """The linear function of the features that a point is: weights, a row for each score, and intercepts.
+    """The linear function of the (mapped) features that a point is: weights, a row for each score, and intercepts.
 
     >>> from taciturn import L2Ball, Logistic, Problem
     >>> coefficients(Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=0.5), np.array([0.6, 0.0, 0.2]))
     (array([[0.6, 0. ]]), array([0.1]))
     """
     rows = point.reshape(problem.outputs, problem.width)
-    return rows[:, : problem.dimension], problem.intercept * rows[:, problem.dimension :].sum(axis=1)
+    d = problem.mapped_dimension
+    return rows[:, :d], problem.intercept * rows[:, d:].sum(axis=1)
 
 
 def clipped_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any]:
@@ -60,7 +61,7 @@ def clipped_blocks(problem: Problem, rows: Source, sparse: bool) -> Iterator[Any
     labels = np.ones(rows.shape[0])  # valid for every loss, and of no influence on features
     while start < max(1, len(labels)):
         if stored is None:
-            end = start + max(1, _VALUES // problem.width)
+            end = start + max(1, _VALUES // max(problem.dimension, problem.width))
             yield problem.clip_block(rows[start:end], labels[start:end], start)[0]
         else:
             end = stored.end_of_block(start, max(_VALUES, 4 * problem.width))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, describe_bad_row
+from taciturn.problem.features import FeatureMap, mapped_dimension, mapped_rows
 from taciturn.problem.inputs import CompressedRows, Source
 from taciturn.problem.multiclass import ScoresLoss
 from taciturn.problem.predict import as_point, clipped_blocks
@@ -25,8 +26,8 @@ from taciturn.problem.vector_loss import VectorLoss
 class Problem:
     """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
 
-    Every example is validated and clipped here, once: longer rows are scaled to norm `feature_bound`, larger labels
-    clipped to `label_bound`. Bounds are stated from public knowledge; none is ever inferred from data.
+    Every example is validated, mapped and clipped here, once: longer rows are scaled to norm `feature_bound`, larger
+    labels clipped to `label_bound`. Bounds are stated from public knowledge; none is ever inferred from data.
 
     Parameters
     ----------
@@ -35,9 +36,9 @@ class Problem:
     domain : ConvexSet
         Where points live, the intercept's coordinate included.
     dimension : int
-        Number of features, the intercept not counted.
+        Number of features that a caller passes, before any map; the intercept is not counted.
     feature_bound : float
-        Largest Euclidean norm of the features, before the intercept.
+        Largest Euclidean norm of the features, after the map and before the intercept.
     label_bound : float, optional
         Largest label in absolute value; needed where labels are real numbers.
     intercept : float
@@ -50,6 +51,8 @@ class Problem:
         What to do with a row that has a NaN, an infinity or an invalid label: reject the call before anything changes,
         with an error that names the row (keep the error secret: it depends on the data), or count the row as an example
         without influence that still takes its round.
+    features : FeatureMap, optional
+        A public map of the features; points then have weights for the mapped ones.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Problem:
     ridge: float = 0.0
     neighbours: Literal["replace", "zero-out"] = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
+    features: FeatureMap | None = None
 
     def __post_init__(self) -> None:
         remedy = "State the largest norm an example may have; longer ones are scaled down."
@@ -80,6 +84,8 @@ class Problem:
         kinds = isinstance(self.domain, ConvexSet) and not isinstance(self.domain, type)
         expect("domain", self.domain, kinds, "L2Ball(1.0)")
         object.__setattr__(self, "dimension", integer("dimension", self.dimension))
+        maps = self.features is None or isinstance(self.features, FeatureMap)
+        expect("features", self.features, maps, "a frozen dataclass that is a FeatureMap")
         for name in ("intercept", "ridge"):
             object.__setattr__(self, name, not_negative(name, getattr(self, name)))
         one_of("neighbours", self.neighbours, ("replace", "zero-out"))
@@ -104,8 +110,13 @@ class Problem:
 
     @cached_property
     def width(self) -> int:
-        """Entries of a clipped example: the features and, if there is one, the intercept."""
-        return self.dimension + (self.intercept > 0.0)
+        """Entries of a clipped example: the features, after the map, and the intercept, if there is one."""
+        return self.mapped_dimension + (self.intercept > 0.0)
+
+    @cached_property
+    def mapped_dimension(self) -> int:
+        """Number of features after the map, the intercept not counted; `dimension` if there is no map."""
+        return mapped_dimension(self.features, self.dimension)
 
     @cached_property
     def outputs(self) -> int:
@@ -187,17 +198,29 @@ class Problem:
         self.check_shape(X.shape, len(y))
         V, labels, bad = self._clip(X.copy(), y.copy())
         if bad.any() and self.on_bad == "raise":
-            raise InvalidInput(describe_bad_row(int(np.argmax(bad)), X, y, self.loss, self.outputs, first))
+            self.reject_row(int(np.argmax(bad)), X, y, first)
         return V, labels
 
+    def reject_row(self, row: int, X: Array, y: Array, first: int = 0) -> None:
+        """Raise the error for a bad row of these; `first` is the number of the first of them."""
+        missing = self.features is not None and self.features.takes_missing
+        raise InvalidInput(describe_bad_row(row, X, y, self.loss, self.outputs, first, missing))
+
+    def mapped(self, X: Array) -> Array:
+        """Features of raw rows after the map, not clipped yet; a bad row is NaN. Without a map, the rows themselves."""
+        return X if self.features is None else mapped_rows(self.features, X)
+
     def clip_sparse_block(self, X: CompressedRows, first: int = 0) -> Any:
-        """Clipped features of rows to predict for, as a SciPy sparse matrix; `first` is the number of the first row."""
+        """Clipped features of rows to predict for, as a SciPy sparse matrix; `first` is the number of the first row.
+
+        For problems without a map, whose rows would not stay sparse.
+        """
+        assert self.features is None
         self.check_shape(X.shape, X.shape[0])
         V, bad = clip_sparse_rows(X.matrix(), self.feature_bound)
         if bad.any() and self.on_bad == "raise":
             row = int(np.argmax(bad))
-            features = X[row : row + 1].dense()
-            raise InvalidInput(describe_bad_row(0, features, np.ones(1), self.loss, self.outputs, first + row))
+            self.reject_row(0, X[row : row + 1].dense(), np.ones(1), first + row)
         return append_column(V, np.where(bad, 0.0, self.intercept)) if self.width > self.dimension else V
 
     def check_shape(self, shape: tuple[int, ...], rows: int) -> None:
@@ -209,20 +232,21 @@ class Problem:
 
     def _clip(self, X: Array, y: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """The definition of clipping: rows, labels, and a mask of bad rows, which become examples without influence."""
-        X = np.asarray(X, dtype=np.float64)
+        X = np.asarray(self.mapped(X), dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
         bad = bad_labels(y, self.loss.labels, self.outputs) | ~np.isfinite(X).all(axis=1)
         V = np.empty((len(y), self.width))
-        V[:, : self.dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
-        V[:, self.dimension :] = self.intercept
-        V[bad] = 0.0
+        V[:, : self.mapped_dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
+        V[:, self.mapped_dimension :] = self.intercept
+        V[bad] = 0.0  # after the map and the intercept: neither takes 0 to 0
         y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
 
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, clipped as in learning; its sign is the class, if there are two.
 
-        With several scores, there is a row of them for each example; the largest is the class. Sparse rows stay sparse.
+        With several scores, there is a row of them for each example; the largest is the class. Sparse rows stay sparse,
+        unless there is a map.
 
         >>> from taciturn import L2Ball, Logistic, Problem
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
@@ -231,7 +255,8 @@ class Problem:
         rows, _ = as_rows(X, None, self.dimension)
         point = as_point(point, self.size)
         linear = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # overridden: needs arrays
-        blocks = clipped_blocks(self, rows, sparse=linear and type(self) is Problem)
+        sparse = linear and type(self) is Problem and self.features is None
+        blocks = clipped_blocks(self, rows, sparse)
         return np.concatenate([self._scores(point, V) for V in blocks])
 
     def _scores(self, point: Array, V: Any) -> Array:

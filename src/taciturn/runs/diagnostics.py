@@ -15,6 +15,7 @@ from taciturn.estimators.labels import classes_of
 from taciturn.problem.problem import Problem
 
 _BINS = 64
+_VALUES = 2**20  # entries of mapped rows that are evaluated at once
 _ROUNDED_UP = 1.0 + 1e-9  # the norm of a row that was scaled to the bound equals it up to rounding
 _COLUMNS = ("rows", "loss", "error", "clipped", "bad")
 
@@ -61,14 +62,17 @@ class Diagnostics:
             self.sums[: _BINS // 2] = self.sums[0::2] + self.sums[1::2]
             self.sums[_BINS // 2 :] = 0.0
             self.width *= 2
-        self.sums[self.t // self.width] += self._evaluate(X, y, model)
+        most = max(1, _VALUES // self.problem.width)
+        for start in range(0, len(y), most):
+            self.sums[self.t // self.width] += self._evaluate(X[start : start + most], y[start : start + most], model)
         self.t += len(y)
 
     def _evaluate(self, X: Array, y: Array, model: Array) -> Array:
-        good = np.isfinite(X).all(axis=1) & np.isfinite(y)
-        X, y = X[good], y[good]
+        Z = self.problem.mapped(X)
+        good = np.isfinite(Z).all(axis=1) & np.isfinite(y)
+        X, y, Z = X[good], y[good], Z[good]
         V, labels = self.problem.clip(X, y)
-        long = np.linalg.norm(X, axis=1) > self.problem.feature_bound * _ROUNDED_UP
+        long = np.linalg.norm(Z, axis=1) > self.problem.feature_bound * _ROUNDED_UP
         errors = self._errors(model, V, labels)
         losses = self.problem.values(model, V, labels)
         return np.array([len(y), losses.sum(), errors.sum(), long.sum(), len(good) - len(y)], dtype=np.float64)

@@ -165,8 +165,9 @@ def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
     """The largest weights, that of the intercept times its constant, and the number of points for their swing."""
     problem = run.stream.plan.private.problem
     scale = np.ones((problem.outputs, problem.width))
-    scale[:, problem.dimension :] = problem.intercept
-    features = [*contract.feature_names, *(["intercept"] if problem.intercept else [])]
+    scale[:, problem.mapped_dimension :] = problem.intercept
+    mapped = contract.feature_names if problem.features is None else problem.features.names(contract.feature_names)
+    features = [*mapped, *(["intercept"] if problem.intercept else [])]
     classes = [f"{name}: " for name in contract.target.names] if problem.outputs > 1 else [""]
     names = [f"{of_class}{name}" for of_class in classes for name in features]
     late = [line for line in last_lines(run.folder.models, _POINTS) if 2 * line["t"] > run.stream.t]

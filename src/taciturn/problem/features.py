@@ -1,0 +1,129 @@
+"""Public maps of features: what is learnt from is `map(row)`, a function of that row and of public numbers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.errors import InvalidInput, expect, integer
+
+
+class FeatureMap(ABC):
+    """A public map from the features that a caller passes to those that are learnt from, applied before clipping.
+
+    To add one, write a frozen dataclass of plain data (numbers, strings, tuples, arrays), which the hash of a stream's
+    settings covers, with `width` and `__call__`. Certificates need two things of it. Every mapped row is clipped to
+    `feature_bound` after the map, which `Problem` does. And a row's image is a function of that row and of the map's
+    own numbers: where two streams differ in one example, all other rows are then the same, to the bit, before and
+    after the map. A matrix product by BLAS fulfils this: it may round a row differently in blocks of different shapes,
+    and blocks are cut by public numbers alone, but never by what is in other rows.
+
+    Nothing is assumed of an image but its shape: a row whose image is not finite is a bad row.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class WithSquares(FeatureMap):
+    ...     def width(self, dimension):
+    ...         return 2 * dimension
+    ...
+    ...     def __call__(self, X):
+    ...         return np.hstack([X, X**2])
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> problem = Problem(
+    ...     Logistic(), L2Ball(1.0), dimension=2, feature_bound=9.0, intercept=1.0, features=WithSquares()
+    ... )
+    >>> problem.dimension, problem.width
+    (2, 5)
+    >>> problem.clip([[1.0, 2.0]], [1.0])[0]
+    array([[1., 2., 1., 4., 1.]])
+    """
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether the map takes rows with NaN entries, and replaces them itself; for other maps such rows are bad."""
+        return False
+
+    @abstractmethod
+    def width(self, dimension: int) -> int:
+        """The number of features of an image, for rows of so many."""
+
+    @abstractmethod
+    def __call__(self, X: Array) -> Array:
+        """The images of a block of rows, an array of float64; `X` has no infinite entry and must not be changed."""
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        """The names of an image's features, given those of a row's."""
+        return [f"feature {j}" for j in range(self.width(len(names)))]
+
+
+@dataclass(frozen=True)
+class Chain(FeatureMap):
+    """Several maps, one after the other, from the first to the last.
+
+    >>> @dataclass(frozen=True)
+    ... class Twice(FeatureMap):
+    ...     def width(self, dimension):
+    ...         return dimension
+    ...
+    ...     def __call__(self, X):
+    ...         return 2.0 * X
+    >>> Chain((Twice(), Twice()))(np.array([[1.0, 2.0]]))
+    array([[4., 8.]])
+    """
+
+    maps: tuple[FeatureMap, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "maps", tuple(self.maps))
+        if not self.maps:
+            raise InvalidInput("a chain needs one map or more, got none. Leave features= out for none.")
+        for part in self.maps:
+            expect("a map", part, isinstance(part, FeatureMap), "a frozen dataclass that is a FeatureMap")
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.maps[0].takes_missing
+
+    def width(self, dimension: int) -> int:
+        for part in self.maps:
+            dimension = part.width(dimension)
+        return dimension
+
+    def __call__(self, X: Array) -> Array:
+        for part in self.maps:
+            X = part(X)
+        return X
+
+    def names(self, names: Sequence[str]) -> list[str]:
+        for part in self.maps:
+            names = part.names(names)
+        return list(names)
+
+
+def mapped_rows(features: FeatureMap, X: Array) -> Array:
+    """The images of raw rows; a row is NaN throughout if it is bad, or if its image is.
+
+    Bad rows reach the map as zeros, so that it sees no infinity, and no NaN if it takes none.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    bad = np.asarray(np.any(np.isinf(X) if features.takes_missing else ~np.isfinite(X), axis=1))
+    if bad.any():
+        X = np.where(bad[:, None], 0.0, X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = np.asarray(features(X), dtype=np.float64)
+    if Z.shape != (len(X), features.width(X.shape[1])):
+        raise InvalidInput(
+            f"{type(features).__name__} should map rows of shape {X.shape} to {features.width(X.shape[1])} features, "
+            f"got shape {Z.shape}. Correct its width or its __call__."
+        )
+    return np.where(bad[:, None], np.nan, Z) if bad.any() else Z
+
+
+def mapped_dimension(features: FeatureMap | None, dimension: int) -> int:
+    """The number of features after the map, if there is one."""
+    return dimension if features is None else integer("the width of features", features.width(dimension))
