@@ -23,6 +23,15 @@ from 68.2 % to 74.4 %, and made a large radius harmless.
 **Mechanism.** For sums BLT with five buffers, or Anytime without a horizon; for iterates Gaussian noise of shape
 S^(2/3).
 
+**Nothing stated.** With `ranges="private"` the range, the center and the scale of each column are found in the first
+rows of the stream, and with `precondition` a map after which features are spread evenly (`taciturn.algorithms.stages`),
+each stage at the full budget, as its rows are its own (`taciturn.core.staged`). A stage that counts values of p columns
+reads `13·sqrt(2p)·2.6·k/mu` rows, k those that a user may have in it, and 300 at least: then the noise of a count stays
+below a thirteenth of the rows. There are two such stages, and a third, which looks closer, if all take less than a
+twentieth of the stream. Preconditioning reads a twentieth of the stream. No model is published before the last stage
+ends. Rows should come in no particular order: a column that stands still in the rows of the stages, as dates do in
+a sorted table, is clipped to what it was.
+
 **Ridge and radius** are the problem's: a radius is a statement about the world, and sums need no ridge, since they are
 regularised by as much as their noise pulls.
 
@@ -45,17 +54,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
+
+import numpy as np
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import pftrl, pgiga, pigd, pqftl
+from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardised
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
+from taciturn.core.staged import Stage, Staged
 from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, one_of
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.anytime import Anytime
@@ -63,6 +76,7 @@ from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
+from taciturn.problem.column_maps import Standardise
 from taciturn.problem.losses import Huber, Logistic, Squared
 from taciturn.problem.multiclass import OneHot
 from taciturn.problem.problem import Problem
@@ -74,6 +88,8 @@ _MOST_ROWS = 10  # of a user, where the number of users is not public
 _AFFORDABLE = 0.1  # share of the stream after which data should outweigh the noise of a user's rows
 _SOME = 0.5  # the signal from which on a model is more than noise
 _LITTLE = 5.0  # the signal below which it is still far from one without privacy
+_MOST_COLUMNS = 1_000  # whose ranges are found
+_SPARED = 0.05  # share of a stream that a stage may take
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -97,7 +113,7 @@ class Plan:
     >>> from taciturn import L2Ball, Logistic, Privacy, Problem
     >>> plan = recommend(Problem(Logistic(), L2Ball(2.0), dimension=10), Privacy(1.0, 1e-6), horizon=100_000)
     >>> plan.method, plan.releases, plan.burn_in
-    ('pftrl', 953, 840)
+    ('pftrl', 953, 105)
     """
 
     method: Method
@@ -276,12 +292,17 @@ def recommend(
     schedule: Schedule | None = None,
     unit: Unit = EXAMPLE,
     once: bool = False,
+    ranges: Literal["private"] | Sequence[int] | None = None,
+    label_range: Literal["private"] | None = None,
+    precondition: bool = False,
     **settings: Any,
 ) -> Plan:
     """Method, mechanism, schedule and model by the rules of this module, unless given; settings go to `Private`.
 
     `unit` says whose data is protected: `Example()`, or `User(rows=4)`. With `once`, only the model after the last of
-    `horizon` examples is wanted.
+    `horizon` examples is wanted. With `ranges="private"`, `label_range="private"` and `precondition`, stages find what
+    is not stated; the problem's bounds are then those of standardised features and labels. `ranges` may list the
+    columns whose ranges are found.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -291,6 +312,18 @@ def recommend(
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
     horizon = None if horizon is None else integer("horizon", horizon)
+    if ranges is not None or label_range is not None or precondition:
+        stages = _stages(problem, privacy, horizon, unit, ranges, label_range, precondition)
+        taken = sum(stage.rows for stage in stages)
+        if horizon is not None and taken > horizon / 2:
+            raise InvalidInput(
+                f"finding what is not stated takes {taken:,} of {horizon:,} rows at this budget, more than half of "
+                "them. State feature_bound and label_bound, from public knowledge, or take a larger epsilon."
+            )
+        rest = None if horizon is None else horizon - taken
+        found = problem if ranges is None else with_standardised(problem, _neutral(problem, ranges))
+        plan = recommend(found, privacy, rest, method=method, schedule=schedule, unit=unit, once=once, **settings)
+        return _after_stages(plan, stages, horizon)
     if method is None:
         method, why = _method(problem, once and unit == EXAMPLE)
     else:
@@ -318,6 +351,66 @@ def recommend(
         if method not in ("pqftl", "pftrl") and unit.rows > 1:
             why += ", by group privacy: with sums, over a bounded set, rows that lie apart would need less noise"
     return Plan(method, made, why, averages=steady)
+
+
+def _stages(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None,
+    unit: Unit,
+    ranges: str | Sequence[int] | None,
+    label_range: str | None,
+    precondition: bool,
+) -> tuple[Stage, ...]:
+    """The stages that find what is not stated."""
+    stages: list[Stage] = []
+    for name, value in (("ranges", ranges), ("label_range", label_range)):
+        if isinstance(value, str):
+            one_of(name, value, ("private",))
+    if ranges is None and label_range is not None:
+        raise InvalidInput("a label's range is found beside those of the features. Say ranges='private' too.")
+    if ranges is not None:
+        columns = None if isinstance(ranges, str) else tuple(integer("a column", j, least=0) for j in ranges)
+        count = problem.dimension if columns is None else len(columns)
+        if not 1 <= count <= _MOST_COLUMNS:
+            raise InvalidInput(
+                f"ranges are found for 1 to {_MOST_COLUMNS:,} columns, got {count:,}. State feature_bound."
+            )
+        labels = label_range is not None
+        together = unit.participation.per_release
+        rows = max(300, math.ceil(13.0 * math.sqrt(2.0 * (count + labels)) * 2.6 * together / privacy.mu))
+        closer = horizon is None or 3 * rows <= _SPARED * horizon
+        stages = [Ranges(rows, labels, columns), *(Scales(rows, labels, columns) for _ in range(2 if closer else 1))]
+    if precondition:
+        if horizon is None:
+            raise InvalidInput("preconditioning reads a share of the stream. State horizon, the number of examples.")
+        if problem.width > _MOST_SQUARED:
+            raise InvalidInput(
+                f"preconditioning is for up to {_MOST_SQUARED} features, got {problem.width:,}. Leave it out."
+            )
+        stages.append(Moments(max(1, round(_SPARED * horizon))))
+    return tuple(stages)
+
+
+def _neutral(problem: Problem, ranges: str | Sequence[int]) -> Standardise:
+    """The map before anything is found."""
+    columns = None if isinstance(ranges, str) else tuple(ranges)
+    count = problem.dimension if columns is None else len(columns)
+    return Standardise(np.zeros(count), np.ones(count), columns=columns)
+
+
+def _after_stages(plan: Plan, stages: tuple[Stage, ...], horizon: int | None) -> Plan:
+    """The plan for the rows that stages leave, as one stream."""
+    private = plan.private
+    if not isinstance(private, Private):
+        raise Unprovable("stages are proven for streams. Bound the domain, e.g. L2Ball(1.0), or state the ranges.")
+    given = {each.name: getattr(private, each.name) for each in fields(private)}
+    staged = Staged(**(given | {"horizon": horizon, "stages": stages}))
+    names = {Ranges: "ranges", Scales: "scales", Moments: "a map that spreads features evenly"}
+    kinds = list(dict.fromkeys(names[type(stage)] for stage in stages))
+    rows = staged.rows_of_stages
+    why = f"{plan.why}; {', '.join(kinds)} are found privately in the first {rows:,} rows"
+    return replace(plan, private=staged, why=why)
 
 
 def rows_per_user(

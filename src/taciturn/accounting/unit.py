@@ -11,7 +11,7 @@ follows from positions and ids alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -139,6 +139,15 @@ class User:
         """How often the rows of a user, or those of one period, take part."""
         assert self.per_release is not None
         return Participation(self.rows, self.per_release, self.apart)
+
+    def with_rows(self, rows: int) -> User:
+        """The same bounds for a user who has fewer rows.
+
+        >>> print(User(8, per_release=4).with_rows(2))
+        one user, of at most 2 rows
+        """
+        assert self.per_release is not None
+        return replace(self, rows=rows, per_release=min(self.per_release, rows))
 
     def over(self, periods: int) -> Participation:
         """How often a user takes part who stays for so many periods; bounds on releases hold across their borders."""

@@ -12,6 +12,7 @@ from taciturn.accounting.unit import Unit
 from taciturn.core.release import Releases
 from taciturn.core.state import State
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
+from taciturn.problem.problem import Problem
 
 OTHER_SETTINGS = "this state was made under other settings. Use the Private that made it, or start() a new stream."
 
@@ -35,6 +36,12 @@ class Accounted:
     """
 
     seed: int | None
+    problem: Any  # a Problem: a field of one subclass, a property of the other
+
+    def problem_at(self, state: State) -> Problem:
+        """The problem with which the model of `state` predicts; for most algorithms the same at every state."""
+        made: Problem = self.problem
+        return made
 
     @property
     def unit(self) -> Unit:

@@ -106,11 +106,12 @@ class Loop:
         self._may_stay_sparse = self.clip is not None and learner.problem.features is None
 
     def __call__(
-        self, at: Standing, X: Source, y: Array, excluded: NDArray[np.bool_] | None = None
+        self, at: Standing, X: Source, y: Array, excluded: NDArray[np.bool_] | None = None, first: int = 0
     ) -> tuple[Standing, Releases]:
         """Where a stream stands after these examples, and its releases; nothing is committed here.
 
-        Rows in the mask `excluded` keep their rounds, and have no influence.
+        Rows in the mask `excluded` keep their rounds, and have no influence. `first` is the number of the first row in
+        errors.
         """
         way, clip = self.way, self.clip
         before = at.t
@@ -126,13 +127,13 @@ class Loop:
             if rows is not None:
                 assert clip is not None
                 end = min(end, rows.end_of_block(start, self._most_entries))
-                clipped = clip.sparse(rows[start:end], y[start:end], start)
+                clipped = clip.sparse(rows[start:end], y[start:end], first + start)
             else:
                 end = min(end, start + self._most_rows)
                 if clip is None:
-                    clipped = self.problem.clip_block(X[start:end], y[start:end], start)
+                    clipped = self.problem.clip_block(X[start:end], y[start:end], first + start)
                 else:
-                    clipped = clip.dense(X[start:end], y[start:end], start, memory)
+                    clipped = clip.dense(X[start:end], y[start:end], first + start, memory)
             if excluded is not None and (without := excluded[start:end]).any():
                 clipped = without_influence(*clipped, without, self.problem.loss.labels)
             at = way(at, *clipped, rounds[rounds <= before + end], self.seed, shown)

@@ -21,12 +21,12 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Arrays, same
+from taciturn._util.arrays import Array, Arrays, Integers, same
 from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
@@ -157,13 +157,14 @@ class Private(Accounted):
     ) -> tuple[State, Release | None]:
         """Learn from the rows up to the next published round; uses up `state`."""
         must_be_state(state)
-        rows, labels = self.problem.read(X, y)
+        X = list(X) if isinstance(X, Iterator) else X
+        rows = len(self.problem.read(X, y)[1])
         due = self.timetable.due(state.k + 1)
-        last = state.t + len(labels)
+        last = state.t + rows
         if due is not None and last > due:
-            self._check(state, len(labels))
+            self._check(state, rows)
             raise InvalidInput(f"step() ends at the next published round, {due}; these rows reach {last}. Use run().")
-        new, releases = self.run(state, rows, labels, users, now)
+        new, releases = self.run(state, X, y, users, now)
         return new, releases[0] if len(releases) else None
 
     def run(
@@ -214,9 +215,13 @@ class Private(Accounted):
             raise InvalidInput("the unit of privacy is a user: give users=, an id for each row.")
         assert state.users is not None
         rounds = np.arange(state.t + 1, state.t + rows + 1)
-        blocks, periods = self.timetable.block_of(rounds), periods_of(unit, rounds, now)
+        blocks, periods = self._blocks(rounds), periods_of(unit, rounds, now)
         counts, records = admit(unit, state.users, users, blocks, periods, self.compiled, self.problem.on_bad)
         return ~counts, records
+
+    def _blocks(self, rounds: Integers) -> Integers:
+        """The blocks that these rounds lie in, in which a user's rows are counted."""
+        return self.timetable.block_of(rounds)
 
     def fit(self, X: Any, y: Any = None, ledger: LedgerLike | None = None, users: Any = None) -> Release:
         """Learn from a data set, as a new stream, and return the last release (not `self`).
@@ -298,20 +303,30 @@ class Private(Accounted):
         periods = integer("periods", periods)
         if not isinstance(self.unit, User) or self.unit.period is None:
             raise InvalidInput("only a stream with periods has users of several. State unit=User(rows=4, period=...).")
-        calibrated: Any = self.calibrated
-        longer = replace(self.unit, rows=self.unit.rows * periods, period=None)
-        certificate = self.learner.certificate.for_unit(longer, self.timetable)
-        if certificate.reach == "entry" and self._restores:
-            mechanism: Any = self.mechanism
-            size, numbers = self.learner.statistic_size, calibrated.numbers(0)
-            settings = (self.timetable, size, self.privacy, self.calibration, numbers)
-            return mechanism.restore(certificate, *settings).cost(None)  # type: ignore[no-any-return]
-        if certificate.reach == "entry" or self.timetable.horizon is None:
+        if self.certificate.reach == "entry":
+            return self.cost_for(replace(self.unit, rows=self.unit.rows * periods, period=None))
+        if self.timetable.horizon is None:
             raise InvalidInput("what several periods cost is known for sums, and for iterates with a horizon.")
-        one = calibrated.cost(None)
+        one = self.calibrated.cost(None)
         draws = self.timetable.count * self.learner.statistic_size
         group = Cost(one.mu_squared * periods**2, one.rho * periods**2)
         return total([group, sampling_cost(draws, periods * one.mu)])
+
+    def cost_for(self, unit: Unit) -> Cost:
+        """The cost for another unit, with the noise of this stream, exactly; for sums.
+
+        >>> from taciturn import Example, Privacy, User, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=400, unit=User(4))
+        >>> round(private.cost_for(User(4)).mu / private.cost_for(Example()).mu, 2)
+        3.08
+        """
+        certificate = self.learner.certificate.for_unit(unit, self.timetable)
+        if certificate.reach != "entry" or not self._restores:
+            raise InvalidInput("what another unit costs with this noise is known for sums by taciturn's strategies.")
+        mechanism, calibrated = cast(Any, self.mechanism), cast(Any, self.calibrated)
+        size, numbers = self.learner.statistic_size, calibrated.numbers(0)
+        settings = (self.timetable, size, self.privacy, self.calibration, numbers)
+        return mechanism.restore(certificate, *settings).cost(None)  # type: ignore[no-any-return]
 
     @cached_property
     def settings(self) -> str:
@@ -489,7 +504,7 @@ class Private(Accounted):
         one._check_arrays(state)
         if ledger is None and books.is_open(state.lineage):
             ledger = books.guard_of(state.lineage)
-        return one._open(replace(state, spent=one.calibrated.cost(state.k)), as_ledger(ledger))
+        return one._open(replace(state, spent=one._spent(state.t, state.k)), as_ledger(ledger))
 
     def fork(self, state: State, ledger: LedgerLike | None = None) -> State:
         """A second stream from `state` on, charged in full, in the same ledger or in `ledger`."""
@@ -504,8 +519,12 @@ class Private(Accounted):
         if at.t == state.t:
             return state
         numbers = self._numbers(at.k)
-        spent = state.spent if at.k == state.k else self.calibrated.cost(at.k)
+        spent = state.spent if at.k == state.k else self._spent(at.t, at.k)
         return following(state, **at._asdict(), spent=spent, numbers=numbers, users=users)
+
+    def _spent(self, t: int, k: int) -> Cost:
+        """The cost of the k releases that were made by round t."""
+        return self.calibrated.cost(k)
 
     def _check_arrays(self, state: State) -> None:
         """Reject a state out of a file whose arrays are not those of this stream: compiled loops believe their shapes.

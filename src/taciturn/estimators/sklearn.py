@@ -34,8 +34,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     epsilon, delta : float
         The total budget of everything that one stream publishes. Epsilon must be stated.
     feature_bound, label_bound : float
-        Largest Euclidean norm of the features, before the intercept, and largest absolute value of a label. Both must
-        be stated, from public knowledge; longer rows and larger labels are clipped.
+        Largest Euclidean norm of the features, before the intercept, and largest absolute value of a label, from public
+        knowledge; longer rows and larger labels are clipped. Or "private": ranges and scales of all columns are found
+        in the first rows, at no further cost, and rows may have missing values. One of the two must be stated.
     loss : {"squared", "absolute", "huber", "quantile"}
         The loss to minimise.
     quantile, huber_width : float
@@ -69,6 +70,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
+        columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
     ledger : Ledger or str, optional
         Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
         that learn from the same people. Without it, each stream counts for itself.
@@ -105,8 +109,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         *,
         epsilon: float | None = None,
         delta: float = 1e-6,
-        feature_bound: float | None = None,
-        label_bound: float | None = None,
+        feature_bound: float | Literal["private"] | None = None,
+        label_bound: float | Literal["private"] | None = None,
         loss: Literal["squared", "absolute", "huber", "quantile"] = "squared",
         quantile: float = 0.5,
         huber_width: float | None = None,
@@ -122,6 +126,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
+        precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
@@ -144,6 +149,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.apart = apart
         self.period = period
         self.without_id = without_id
+        self.precondition = precondition
         self.ledger = ledger
         self.seed = seed
 
@@ -193,15 +199,16 @@ class PrivateLogisticRegression(PrivateClassifier):
     epsilon, delta : float
         The total budget of everything that one stream publishes. Epsilon must be stated.
     feature_bound : float
-        Largest Euclidean norm of the features, before the intercept. Must be stated, from public knowledge; longer rows
-        are clipped.
+        Largest Euclidean norm of the features, before the intercept, from public knowledge; longer rows are clipped. Or
+        "private": ranges and scales of all columns are found in the first rows, at no further cost, and rows may have
+        missing values. One of the two must be stated.
     classes : array-like, optional
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     fit_intercept, method, release, horizon, radius, ridge, neighbours, ledger, seed
         As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares. `fit` of two classes
         publishes once, by objective perturbation, whose epsilon adds plainly to that of other models in a ledger; state
         a radius, or `method="ftrl"`, for private FTRL, whose models add more slowly.
-    rows_per_user, rows_per_release, apart, period, without_id
+    rows_per_user, rows_per_release, apart, period, without_id, precondition
         As in `PrivateLinearRegression`.
 
     Attributes

@@ -153,10 +153,14 @@ class PrivateLinearModel(BaseEstimator):
         return self
 
     def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(
-            seen_by, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=self._numbers
-        )
+        X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
         return X, column_or_1d(y, warn=True)
+
+    @property
+    def _accepted(self) -> dict[str, Any]:
+        """What scikit-learn lets through: missing values where they take the center of what is found."""
+        finite = "allow-nan" if self.feature_bound == "private" else True
+        return {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "ensure_all_finite": finite}
 
     @property
     def _opened(self) -> _Opened | None:
@@ -176,12 +180,12 @@ class PrivateLinearModel(BaseEstimator):
 
     @property
     def _problem(self) -> Problem:
-        return self._fitted.stream.plan.private.problem
+        return self._fitted.stream.problem
 
     @property
     def _coefficients(self) -> tuple[Array, Array]:
         stream = self._fitted.stream
-        return coefficients(stream.plan.private.problem, stream.model)
+        return coefficients(stream.problem, stream.model)
 
     @property
     def coef_(self) -> Array:
@@ -253,8 +257,8 @@ class PrivateLinearModel(BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         opened = self._fitted
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
-        return np.asarray(opened.stream.plan.private.problem.predict(opened.stream.model, X))
+        X = validate_data(self, X, reset=False, **self._accepted)
+        return np.asarray(opened.stream.problem.predict(opened.stream.model, X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._opened is not None
@@ -283,7 +287,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         *,
         epsilon: float | None = None,
         delta: float = 1e-6,
-        feature_bound: float | None = None,
+        feature_bound: float | Literal["private"] | None = None,
         classes: Any = None,
         fit_intercept: bool = True,
         method: MethodName = "auto",
@@ -297,6 +301,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
+        precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
     ) -> None:
@@ -316,6 +321,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.apart = apart
         self.period = period
         self.without_id = without_id
+        self.precondition = precondition
         self.ledger = ledger
         self.seed = seed
 

@@ -21,6 +21,7 @@ from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
 from taciturn.plan import Plan
+from taciturn.problem.problem import Problem
 
 
 class PrivacyWarning(UserWarning):
@@ -37,7 +38,7 @@ class Spent(NamedTuple):
 class _Snapshot(NamedTuple):
     """The position of a stream, its model, and what the latest call released; a copy has no state.
 
-    `since` is the round of the last release.
+    `since` is the round of the last release, `problem` that with which the model predicts.
     """
 
     state: State | None
@@ -46,6 +47,7 @@ class _Snapshot(NamedTuple):
     since: int
     cost: Cost
     model: Array
+    problem: Problem
     releases: Releases | None
 
 
@@ -101,7 +103,8 @@ class Stream:
         self._rejection: TaciturnError | None = None
         self._lock = threading.RLock()
         since = plan.private.timetable.due(state.k) if state.k else 0
-        self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, None)
+        problem = plan.private.problem_at(state)
+        self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, problem, None)
 
     def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
         """Learn from these rows, and return what they released; a rejected row leaves everything as it was.
@@ -130,7 +133,7 @@ class Stream:
             new, releases = prepared.state, prepared.releases
             since = int(releases.rounds[-1]) if new.k > before.k else before.since
             model = self._model_after(before, releases)
-            at = _Snapshot(new, new.t, new.k, since, new.spent, model, releases)
+            at = _Snapshot(new, new.t, new.k, since, new.spent, model, private.problem_at(new), releases)
             self._pending = at
             private.commit(prepared)
             self._at = at
@@ -186,6 +189,11 @@ class Stream:
     def model(self) -> Array:
         """The point to use."""
         return self._now.model
+
+    @property
+    def problem(self) -> Problem:
+        """The problem with which the model predicts, with the map of features that was found by now; public."""
+        return self._now.problem
 
     @property
     def releases(self) -> Releases | None:

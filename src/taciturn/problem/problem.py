@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, expect, integer, not_negative, one_of, positive
+from taciturn.errors import InvalidInput, expect, finite, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, describe_bad_row
 from taciturn.problem.features import FeatureMap, mapped_dimension, mapped_rows
 from taciturn.problem.inputs import CompressedRows, Source
@@ -53,6 +53,9 @@ class Problem:
         without influence that still takes its round.
     features : FeatureMap, optional
         A public map of the features; points then have weights for the mapped ones.
+    label_center, label_scale : float
+        Labels that are numbers are learnt as `(y - label_center)/label_scale`, which is what `label_bound` bounds;
+        predictions are in the labels' own units.
 
     Examples
     --------
@@ -75,6 +78,8 @@ class Problem:
     neighbours: Literal["replace", "zero-out"] = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
     features: FeatureMap | None = None
+    label_center: float = 0.0
+    label_scale: float = 1.0
 
     def __post_init__(self) -> None:
         remedy = "State the largest norm an example may have; longer ones are scaled down."
@@ -98,12 +103,17 @@ class Problem:
                 "clipped."
             )
         object.__setattr__(self, "label_bound", positive("label_bound", self._label_bound))
+        object.__setattr__(self, "label_center", finite("label_center", self.label_center))
+        object.__setattr__(self, "label_scale", positive("label_scale", self.label_scale))
+        if self.loss.labels != "real" and (self.label_center, self.label_scale) != (0.0, 1.0):
+            raise InvalidInput(f"{type(self.loss).__name__} learns classes. Leave label_center and label_scale out.")
         self.domain.check_dimension(self.size)
         self._check_range()
 
     def _check_range(self) -> None:
         """Products of bounds must stay within floating point, whatever the examples are."""
-        scales = {name: getattr(self, name) for name in ("feature_bound", "label_bound", "intercept", "ridge")}
+        names = ("feature_bound", "label_bound", "intercept", "ridge", "label_scale")
+        scales = {name: getattr(self, name) for name in names}
         for name, value in (scales | {"the domain's radius": self.radius}).items():
             if value and math.isfinite(value) and not 1e-60 <= value <= 1e60:
                 raise InvalidInput(f"{name} must lie between 1e-60 and 1e60, got {value:g}. Choose other units.")
@@ -191,7 +201,14 @@ class Problem:
         """Convert examples to numbers, not clipped yet, to be cut into blocks; check shapes and labels."""
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
-        return as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+        return rows, self.in_own_units(labels)
+
+    def in_own_units(self, y: Array) -> Array:
+        """Labels as they are learnt: `(y - label_center)/label_scale`."""
+        if (self.label_center, self.label_scale) == (0.0, 1.0):
+            return y
+        return np.asarray((y - self.label_center) / self.label_scale)
 
     def clip_block(self, X: Array, y: Array, first: int = 0) -> tuple[Array, Array]:
         """Validated and clipped examples; `first` is the number of the first row in errors."""
@@ -245,8 +262,8 @@ class Problem:
     def predict(self, point: Array, X: Any) -> Array:
         """`v·x` at a released point for new features, clipped as in learning; its sign is the class, if there are two.
 
-        With several scores, there is a row of them for each example; the largest is the class. Sparse rows stay sparse,
-        unless there is a map.
+        Numbers are predicted in the units of the labels. With several scores, there is a row of them for each example;
+        the largest is the class. Sparse rows stay sparse, unless there is a map.
 
         >>> from taciturn import L2Ball, Logistic, Problem
         >>> Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0).predict([0.6, 0.0, 0.1], [[0.5, 0.0]])
@@ -257,7 +274,10 @@ class Problem:
         linear = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # overridden: needs arrays
         sparse = linear and type(self) is Problem and self.features is None
         blocks = clipped_blocks(self, rows, sparse)
-        return np.concatenate([self._scores(point, V) for V in blocks])
+        scores = np.concatenate([self._scores(point, V) for V in blocks])
+        if (self.label_center, self.label_scale) == (0.0, 1.0):
+            return scores
+        return self.label_center + self.label_scale * scores
 
     def _scores(self, point: Array, V: Any) -> Array:
         return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)

@@ -1,0 +1,203 @@
+"""The stages before learning: ranges and scales of columns, and a map that spreads features evenly.
+
+Nothing has to be stated but which columns there are. `Ranges` finds the powers of two between which the values of each
+column lie, `Scales` their center and spread within that range, and `Moments` a linear map after which no direction is
+much longer than another. Each reads rows of its own at the full budget (`taciturn.core.staged`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from taciturn._util.arrays import Array
+from taciturn.errors import integer
+from taciturn.learners.bin_counts import BinCounts
+from taciturn.learners.second_moment import SecondMoment
+from taciturn.mechanisms.sqrt import SquareRoot
+from taciturn.problem.column_maps import Bins, Linear, Standardise
+from taciturn.problem.features import Chain, FeatureMap
+from taciturn.problem.problem import Problem
+from taciturn.problem.sets import WholeSpace
+
+GRID = np.concatenate([-(2.0 ** np.arange(40, -21, -1)), [0.0], 2.0 ** np.arange(-20, 41)])
+"""The public edges among which ranges are found: 0, and ±2^k for k from -20 to 40."""
+
+_BINS = 128  # of the range of a column, in which its spread is found
+_LEAST_RANGE = 0.02  # quantile levels for ranges, and
+_LEAST_SCALE = 0.05  # for scales, if noise allows
+_NARROWEST = 2.0**-30  # width of a range, relative to its end, that equal bins still divide
+_ANY_LABEL = 1e60  # a bound that clips no label
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The range of each column: quantiles between the edges of a public grid, widened by half on both sides.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows it reads.
+    labels : bool
+        Whether labels, which are numbers, are a column too.
+    columns : tuple of int, optional
+        Which features; by default all.
+
+    Examples
+    --------
+    >>> Ranges(500).widened(np.array([0.0, 4.0, 0.02]))
+    (array([-2.]), array([6.]))
+    """
+
+    rows: int
+    labels: bool = False
+    columns: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", integer("rows", self.rows))
+
+    @property
+    def mechanism(self) -> SquareRoot:
+        """One release: plain Gaussian noise."""
+        return SquareRoot()
+
+    def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> BinCounts:
+        """Counts over the public grid."""
+        columns = _count(problem, self.columns) + self.labels
+        return _counts(problem, np.tile(GRID, (columns, 1)), self, _LEAST_RANGE, outward=True)
+
+    def after(self, problem: Problem, point: Array) -> Problem:
+        """The same: ranges are what the next stage begins with."""
+        return problem
+
+    @staticmethod
+    def widened(point: Array) -> tuple[Array, Array]:
+        """Lower and upper ends of the ranges."""
+        low, high, _ = np.split(point, 3)
+        half = (high - low) / 2.0
+        return low - half, high + half
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Center and scale of each column, from two quantiles in the range that `Ranges` has found.
+
+    With a and b the values at level q and 1 - q, the center is `(a + b)/2`, and the scale `(b - a)/(2·z)` with z the
+    quantile of a normal variable at level 1 - q: for normal values, mean and standard deviation. After another `Scales`
+    it looks closer, into the range between the quantiles of that one, widened by half: numbers that are far from 0 and
+    close to each other, years for instance, need both.
+
+    >>> Scales(500).standardised(np.array([-1.645, 1.645, 0.05])).scale.round(2)
+    array([1.])
+    """
+
+    rows: int
+    labels: bool = False
+    columns: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", integer("rows", self.rows))
+
+    @property
+    def mechanism(self) -> SquareRoot:
+        """One release: plain Gaussian noise."""
+        return SquareRoot()
+
+    def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> BinCounts:
+        """Counts over equal bins of the range."""
+        columns = _count(problem, self.columns) + self.labels
+        low, high = Ranges.widened(earlier[-1]) if earlier else (-np.ones(columns), np.ones(columns))
+        width = np.maximum(high - low, _NARROWEST * (1.0 + np.abs(low)))
+        edges = low[:, None] + width[:, None] * (np.arange(1, _BINS) / _BINS)
+        return _counts(problem, edges, self, _LEAST_SCALE, outward=False)
+
+    def after(self, problem: Problem, point: Array) -> Problem:
+        """With the map to standardised values in the place of the neutral one, and labels in units of their scale."""
+        found = self.standardised(point)
+        center, scale = found.center, found.scale
+        if self.labels:
+            problem = replace(problem, label_center=float(center[-1]), label_scale=float(scale[-1]))
+            center, scale = center[:-1], scale[:-1]
+        return with_standardised(problem, Standardise(center, scale, columns=self.columns))
+
+    @staticmethod
+    def standardised(point: Array) -> Standardise:
+        """The map that these quantiles and levels lead to."""
+        low, high, level = np.split(point, 3)
+        scale = (high - low) / (2.0 * ndtri(1.0 - level))
+        center = (low + high) / 2.0
+        return Standardise(center, np.maximum(scale, _NARROWEST / _BINS * (1.0 + np.abs(center))))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A linear map after which features have about the same spread in all directions (`SecondMoment`).
+
+    Parameters
+    ----------
+    rows : int
+        How many rows it reads.
+    """
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", integer("rows", self.rows))
+
+    @property
+    def mechanism(self) -> SquareRoot:
+        """One release: plain Gaussian noise."""
+        return SquareRoot()
+
+    def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> SecondMoment:
+        """The second moment of clipped features."""
+        return SecondMoment(problem)
+
+    def after(self, problem: Problem, point: Array) -> Problem:
+        """With the map behind the one there is."""
+        size = round(len(point) ** 0.5)
+        found = Linear(point.reshape(size, size))
+        before = problem.features
+        return replace(problem, features=found if before is None else Chain((*_maps(before), found)))
+
+
+def with_standardised(problem: Problem, found: Standardise | None = None) -> Problem:
+    """The problem with this map before any other, in the place of an earlier one; by default one that only clips.
+
+    >>> from taciturn import L2Ball, Logistic, Problem
+    >>> with_standardised(Problem(Logistic(), L2Ball(1.0), dimension=2)).features.takes_missing
+    True
+    """
+    found = found or Standardise(np.zeros(problem.dimension), np.ones(problem.dimension))
+    others = tuple(each for each in _maps(problem.features) if not isinstance(each, Standardise))
+    return replace(problem, features=Chain((found, *others)) if others else found)
+
+
+def _maps(features: FeatureMap | None) -> tuple[FeatureMap, ...]:
+    if features is None:
+        return ()
+    return features.maps if isinstance(features, Chain) else (features,)
+
+
+def _count(problem: Problem, columns: tuple[int, ...] | None) -> int:
+    return problem.dimension if columns is None else len(columns)
+
+
+def _counts(problem: Problem, edges: Array, stage: Ranges | Scales, least: float, outward: bool) -> BinCounts:
+    """Counts of features, and of labels if there are edges for them, in the place of what the problem learns."""
+    columns = _count(problem, stage.columns)
+    bins = Bins(edges[:columns], stage.columns)
+    counted = replace(
+        problem,
+        features=bins,
+        domain=WholeSpace(),
+        feature_bound=2.0 * bins.count * columns**0.5,
+        intercept=1.0,
+        label_center=0.0,
+        label_scale=1.0,
+        label_bound=_ANY_LABEL,
+        ridge=0.0,
+    )
+    return BinCounts(counted, edges[columns] if stage.labels else None, least, outward)
