@@ -64,8 +64,8 @@ class BinCounts:
     --------
     >>> from taciturn import L2Ball, Logistic, Privacy, Private, Problem, SquareRoot, at
     >>> from taciturn.problem.column_maps import Bins
-    >>> bins = Bins(np.array([[0.0, 1.0, 2.0, 3.0, 4.0]]))
-    >>> problem = Problem(Logistic(), L2Ball(1.0), 1, feature_bound=9.0, intercept=1.0, features=bins)
+    >>> bins = Bins(np.linspace(0.0, 4.0, 64)[None, :])
+    >>> problem = Problem(Logistic(), L2Ball(1.0), 1, feature_bound=99.0, intercept=1.0, features=bins)
     >>> counts = BinCounts(problem, least=0.1)
     >>> private = Private(counts, SquareRoot(), at([900]), Privacy(8.0, 1e-6), seed=1)
     >>> private.fit(np.linspace(0.0, 3.0, 900)[:, None], np.ones(900)).point.round(1)
