@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -34,8 +34,8 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    label_bound : float
-        The largest absolute value of a label; larger ones are clipped.
+    label_bound : float or "private"
+        The largest absolute value of a label; larger ones are clipped. "private" finds it beside the features' ranges.
     loss : {"squared", "absolute", "huber", "quantile"}
         The loss to minimise.
     quantile : float
@@ -52,7 +52,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
     0.8
     """
 
-    label_bound: float | None = None
+    label_bound: float | Literal["private"] | None = None
     loss: LossName = "squared"
     quantile: float = 0.5
     huber_width: float | None = None
@@ -116,8 +116,9 @@ class PrivateLogisticRegression(PrivateClassifier):
         Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
     epsilon, delta : float
         The total budget of everything that the stream publishes.
-    feature_bound : float
-        The largest norm of an example's features; longer ones are clipped.
+    feature_bound : float or "private"
+        The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
+        features in the first examples, at no further cost; no model is published before.
     fit_intercept : bool
         Whether there is a constant feature.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
@@ -148,6 +149,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
         Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
         that learn from the same people. Without it, each stream counts for itself.

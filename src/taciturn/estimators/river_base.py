@@ -49,7 +49,7 @@ class PrivateLinear(base.Estimator):
     buckets: int | None = None
     epsilon: float | None = None
     delta: float = 1e-6
-    feature_bound: float | None = None
+    feature_bound: float | Literal["private"] | None = None
     fit_intercept: bool = True
     method: MethodName = "auto"
     release: str | int = "auto"
@@ -64,6 +64,7 @@ class PrivateLinear(base.Estimator):
     apart: int = 1
     period: int | ClockPeriod | None = None
     without_id: WithoutId = "bad"
+    precondition: bool = False
     ledger: LedgerLike | None = None
     seed: int | None = None
     _open: Feed | None = field(default=None, init=False)
@@ -185,7 +186,8 @@ class PrivateLinear(base.Estimator):
     @property
     def _coefficients(self) -> tuple[Array, Array]:
         """Weights and intercepts of the current model, a row and a number for each score."""
-        return coefficients(self._feed.problem, self._feed.current().model)
+        stream = self._feed.current()
+        return coefficients(stream.problem, stream.model)
 
     def _by_class(self, outputs: list[Any]) -> Any:
         """The value of the only output; a dict by class, if there are several."""

@@ -132,10 +132,11 @@ class Feed:
 
     def scores(self, x: Mapping[Any, Any]) -> Any:
         """The score of an example by the current model: a float, or an array with one for each class."""
-        point = self.current().model
+        stream = self.current()
+        point = stream.model
         row = self.features.row(x)
         if point is not self._scores.point:
-            self._scores = RowScores(self.problem, point, self.features)
+            self._scores = RowScores(stream.problem, point, self.features)
         try:
             return self._scores(row)
         except InvalidInput:
@@ -143,7 +144,8 @@ class Feed:
 
     def scores_many(self, X: Any) -> Array:
         """The scores of the rows of a data frame."""
-        return self.problem.predict(self.current().model, self.features.table(X))
+        stream = self.current()
+        return stream.problem.predict(stream.model, self.features.table(X))
 
     @property
     def examples(self) -> int:

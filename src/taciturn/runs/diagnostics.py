@@ -56,8 +56,9 @@ class Diagnostics:
             self.sums = np.array(restored["sums"])
             self.width, self.first, _ = (int(number) for number in restored["where"])
 
-    def __call__(self, X: Array, y: Array, model: Array) -> None:
-        """Add the next rows, evaluated by the model in use before them."""
+    def __call__(self, X: Array, y: Array, model: Array, problem: Problem | None = None) -> None:
+        """Add the next rows, evaluated by the model in use before them, and by its problem, if that has changed."""
+        self.problem = problem or self.problem
         while self.t // self.width >= _BINS:
             self.sums[: _BINS // 2] = self.sums[0::2] + self.sums[1::2]
             self.sums[_BINS // 2 :] = 0.0
@@ -82,7 +83,7 @@ class Diagnostics:
         width = self.problem.width
         scores = V @ model if self.problem.outputs == 1 else V @ model.reshape(-1, width).T
         if not self.classifies:
-            return np.asarray(np.abs(scores - labels))
+            return np.asarray(np.abs(scores - labels) * self.problem.label_scale)
         return np.asarray(classes_of(scores) != (labels > 0.0 if scores.ndim == 1 else labels), dtype=np.float64)
 
     def arrays(self) -> Arrays:

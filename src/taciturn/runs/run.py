@@ -59,6 +59,7 @@ from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.stream import Spent, Stream
 from taciturn.plan import Plan
+from taciturn.problem.problem import Problem
 from taciturn.runs.files import Folder, write_at
 from taciturn.runs.journal import complete, lines_of
 from taciturn.runs.resume import Checkpoint, SeenRows, Users
@@ -78,8 +79,8 @@ _WATCH = "diagnostics."  # prefix of the diagnostics' keys in the stored state
 class Watch(Protocol):
     """Diagnostics of exact rows; their state is committed with the secret state."""
 
-    def __call__(self, X: Array, y: Array, model: Array) -> None:
-        """Evaluate the next rows by the model in use before them."""
+    def __call__(self, X: Array, y: Array, model: Array, problem: Problem | None = None) -> None:
+        """Evaluate the next rows by the model in use before them, and the problem with which it predicts."""
 
     def arrays(self) -> Arrays:
         """The state of the diagnostics."""
@@ -205,12 +206,12 @@ class Run:
 
     def _learn(self, X: Array, y: Array, watch: Watch | None, users: Users) -> None:
         self._must_be_complete()
-        before = self.stream.model
+        before, problem = self.stream.model, self.stream.problem
         of_users = isinstance(self.stream.plan.private.unit, User)  # else ids are read, and protect nobody
         releases = self.stream.learn(X, y, users if of_users else None)
         self.seen.add(X, y, users)
         if watch is not None:
-            watch(X, y, before)
+            watch(X, y, before, problem)
             self.watch_state = watch.arrays()
         if len(releases):
             self._uncommitted.append(lines_of(self.stream.plan, releases, before))

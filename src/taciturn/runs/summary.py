@@ -163,7 +163,7 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
 
 def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
     """The largest weights, that of the intercept times its constant, and the number of points for their swing."""
-    problem = run.stream.plan.private.problem
+    problem = run.stream.problem
     scale = np.ones((problem.outputs, problem.width))
     scale[:, problem.mapped_dimension :] = problem.intercept
     mapped = contract.feature_names if problem.features is None else problem.features.names(contract.feature_names)
