@@ -17,7 +17,7 @@ from taciturn.errors import integer
 from taciturn.learners.bin_counts import BinCounts
 from taciturn.learners.second_moment import SecondMoment
 from taciturn.mechanisms.sqrt import SquareRoot
-from taciturn.problem.column_maps import Bins, Linear, Standardise
+from taciturn.problem.column_maps import Bins, LinearMap, Standardise
 from taciturn.problem.features import Chain, FeatureMap
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import WholeSpace
@@ -158,7 +158,7 @@ class Moments:
     def after(self, problem: Problem, point: Array) -> Problem:
         """With the map behind the one there is."""
         size = round(len(point) ** 0.5)
-        found = Linear(point.reshape(size, size))
+        found = LinearMap(point.reshape(size, size))
         before = problem.features
         return replace(problem, features=found if before is None else Chain((*_maps(before), found)))
 

@@ -58,10 +58,10 @@ class Standardise(FeatureMap):
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(FeatureMap):
+class LinearMap(FeatureMap):
     """`W·x`: all columns, mixed by a public matrix.
 
-    >>> Linear(np.array([[0.0, 2.0], [1.0, 0.0]]))(np.array([[1.0, 3.0]]))
+    >>> LinearMap(np.array([[0.0, 2.0], [1.0, 0.0]]))(np.array([[1.0, 3.0]]))
     array([[6., 1.]])
     """
 
