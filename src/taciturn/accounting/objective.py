@@ -61,6 +61,23 @@ def delta_perturbed(epsilon: float, m: float, hessian: float, dimensions: int) -
     return min(1.0, max(ideal * _UP + SMALLEST, SMALLEST))
 
 
+def epsilon_perturbed(delta: float, m: float, hessian: float, dimensions: int) -> float:
+    """The least epsilon at `delta`, rounded up: `delta_perturbed` falls as epsilon rises.
+
+    >>> epsilon = epsilon_perturbed(1e-6, 0.2, 0.01, dimensions=2)
+    >>> delta_perturbed(epsilon, 0.2, 0.01, 2) <= 1e-6 < delta_perturbed(0.999 * epsilon, 0.2, 0.01, 2)
+    True
+    """
+    delta, m, hessian = check_delta(delta), not_negative("m", m), not_negative("hessian", hessian)
+    low, high = 0.0, 1.0 + hessian + m * m / 2.0
+    while delta_perturbed(high, m, hessian, dimensions) > delta:
+        low, high = high, 2.0 * high
+    for _ in range(64):
+        middle = low + (high - low) / 2.0
+        low, high = (middle, high) if delta_perturbed(middle, m, hessian, dimensions) > delta else (low, middle)
+    return high
+
+
 def shift_of(epsilon: float, delta: float, hessian: float, dimensions: int) -> float:
     """The largest `m = Gd/s` that keeps (epsilon, delta); 0 if the Hessian alone costs more than epsilon.
 

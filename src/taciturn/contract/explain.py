@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from taciturn._util.output import rounded_up
 from taciturn.contract.columns import Categories, Column, Hashed, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
@@ -168,6 +169,8 @@ def plan_report(made: Plan) -> list[RenderableType]:
     table = Table("setting", "value")
     for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
         table.add_row(name, escape(f"{data[name]}"))
+    for relation, epsilon in made.private.guarantee.epsilons.items():
+        table.add_row(f"epsilon, {relation}", rounded_up(epsilon, 4))
     table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
     noise = Table("strategy", f"noise on an entry of {made.noise_on}, last release")
     for name, sd in made.noise.items():
