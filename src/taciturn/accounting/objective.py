@@ -7,8 +7,8 @@ most `Gd`. Then x(b) is (epsilon, delta)-private with, for `m = Gd/s`, `c = ln(1
 
     delta = E (1 - exp(e - m·r))₊,
 
-where r is the length of a standard Gaussian in one dimension, if an example's term is replaced by 0, or in two, if by
-that of another example.
+where r is the length of a standard Gaussian in one dimension, if an example's term is replaced by 0 or by that of the
+same features with another label, or in two, if by that of another example.
 
 *Proof.* `b = -∇J(x)` is a bijection, Lipschitz in both directions, so x has the density
 `p(x) = phi(∇J(x))·det ∇²J(x)`, phi that of b. For the neighbour `∇J' = ∇J + D(x)`, `‖D(x)‖ ≤ Gd`, and D(x) lies in the

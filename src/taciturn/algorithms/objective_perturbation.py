@@ -344,7 +344,7 @@ def _check(problem: Problem) -> None:
             f"objective perturbation is proven for {what}, and this is {came}. Use Logistic or Huber on WholeSpace(), "
             "or pol, which takes kinked losses and constraints."
         )
-    if not problem.ridge > 0.0 or not math.isfinite(problem.gradient_diameter):
+    if not problem.ridge > 0.0 or not math.isfinite(problem.gradient_diameter + problem.lipschitz):
         raise Unprovable(
             "objective perturbation needs a ridge above 0 and slopes that are bounded everywhere. Use Logistic or "
             "Huber, with a ridge; or pol, with a bounded domain."

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.core.release import Releases
@@ -291,7 +292,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         horizon: int | None = None,
         radius: float | None = None,
         ridge: float | None = None,
-        neighbours: Literal["replace", "zero-out"] = "replace",
+        neighbours: Neighbours = "replace",
         rows_per_user: int | None = None,
         rows_per_release: int | None = None,
         apart: int = 1,
