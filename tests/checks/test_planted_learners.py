@@ -296,6 +296,8 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "short qftl": ("certificate_survives_a_search", lambda: Short(LEARNERS["qftl"])),
     "short total": ("certificate_survives_a_search", lambda: Short(TOTAL)),
     "short total, zero-out": ("certificate_survives_a_search", lambda: Short(LEARNERS["total, zero-out"])),
+    "short qftl, label": ("certificate_survives_a_search", lambda: Short(LEARNERS["qftl, label"])),
+    "short ftrl, label": ("certificate_survives_a_search", lambda: Short(LEARNERS["ftrl, label"])),
     "short experts": ("certificate_survives_a_search", lambda: Short(experts(3))),
     "short ewoo": ("certificate_survives_a_search", lambda: Short(LEARNERS["ewoo"])),
     "short on vectors": ("certificate_survives_a_search", lambda: Short(GIGA(NEAR))),
