@@ -73,6 +73,29 @@ def certificate_survives_a_search(case: LearnerCase) -> str:
     return f"the worst pair found uses {worst:.1%} of the bound"
 
 
+def certificate_of_the_other_relation_survives_a_search(case: LearnerCase) -> str:
+    """Made on its problem with the other neighbour relation, replace or zero-out, the learner certifies that one.
+
+    A guarantee also states what the same noise delivers under the other relation, by that certificate.
+    """
+    problem = case.learner.problem
+    relation = {"replace": "zero-out", "zero-out": "replace"}.get(problem.neighbours)
+    if relation is None:
+        skip("labels have no other relation")
+    try:
+        other = rebuilt(case.learner, replace(problem, neighbours=relation))  # type: ignore[arg-type]
+        share = search(other, 0).share
+    except (TaciturnError, TypeError, ValueError) as fault:
+        return skip(f"it cannot be made on a problem under {relation}: {fault}")
+    demand(
+        share <= 1.0,
+        f"under {relation} an example changes the statistic by {share:.4g} of what is certified, and the guarantee of "
+        f"{problem.neighbours} states a number for it",
+        "Let the certificate depend on problem.neighbours, or reject the relation that it does not cover.",
+    )
+    return f"under {relation} the worst pair found uses {share:.1%} of the bound"
+
+
 def certificate_covers_the_rows_of_a_user(case: LearnerCase) -> str:
     """No user with several rows found by a search changes the statistic by more than certified for all of them.
 
@@ -428,6 +451,7 @@ def _climb(
 CHECKS = (
     certificate_is_complete,
     certificate_survives_a_search,
+    certificate_of_the_other_relation_survives_a_search,
     certificate_covers_the_rows_of_a_user,
     certificate_survives_linear_losses,
     zero_certificate_means_no_change,
