@@ -29,8 +29,8 @@ SELECTED = (
     "noise/test_secrecy.py::test_a_key_is_drawn_for_each_call_and_stored_nowhere",
     "core/test_private.py",
     "mechanisms/test_whitebox.py::test_other_shapes_cost_the_same",
-    "core/test_relations.py::test_the_other_epsilon_is_the_one_that_asks_for_the_same_noise",
-    "learners/test_labels.py::test_the_worst_labels_reach_the_certificate_and_no_more",
+    "core/test_relations.py::test_for_iterates_it_is_the_sum_over_the_noise_really_drawn",
+    "learners/test_labels.py::test_the_worst_labels_reach_the_certificate_and_no_more[qftl]",
     "learners/test_labels.py::test_the_sum_of_features_is_the_same_for_any_labels",
 )
 """Where privacy is tested within a minute, the quickest first: of these, the tests marked `privacy`."""
