@@ -167,6 +167,11 @@ LEARNERS: dict[str, Learner] = {
     "ftrl, multi hinge zeroed out": FTRL(Problem(MultiHinge(4), DISC, 2, ridge=0.1, neighbours="zero-out")),
     "qftl": QFTL(Problem(Squared(), DISC, 2, label_bound=1.0, ridge=0.1)),
     "qftl, one hot": QFTL(Problem(OneHot(3), DISC, 2, intercept=1.0)),
+    "qftl, label": QFTL(Problem(Squared(), DISC, 2, label_bound=2.0, intercept=0.5, neighbours="label")),
+    "qftl, one hot label": QFTL(Problem(OneHot(3), DISC, 2, neighbours="label")),
+    "ftrl, label": FTRL(Problem(Logistic(), DISC, 2, intercept=1.0, neighbours="label")),
+    "giga, one hot label": GIGA(Problem(OneHot(3), DISC, 2, ridge=0.1, neighbours="label")),
+    "igd, quantile label": IGD(Problem(Quantile(0.9), DISC, 2, label_bound=1.0, ridge=0.1, neighbours="label")),
     "total": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12).learner,
     "total, zero-out": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12, neighbours="zero-out").learner,
     "giga, vector loss zeroed out": GIGA(

@@ -29,6 +29,9 @@ SELECTED = (
     "noise/test_secrecy.py::test_a_key_is_drawn_for_each_call_and_stored_nowhere",
     "core/test_private.py",
     "mechanisms/test_whitebox.py::test_other_shapes_cost_the_same",
+    "core/test_relations.py::test_for_iterates_it_is_the_sum_over_the_noise_really_drawn",
+    "learners/test_labels.py::test_the_worst_labels_reach_the_certificate_and_no_more[qftl]",
+    "learners/test_labels.py::test_the_sum_of_features_is_the_same_for_any_labels",
 )
 """Where privacy is tested within a minute, the quickest first: of these, the tests marked `privacy`."""
 
@@ -110,6 +113,24 @@ MUTANTS = (
         "problem/problem.py",
         'if self.neighbours == "zero-out":',
         'if self.neighbours in ("replace", "zero-out"):',
+    ),
+    Mutant(
+        "the other relation's epsilon is this one's",
+        "core/private.py",
+        "neighbours=others[self.neighbours]",
+        "neighbours=self.neighbours",
+    ),
+    Mutant(
+        "a bad label takes its row along where only labels are protected",
+        "problem/problem.py",
+        'return 0.0 if self.loss.labels == "real" else None',
+        "return None",
+    ),
+    Mutant(
+        "labels of one row taken for half as far apart",
+        "learners/qftl.py",
+        "return w * R * min(2.0 * R_y,",
+        "return w * R * min(1.0 * R_y,",
     ),
     Mutant(
         "intercept outside the bound",

@@ -226,6 +226,8 @@ class Plan:
             "radius": problem.radius if math.isfinite(problem.radius) else None,
             "epsilon": private.privacy.epsilon,
             "delta": private.privacy.delta,
+            "neighbours": private.neighbours,
+            "delivered_epsilon": private.guarantee.as_data(),
             "unit": str(private.unit),
             **_bounds(private.unit),
             "noise_of_last_release": self.noise,

@@ -66,6 +66,14 @@ class Short(Wrapped):
         return replace(honest, bound=lambda t: 0.95 * honest.bound(t))
 
 
+class OneRelation(Wrapped):
+    """A certificate for zero-out, whatever the problem's relation is."""
+
+    @property
+    def certificate(self):
+        return VectorSum(replace(self.learner.problem, neighbours="zero-out")).certificate
+
+
 class Late(Wrapped):
     """A certificate that falls as 1/t² from the seventh example on."""
 
@@ -296,6 +304,12 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "short qftl": ("certificate_survives_a_search", lambda: Short(LEARNERS["qftl"])),
     "short total": ("certificate_survives_a_search", lambda: Short(TOTAL)),
     "short total, zero-out": ("certificate_survives_a_search", lambda: Short(LEARNERS["total, zero-out"])),
+    "short qftl, label": ("certificate_survives_a_search", lambda: Short(LEARNERS["qftl, label"])),
+    "short ftrl, label": ("certificate_survives_a_search", lambda: Short(LEARNERS["ftrl, label"])),
+    "one relation for both": (
+        "certificate_of_the_other_relation_survives_a_search",
+        lambda: OneRelation(LEARNERS["total, zero-out"]),
+    ),
     "short experts": ("certificate_survives_a_search", lambda: Short(experts(3))),
     "short ewoo": ("certificate_survives_a_search", lambda: Short(LEARNERS["ewoo"])),
     "short on vectors": ("certificate_survives_a_search", lambda: Short(GIGA(NEAR))),

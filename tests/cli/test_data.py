@@ -244,6 +244,11 @@ def test_a_first_row_is_not_taken_for_names_into_a_public_file(folder):
             "equally likely beforehand. The guess is correct at most 52.5 % of",
         ),
         (10.0, "replace", "is correct up to nearly 100 % of the time"),
+        (
+            1.0,
+            "label",
+            "knows all features and all labels but one, and guesses of that one which of two given labels it",
+        ),
     ],
 )
 def test_a_contract_says_how_often_a_guess_is_right(folder, epsilon, neighbours, words):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from compiled.sparse_inputs import noncanonical_csr
-from taciturn import InvalidInput, L2Ball, Logistic, Problem, Softmax, Squared, WholeSpace
+from taciturn import InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared, WholeSpace
 from taciturn.compiled.passes import clip_for
 from taciturn.problem.inputs import SparseRows, compressed
 from taciturn.problem.losses import Nearness
@@ -43,10 +43,18 @@ ANY = st.one_of(st.floats(width=64), st.sampled_from([*SPECIAL, 1.0, -1.0, math.
 FINITE = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([*SPECIAL, 1.0, -1.0]))
 BOUNDS = st.one_of(st.just(1.0), st.floats(-60.0, 60.0).map(lambda e: min(max(10.0**e, 1e-60), 1e60)))
 KINDS = {"real": Squared(), "sign": Logistic(), "class": Softmax(3), "none": Nearness()}
+LABELLED = {"real": Squared(), "sign": Logistic(), "class": Softmax(3), "one hot": OneHot(3)}
 
 
-def problem(kind: str = "real", dimension: int = 4, bound: float = 1.0, label: float = 1.0, intercept: float = 0.0):
-    settings = {"label_bound": label, "intercept": intercept, "on_bad": "zero"}
+def problem(
+    kind: str = "real",
+    dimension: int = 4,
+    bound: float = 1.0,
+    label: float = 1.0,
+    intercept: float = 0.0,
+    neighbours: str = "replace",
+):
+    settings = {"label_bound": label, "intercept": intercept, "on_bad": "zero", "neighbours": neighbours}
     return Problem(KINDS[kind], L2Ball(1.0) if kind != "none" else WholeSpace(), dimension, bound, **settings)
 
 
@@ -183,6 +191,22 @@ def test_every_kind_of_label(kind):
     assert np.flatnonzero(~bad).tolist() == legal
     assert not V[bad].any()
     assert (labels[bad] == (1.0 if kind == "sign" else 0.0)).all()
+
+
+@settings(max_examples=200)
+@given(X=arrays(np.float64, (3, 4), elements=ANY), y=arrays(np.float64, 3, elements=ANY), bound=BOUNDS)
+@pytest.mark.parametrize("kind", LABELLED)
+def test_where_only_labels_are_protected(kind, X, y, bound):
+    """Bad labels are replaced, or take their row along, as the definition has it; sparse rows too."""
+    made = replace(problem(bound=bound, intercept=0.5), loss=LABELLED[kind], neighbours="label")
+    V = assert_same(made, X, y)
+    _, labels = clip_for(made).dense(X, y)
+    with np.errstate(all="ignore"):
+        rows, sparse_labels = clip_for(made).sparse(compressed(SparseRows(sp.csr_matrix(X))), y)
+    np.testing.assert_array_equal(sparse_labels, labels)
+    np.testing.assert_allclose(rows.dense(), V, rtol=1e-14, atol=4 * TINY * max(1.0, bound))
+    if kind in ("real", "one hot"):  # features alone decide about the row
+        np.testing.assert_array_equal(V, clip_for(made).dense(X, np.ones(3))[0])
 
 
 @pytest.mark.parametrize("compiled", [True, False])

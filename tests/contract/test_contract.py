@@ -57,7 +57,11 @@ def test_a_file_states_the_plan(path):
         ("epsilon = 1.0", "epsilon = nan", "epsilon must be positive"),
         ("epsilon = 1.0", "epsilon = 1\ndelta = 1.5", "delta must lie"),
         ("epsilon = 1.0", "epsilon = 1\ndetla = 1e-5", "privacy.detla is unknown. Did you mean delta"),
-        ("epsilon = 1.0", 'epsilon = 1\nneighbours = "remove"', "privacy.neighbours must be one of replace, zero-out"),
+        (
+            "epsilon = 1.0",
+            'epsilon = 1\nneighbours = "remove"',
+            "privacy.neighbours must be one of replace, zero-out, label",
+        ),
         ("epsilon = 1.0", 'epsilon = "?"', 'privacy.epsilon is still "\\?"'),
         ('column = "bought"', "", "target.column is missing. Name the column"),
         ('column = "bought"', "column = 3", "target.column must be a text"),

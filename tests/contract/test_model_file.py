@@ -59,8 +59,22 @@ def test_the_file_says_what_was_promised_and_what_it_cost(learnt, tmp_path):
     assert len(written["scores"]) == (3 if target == "classes" else 1)
     assert list(written["scores"][0]["weights"]) == list(made.feature_names)
     assert set(written) == {
-        "format", "guarantee", "simulated", "spent", "round", "releases", "feature_bound", "scores", "contract"
+        "format", "guarantee", "delivered_epsilon", "simulated", "spent", "round", "releases", "feature_bound",
+        "scores", "contract",
     }  # fmt: skip
+
+
+def test_the_delivered_epsilon_is_stated_for_both_relations(learnt, tmp_path):
+    """By value, beside the sentence; a file of an earlier version has none."""
+    made, stream, _, _ = learnt
+    write_model(tmp_path / "model.json", made, stream)
+    written = json.loads((tmp_path / "model.json").read_text())
+    assert written["delivered_epsilon"] == stream.plan.private.guarantee.epsilons
+    assert set(written["delivered_epsilon"]) == {"replace", "zero-out"}
+    assert read_model(tmp_path / "model.json").delivered_epsilon == written["delivered_epsilon"]
+    del written["delivered_epsilon"]
+    (tmp_path / "model.json").write_text(json.dumps(written))
+    assert read_model(tmp_path / "model.json").delivered_epsilon == {}
 
 
 def test_no_secret_is_in_it(learnt, tmp_path):

@@ -235,7 +235,7 @@ SETTINGS = [
     ({"intercept": math.inf}, "intercept must be 0 or more"),
     ({"ridge": -1e-9}, "ridge must be 0 or more"),
     ({"ridge": math.nan}, "ridge must be 0 or more"),
-    ({"neighbours": "add"}, "neighbours must be one of replace, zero-out"),
+    ({"neighbours": "add"}, "neighbours must be one of replace, zero-out, label"),
     ({"on_bad": "drop"}, "on_bad must be one of raise, zero"),
     ({"label_bound": None}, "Squared has real labels: state label_bound"),
 ]

@@ -119,7 +119,7 @@ class TestCheck:
     ("period", "words"),
     [(None, "of all users but one"), ("month", "but those of one user in one month"), (50, "in one period of 50 rows")],
 )
-@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out", "label"])
 def test_plain_words_promise_what_the_guarantee_does(period, words, neighbours):
     """Over several periods a user is promised less."""
     privacy = {"epsilon": 1.0, "user": "who", "rows_per_user": 2, "neighbours": neighbours}
@@ -133,6 +133,7 @@ def test_plain_words_promise_what_the_guarantee_does(period, words, neighbours):
     )
     text = in_plain_words(declared)
     assert words in text
+    assert ("sets of labels" in text) == (neighbours == "label")
     assert ("with all of their rows" in text) == (period is None)
     assert ("in several periods is protected less" in text) == (period is not None)
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 
+Neighbours = Literal["replace", "zero-out", "label"]
+"""How two neighbouring streams differ: an example is replaced, its data term is 0, or its label is another."""
+
 _RELATIONS = {
     "replace": ("replacing any one example by another", "replacing all rows of any one user{} by others"),
     "zero-out": ("zeroing out any one example", "zeroing out all rows of any one user{}"),
+    "label": ("changing the label of any one example", "changing the labels of all rows of any one user{}"),
 }
+_OTHERS = {"replace": "zero-out", "zero-out": "replace"}
 _SAMPLER_ENDS = 12
 """Standard deviations up to which Gaussian noise is drawn: `REACH` of `taciturn.noise.sampling`."""
 
@@ -29,7 +35,7 @@ class Guarantee:
     delivered : Cost
         The cost of the noise at the learner's certificate, the sampler's imperfection included. Where no two streams
         reach the certificate in every round, the true cost is lower still.
-    neighbours : {"replace", "zero-out"}
+    neighbours : {"replace", "zero-out", "label"}
         What may change of the protected unit.
     calibration : str
         `"exact"`, or which reading of the paper chose the noise.
@@ -37,12 +43,17 @@ class Guarantee:
         Whether the noise comes from a seed, in which case there is no privacy.
     unit : Example or User
         Whose data is protected.
+    other : Cost, optional
+        What the same noise delivers under the other relation, zero-out for replace and replace for zero-out, from the
+        learner's certificate for that; None where none is known.
 
     Examples
     --------
     >>> from taciturn.accounting.cost import gaussian
     >>> print(Guarantee(Privacy(1.0, 1e-6), gaussian(0.05), "replace"))  # doctest: +ELLIPSIS
     The whole published sequence is (1, 1e-06)-differentially private: ...
+    >>> Guarantee(Privacy(1.0, 1e-6), gaussian(0.056), "replace", other=gaussian(0.014)).epsilons
+    {'replace': 0.99..., 'zero-out': 0.48...}
     """
 
     claimed: Privacy
@@ -51,6 +62,7 @@ class Guarantee:
     calibration: str = "exact"
     simulated: bool = False
     unit: Unit = EXAMPLE
+    other: Cost | None = None
 
     @cached_property
     def proven(self) -> bool:
@@ -66,6 +78,17 @@ class Guarantee:
     def epsilon(self) -> float:
         """The proven epsilon at the claimed delta, rounded up; for a simulation, that of secret noise."""
         return self.delivered.epsilon(self.claimed.delta)
+
+    @cached_property
+    def epsilons(self) -> dict[str, float]:
+        """The proven epsilon at the claimed delta by neighbour relation: this one, and the other if it is known."""
+        if self.other is None:
+            return {self.neighbours: self.epsilon}
+        return {self.neighbours: self.epsilon, _OTHERS[self.neighbours]: self.other.epsilon(self.claimed.delta)}
+
+    def as_data(self) -> dict[str, float | None]:
+        """`epsilons` as JSON can hold them: None for infinite ones."""
+        return {name: epsilon if math.isfinite(epsilon) else None for name, epsilon in self.epsilons.items()}
 
     @cached_property
     def _truth(self) -> str:
@@ -93,20 +116,23 @@ class Guarantee:
             seeded = " Simulation: not private." if self.simulated else ""
             return (
                 f"BROKEN: the {self.calibration} noise claims {claim}-differential privacy, and what it provably "
-                f"delivers is {truth}, for {change}.{seeded}"
+                f"delivers is {truth}, for {change}.{self._elsewhere}{seeded}"
             )
         opening = "Simulation: not private. With secret noise the" if self.simulated else "The"
         verb = "would be" if self.simulated else "is"
         return (
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
             f"probability of any outcome by at most a factor exp(epsilon), plus delta. {self._public} What the noise "
-            f"provably delivers: {truth}."
+            f"provably delivers: {truth}.{self._elsewhere}"
         )
 
     @property
     def change(self) -> str:
         """What may change between neighbours, in words."""
-        of_example, of_user = _RELATIONS[self.neighbours]
+        return self._change(self.neighbours)
+
+    def _change(self, neighbours: str) -> str:
+        of_example, of_user = _RELATIONS[neighbours]
         if not isinstance(self.unit, User):
             return of_example
         period = self.unit.period
@@ -115,17 +141,28 @@ class Guarantee:
         return of_user.format("" if period is None else f" in one {period}")
 
     @property
+    def _elsewhere(self) -> str:
+        """What the same noise delivers under the other relation, as a sentence with a space before it."""
+        if self.other is None:
+            return ""
+        relation = _OTHERS[self.neighbours]
+        epsilon = self.epsilons[relation]
+        known = f"epsilon = {_rounded_up(epsilon)}" if math.isfinite(epsilon) else "no finite epsilon"
+        return f" For {self._change(relation)} ({relation}), the same noise delivers {known} at that delta."
+
+    @property
     def _public(self) -> str:
         """What is not protected, in words."""
+        features = "The features are public, for everyone who sees a release. " if self.neighbours == "label" else ""
         if not isinstance(self.unit, User):
             return (
-                "The number and order of examples are public. The unit is an example: a person with several is "
-                "protected less."
+                f"{features}The number and order of examples are public. The unit is an example: a person with several "
+                "is protected less."
             )
         own = "each protected as a user's is" if self.unit.without_id == "own" else "without influence"
         return (
-            f"The unit is {self.unit}: more rows than that keep their round and have no influence, and rows without an "
-            f"id are {own}. The number and order of rows are public."
+            f"{features}The unit is {self.unit}: more rows than that keep their round and have no influence, and rows "
+            f"without an id are {own}. The number and order of rows are public."
         )
 
 

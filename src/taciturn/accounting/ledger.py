@@ -26,12 +26,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, get_args
 
 from taciturn._util.html import bar
 from taciturn._util.output import rounded_down, rounded_up
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
 from taciturn.accounting.unit import LEDGER_UNITS, covers
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of
@@ -68,7 +69,7 @@ class Terms:
         The people it is about, by a name.
     unit : str
         Whose data is protected: an example, or a user, perhaps of one period (`taciturn.accounting.unit.LEDGER_UNITS`).
-    neighbours : {"replace", "zero-out"}, optional
+    neighbours : {"replace", "zero-out", "label"}, optional
         The relation of all costs; None until the first cost decides it.
     """
 
@@ -204,7 +205,7 @@ class Ledger:
             The budget of all models that learn from these people, together.
         population : str
             A name of the people whose data is protected.
-        neighbours : {"replace", "zero-out"}, optional
+        neighbours : {"replace", "zero-out", "label"}, optional
             The neighbour relation of all costs; by default that of the first stream.
         unit : {"example", "user", "user and day", "user and week", "user and month", …}
             Whose data is protected. A ledger of users rejects streams that protect single examples; one of users and
@@ -215,7 +216,8 @@ class Ledger:
         from taciturn.store import book
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-        expect("neighbours", neighbours, neighbours in (None, "replace", "zero-out"), '"replace" or "zero-out"')
+        known = neighbours is None or neighbours in get_args(Neighbours)
+        expect("neighbours", neighbours, known, '"replace", "zero-out" or "label"')
         one_of("unit", unit, LEDGER_UNITS)
         return cls.of_book(book.create_book(address, Terms(privacy, population, unit, neighbours), witness))
 

@@ -7,8 +7,8 @@ most `Gd`. Then x(b) is (epsilon, delta)-private with, for `m = Gd/s`, `c = ln(1
 
     delta = E (1 - exp(e - m·r))₊,
 
-where r is the length of a standard Gaussian in one dimension, if an example's term is replaced by 0, or in two, if by
-that of another example.
+where r is the length of a standard Gaussian in one dimension, if an example's term is replaced by 0 or by that of the
+same features with another label, or in two, if by that of another example.
 
 *Proof.* `b = -∇J(x)` is a bijection, Lipschitz in both directions, so x has the density
 `p(x) = phi(∇J(x))·det ∇²J(x)`, phi that of b. For the neighbour `∇J' = ∇J + D(x)`, `‖D(x)‖ ≤ Gd`, and D(x) lies in the
@@ -59,6 +59,23 @@ def delta_perturbed(epsilon: float, m: float, hessian: float, dimensions: int) -
         lost = 1e-13 * (1.0 + abs(beyond) + epsilon)  # what the subtraction may have cancelled
         ideal = 2.0 * math.exp(beyond) * (max(-math.expm1(tail - beyond), 0.0) + lost)
     return min(1.0, max(ideal * _UP + SMALLEST, SMALLEST))
+
+
+def epsilon_perturbed(delta: float, m: float, hessian: float, dimensions: int) -> float:
+    """The least epsilon at `delta`, rounded up: `delta_perturbed` falls as epsilon rises.
+
+    >>> epsilon = epsilon_perturbed(1e-6, 0.2, 0.01, dimensions=2)
+    >>> delta_perturbed(epsilon, 0.2, 0.01, 2) <= 1e-6 < delta_perturbed(0.999 * epsilon, 0.2, 0.01, 2)
+    True
+    """
+    delta, m, hessian = check_delta(delta), not_negative("m", m), not_negative("hessian", hessian)
+    low, high = 0.0, 1.0 + hessian + m * m / 2.0
+    while delta_perturbed(high, m, hessian, dimensions) > delta:
+        low, high = high, 2.0 * high
+    for _ in range(64):
+        middle = low + (high - low) / 2.0
+        low, high = (middle, high) if delta_perturbed(middle, m, hessian, dimensions) > delta else (low, middle)
+    return high
 
 
 def shift_of(epsilon: float, delta: float, hessian: float, dimensions: int) -> float:

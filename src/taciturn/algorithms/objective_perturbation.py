@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import LedgerLike, as_ledger
-from taciturn.accounting.objective import delta_perturbed, shift_of
+from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, shift_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.loop import fast_clip
@@ -189,7 +189,24 @@ class ObjectivePerturbation(Accounted):
     @cached_property
     def guarantee(self) -> Guarantee:
         """The claimed budget and the delivered cost."""
-        return Guarantee(self.privacy, self.total_cost, self.problem.neighbours, "exact", self.seed is not None)
+        simulated = self.seed is not None
+        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", simulated, EXAMPLE, self._other)
+
+    @property
+    def _other(self) -> Cost | None:
+        """The cost under zero-out instead of replace, or the other way round: `m` and the dimensions are others.
+
+        The linear term is the same, so `m = Gd/s` with the other relation's Gd; and the epsilon is the least for which
+        the perturbed objective keeps the delta that it has here.
+        """
+        others: dict[str, Literal["replace", "zero-out"]] = {"replace": "zero-out", "zero-out": "replace"}
+        if self.neighbours not in others:
+            return None
+        problem = replace(self.problem, neighbours=others[self.neighbours])
+        shift, dimensions = problem.gradient_diameter / self.tilt_sd, _dimensions(problem)
+        delta = _DELTA_SHARE * self.privacy.delta
+        epsilon = epsilon_perturbed(delta, shift, self._hessian, dimensions)
+        return self._cost(epsilon, shift, dimensions)
 
     @cached_property
     def total_cost(self) -> Cost:
@@ -198,11 +215,13 @@ class ObjectivePerturbation(Accounted):
         One outcome needs linear terms that differ by at most `Gd` between neighbours, `m` standard deviations: outcomes
         for which either lies beyond the sampler's reach are charged.
         """
-        epsilon = self._split[0]
+        return self._cost(self._split[0], self._shift, self._dimensions)
+
+    def _cost(self, epsilon: float, shift: float, dimensions: int) -> Cost:
         sampled = math.exp(sampling_cost(self.problem.size, 0.0).extra_epsilon)  # the sampler's share of this delta
-        delta = delta_perturbed(epsilon, self._shift, self._hessian, self._dimensions) * sampled
+        delta = delta_perturbed(epsilon, shift, self._hessian, dimensions) * sampled
         objective = Cost(plain_epsilon=epsilon, plain_delta=delta)
-        return total([objective, sampling_cost(self.problem.size, self._shift), self._output.cost(None)])
+        return total([objective, sampling_cost(self.problem.size, shift), self._output.cost(None)])
 
     @property
     def tilt_sd(self) -> float:
@@ -232,7 +251,7 @@ class ObjectivePerturbation(Accounted):
 
     @property
     def _dimensions(self) -> int:
-        return 2 if self.problem.neighbours == "replace" else 1
+        return _dimensions(self.problem)
 
     @cached_property
     def _split(self) -> tuple[float, Privacy]:
@@ -283,6 +302,11 @@ class ObjectivePerturbation(Accounted):
         return float(rounding_slack(p, float(summands(self.horizon)), p.ridge, self._longest, steepest, 0.0))
 
 
+def _dimensions(problem: Problem) -> int:
+    """The dimension of the span of the examples that differ: two, or one where they have one row of features."""
+    return 2 if problem.neighbours == "replace" else 1
+
+
 def ridge_for(privacy: Privacy, horizon: int, feature_bound: float = 1.0, size: int | None = None) -> float:
     """A ridge to start from: `2·R²/(n·mu)`, or, for a number d of weights, `c` times as much, c by their signal.
 
@@ -320,7 +344,7 @@ def _check(problem: Problem) -> None:
             f"objective perturbation is proven for {what}, and this is {came}. Use Logistic or Huber on WholeSpace(), "
             "or pol, which takes kinked losses and constraints."
         )
-    if not problem.ridge > 0.0 or not math.isfinite(problem.gradient_diameter):
+    if not problem.ridge > 0.0 or not math.isfinite(problem.gradient_diameter + problem.lipschitz):
         raise Unprovable(
             "objective perturbation needs a ridge above 0 and slopes that are bounded everywhere. Use Logistic or "
             "Huber, with a ridge; or pol, with a bounded domain."

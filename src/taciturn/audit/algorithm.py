@@ -1,4 +1,4 @@
-"""One of the paper's algorithms, audited on its tight problem: every place, both relations, and an adversary."""
+"""One of the paper's algorithms, audited on its tight problem: every place, all relations, and an adversary."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import product
 from typing import Any, get_args
 
 from taciturn.accounting.gdp import Privacy, delta_of, epsilon_of
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.audit.pairs import (
     PLACES,
     Algorithm,
-    Neighbours,
     Place,
     adaptive_adversary,
     rounds_of_a_release,
@@ -114,9 +114,10 @@ def audit(
 ) -> Audit:
     """Audit an algorithm on its tight problem.
 
-    The example that differs comes first, in the middle and last, replaced and zeroed out, and, in a shorter game, an
-    adversary chooses the others. Of the games without an adversary, the one with the largest distance between the
-    worlds is played in full; the others are played on a tenth of the trials, the adversary's on a quarter of those.
+    The example that differs comes first, in the middle and last, replaced, zeroed out, and with another label, if there
+    are labels; and, in a shorter game, an adversary chooses the others. Of the games without an adversary, the one with
+    the largest distance between the worlds is played in full; the others are played on a tenth of the trials, the
+    adversary's on a quarter of those.
 
     If the unit of privacy is a user, all rows of one differ, in the worst pattern that the bounds allow, from the
     first release on, from the middle on, up to the last, and in a random pattern; the user owns more rows than count,
@@ -156,7 +157,10 @@ def audit(
         raise InvalidInput("ewoo selects, and selections are audited for one example. Leave out the unit.")
     announce = before_each or (lambda _: None)
     settings: Any = {"ridge": ridge, "calibration": calibration, "unit": unit}
-    privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in get_args(Neighbours)}
+    relations = get_args(Neighbours)
+    if algorithm in ("private_sum", "ewoo") or calibration != "exact":
+        relations = ("replace", "zero-out")  # examples without labels; and the paper has no constants for labels
+    privates = {n: tight_private(algorithm, privacy, rounds, neighbours=n, **settings) for n in relations}
     distinguishers: tuple[Callable[..., Finding], ...] = (
         (distinguish_selections, distinguish_adaptive_selections) if algorithm == "ewoo" else (distinguish,) * 2
     )

@@ -4,7 +4,7 @@
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums; for PQFTL the pair of `taciturn.accounting.errata.quadratic_pair`; two experts for
 EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones. Under zero-out its
-neighbour is a row of zeros.
+neighbour is a row of zeros, and under "label" the same row with the opposite label.
 
 **Users.** If the unit of privacy is a user, the two streams differ in all rows of one, each of them moved by the full
 distance in the same direction. For prefix sums the pattern that `taciturn.mechanisms.strategy.toeplitz_sensitivity`
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.recipes import ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
 from taciturn.checks.streams import generator
@@ -64,7 +65,7 @@ class Pair:
         bound included.
     other : tuple or list of tuples
         Its row and label in the neighbour, for all that differ, or a list with one for each. To audit "zero-out", a row
-        of zeros.
+        of zeros; to audit "label", the same row.
     users : array-like, optional
         An id for each row, as in `Private.run`, if the unit of privacy is a user.
 
@@ -133,6 +134,8 @@ class Pair:
                 "the unit of privacy is one example, so that a pair differs in one row and has no users. State "
                 "unit=User(rows=4) to audit what is claimed for all rows of a user."
             )
+        if private.neighbours == "label" and not np.array_equal(self.world(0)[0], self.world(1)[0], equal_nan=True):
+            raise InvalidInput("only labels are protected, so that the two worlds differ in labels. Give the same row.")
         (V, y), (W, z) = (self.clipped(private, world) for world in (0, 1))
         if np.array_equal(V, W) and np.array_equal(y, z):
             what = "no row that differs counts, or each is" if self.users is not None else f"example {self.at} is"
@@ -198,7 +201,6 @@ def _periods(private: Private, rows: int) -> Integers:
 
 
 Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
-Neighbours = Literal["replace", "zero-out"]
 Place = Literal["first", "middle", "last", "random"]
 PLACES: tuple[Place, ...] = ("first", "middle", "last")
 """Places of the example that differs; a user's rows may also be any."""
@@ -230,6 +232,7 @@ def tight_private(
     ball = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     plane = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     sums = paper | schedule
+    relation: Any = neighbours  # examples without labels have no "label", and their problem says so
     if calibration != "exact":
         sums["strategy"] = BinaryTree(refined=False)
     make: dict[str, Callable[[], Private]] = {
@@ -237,10 +240,10 @@ def tight_private(
         "pgiga": lambda: pgiga(line, privacy, rounds, **paper, **schedule),
         "pocp-ftl": lambda: pocp(FTL(line), privacy, rounds, **paper, **schedule),
         "pol": lambda: pol(line, privacy, rounds, **paper),
-        "pqftl": lambda: pqftl(plane, privacy, rounds, weight=1.0, **sums),
+        "pqftl": lambda: pqftl(plane, privacy, rounds, weight=None if neighbours == "label" else 1.0, **sums),
         "pftrl": lambda: pftrl(ball, privacy, rounds, unit=unit, **schedule),
-        "private_sum": lambda: private_sum(1, 1.0, privacy, rounds, neighbours=neighbours, **sums),
-        "ewoo": lambda: ewoo(experts(2, neighbours=neighbours), privacy, rounds, unit=unit, **schedule),
+        "private_sum": lambda: private_sum(1, 1.0, privacy, rounds, neighbours=relation, **sums),
+        "ewoo": lambda: ewoo(experts(2, neighbours=relation), privacy, rounds, unit=unit, **schedule),
     }
     return make[algorithm]()
 
@@ -275,7 +278,7 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
     signs = np.where(np.arange(horizon) % 2 == 0, 1.0, -1.0)
     X, y = _others(private, signs)
     zero = np.zeros(private.problem.dimension), 0.0
-    neighbour = other if private.problem.neighbours == "replace" else zero
+    neighbour = {"replace": other, "zero-out": zero, "label": (one[0], other[1])}[private.neighbours]
     if isinstance(private.unit, User):
         owned = _owned(private, private.unit, place, horizon)
         at: int | list[int] = np.flatnonzero(owned).tolist()

@@ -20,7 +20,7 @@ from taciturn.accounting.unit import User
 from taciturn.checks.learners import MECHANISMS, LearnerCase, first_round
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
 from taciturn.checks.suite import demand, skip
-from taciturn.core.protocols import Certificate, Learner
+from taciturn.core.protocols import Certificate, Learner, on_problem
 from taciturn.core.schedule import Timetable, every
 from taciturn.errors import ContractBroken, TaciturnError
 from taciturn.problem.losses import Linear
@@ -60,7 +60,9 @@ def certificate_survives_a_search(case: LearnerCase) -> str:
     for seed, longest in ((2 * seed + late, 40 if late else 5) for seed in range(case.effort) for late in (0, 1)):
         result = search(learner, seed, longest=longest)
         worst = max(worst, result.share)
-        change = f"by {result.raw[-1]}" if learner.problem.neighbours == "replace" else "by nothing"
+        row = result.raw[-1]
+        changes = {"replace": f"by {row}", "zero-out": "by nothing", "label": f"by itself with the label {row[-1]:g},"}
+        change = changes[learner.problem.neighbours]
         demand(
             result.share <= 1.0,
             f"replacing example {result.i + 1} of {result.t}, {result.raw[result.i]}, {change} changes the statistic "
@@ -69,6 +71,29 @@ def certificate_survives_a_search(case: LearnerCase) -> str:
             "Find the step of the proof that this pair contradicts, and state a larger bound.",
         )
     return f"the worst pair found uses {worst:.1%} of the bound"
+
+
+def certificate_of_the_other_relation_survives_a_search(case: LearnerCase) -> str:
+    """Made on its problem with the other neighbour relation, replace or zero-out, the learner certifies that one.
+
+    A guarantee also states what the same noise delivers under the other relation, by that certificate.
+    """
+    problem = case.learner.problem
+    relation = {"replace": "zero-out", "zero-out": "replace"}.get(problem.neighbours)
+    if relation is None:
+        skip("labels have no other relation")
+    try:
+        other = rebuilt(case.learner, replace(problem, neighbours=relation))  # type: ignore[arg-type]
+        share = search(other, 0).share
+    except (TaciturnError, TypeError, ValueError) as fault:
+        return skip(f"it cannot be made on a problem under {relation}: {fault}")
+    demand(
+        share <= 1.0,
+        f"under {relation} an example changes the statistic by {share:.4g} of what is certified, and the guarantee of "
+        f"{problem.neighbours} states a number for it",
+        "Let the certificate depend on problem.neighbours, or reject the relation that it does not cover.",
+    )
+    return f"under {relation} the worst pair found uses {share:.1%} of the bound"
 
 
 def certificate_covers_the_rows_of_a_user(case: LearnerCase) -> str:
@@ -123,10 +148,9 @@ def _moved_by_user(learner: Learner, raw: Array, places: NDArray[Any], others: A
     for rows in (None, others):
         V, y = problem.clip(raw[:, :-1], labels_from(problem, raw[:, -1]))
         if rows is not None:
-            W, z = problem.clip(rows[:, :-1], labels_from(problem, rows[:, -1]))
             V, y = V.copy(), y.copy()
             for j, i in enumerate(map(int, places)):
-                V[i : i + 1], y[i : i + 1] = other_example(problem, W[j : j + 1], z[j : j + 1])
+                V[i : i + 1], y[i : i + 1] = other_example(problem, raw[i], rows[j])
         streams.append(_last_row(tried, tried.start(), 0, V, y, point))
     return distance(learner.certificate.metric, streams[0], streams[1])
 
@@ -197,7 +221,7 @@ def one_example_changes_one_statistic(case: LearnerCase) -> None:
     V, y = case.bounded
     tried, at = with_zero_out(learner), members(learner.problem.domain, learner.problem.size, 8)
     W, z, i = V.copy(), y.copy(), case.rows // 2
-    W[i : i + 1], z[i : i + 1] = other_example(tried.problem, V[:1], y[:1])
+    W[i : i + 1], z[i : i + 1] = other_example(tried.problem, case.example(i), case.example(0))
     rows = [_rows(tried, X, labels, at) for X, labels in ((V, y), (W, z))]
     apart = [distance(learner.certificate.metric, a, b) for a, b in zip(*rows, strict=True)]
     others = np.delete(apart, i // 3)
@@ -246,13 +270,23 @@ def _moved(learner: Learner, raw: Array, i: int, point: Array | None) -> float:
     point = problem.first_point if point is None else point
     before = learner.absorb(learner.start(), 0, V[:i], y[:i], point)
     one = learner.absorb(before, i, V[i : i + 1], y[i : i + 1], point)
-    other = learner.absorb(before, i, *other_example(problem, V[-1:], y[-1:]), point)
+    other = learner.absorb(before, i, *other_example(problem, raw[i], raw[-1]), point)
     rows = [_last_row(learner, exact, i + 1, V[i + 1 : -1], y[i + 1 : -1], point) for exact in (one, other)]
     return distance(learner.certificate.metric, rows[0], rows[1])
 
 
-def other_example(problem: Problem, v: Array, y: Array) -> tuple[Array, Array]:
-    """The example of the neighbouring stream: this one (replace), or one with no effect (zero-out)."""
+def other_example(problem: Problem, one: Array, other: Array) -> tuple[Array, Array]:
+    """The clipped example of the neighbouring stream, from two raw ones, features and a label each.
+
+    It is the other one (replace), one with no effect (zero-out), or the first with the label of the other (label). A
+    label more than nine times as large as labels may be stands for a bad one under "label": the neighbour may have any.
+    """
+    label = labels_from(problem, other[-1:])
+    if problem.neighbours == "label":
+        if abs(other[-1]) > 9.0 * (problem.label_bound or 1.0):
+            label = np.full(1, np.nan)
+        return replace(problem, on_bad="zero").clip(one[None, :-1], label)
+    v, y = problem.clip(other[None, :-1], label)
     if problem.neighbours == "replace":
         return v, y
     return np.zeros_like(v), np.full_like(y, np.nan) if isinstance(problem.loss, Muted) else y
@@ -302,7 +336,7 @@ class Muted:
 def with_zero_out(learner: Any) -> Any:
     """The learner or, under zero-out with a loss whose gradient at a zero example is not 0, one on a muted loss."""
     problem: Problem = learner.problem
-    if problem.neighbours == "replace" or _zero_examples_have_no_gradient(problem):
+    if problem.neighbours != "zero-out" or _zero_examples_have_no_gradient(problem):
         return learner
     return rebuilt(learner, replace(problem, loss=Muted(problem.loss)))  # type: ignore[arg-type]
 
@@ -311,9 +345,7 @@ def rebuilt(learner: Any, problem: Problem) -> Any:
     """The learner, or the learner that it wraps, on another problem."""
     if not is_dataclass(learner) or isinstance(learner, type):
         skip(f"{type(learner).__name__} is not a dataclass, so it cannot be rebuilt on another problem")
-    inside = getattr(learner, "learner", None)
-    parts: dict[str, Any] = {"problem": problem} if inside is None else {"learner": rebuilt(inside, problem)}
-    return replace(learner, **parts)
+    return on_problem(learner, problem)
 
 
 def _zero_examples_have_no_gradient(problem: Problem) -> bool:
@@ -376,6 +408,8 @@ def _start(learner: Learner, t: int, i: int, rng: Generator) -> tuple[Array, Arr
     q = np.sqrt(1.0 - p * p)
     raw[i, :-1], raw[-1, :-1] = R * (p * along + q * across), R * (p * along - q * across)
     raw[[i, -1], -1] = labels * rng.choice([-1.0, 1.0]) * np.array([1.0, rng.choice([-1.0, 1.0, 1.0])])
+    if problem.neighbours == "label" and rng.random() < 0.3:
+        raw[-1, -1] = 100.0 * labels  # a bad one
     return raw, _far_end(learner, along if problem.features is None else along[:0], rng)
 
 
@@ -417,6 +451,7 @@ def _climb(
 CHECKS = (
     certificate_is_complete,
     certificate_survives_a_search,
+    certificate_of_the_other_relation_survives_a_search,
     certificate_covers_the_rows_of_a_user,
     certificate_survives_linear_losses,
     zero_certificate_means_no_change,

@@ -43,6 +43,11 @@ class LearnerCase:
         """Raw examples, new arrays each time, so that no check sees the changes of another."""
         return examples(self.learner.problem, self.rows)
 
+    def example(self, i: int) -> Array:
+        """Features and label of one raw example."""
+        X, y = self.examples
+        return np.append(X[i], y[i])
+
     @property
     def bounded(self) -> tuple[Array, Array]:
         """The clipped examples."""

@@ -120,6 +120,27 @@ def gradient_diameter_is_a_bound(case: Predictions) -> str:
     return f"the worst pair found uses {used:.1%} of the bound"
 
 
+def label_diameter_is_a_bound(case: Predictions) -> str:
+    """No two labels of one example have gradients farther apart; nor, if labels are signs, one of them and 0."""
+    used, loss = 0.0, case.loss
+    for R, B, Y in _BOUNDS:
+        stated = loss.label_diameter(R, B, Y)
+        u = np.linspace(-1.0, 1.0, 801)[:, None] * min(R * B, 1e3)
+        y = np.array([-1.0, 1.0]) if loss.labels == "sign" else np.linspace(-Y, Y, 41)
+        slopes = np.asarray(loss.slope(u, y[None, :]) + 0.0 * u)
+        if loss.labels == "sign":
+            slopes = np.column_stack([slopes, np.zeros(len(u))])
+        distance = R * float(np.max(np.ptp(slopes, axis=1)))
+        fault = f"with (feature_bound, radius, label_bound) = {(R, B, Y)}, gradients of two labels lie {distance:.6g} "
+        demand(
+            distance <= stated * (1.0 + 1e-12),
+            f"{fault}apart, label_diameter says {stated:.6g}",
+            "Raise it, rounded up.",
+        )
+        used = max(used, distance / stated)
+    return f"the worst labels found use {used:.1%} of the bound"
+
+
 def value_and_slope_are_elementwise(case: Predictions) -> None:
     """Values and slopes of arrays are those of their entries: blocks of examples are one call."""
     y = np.resize(case.labels, len(case.u))
@@ -170,5 +191,6 @@ CHECKS = (
     prox_satisfies_its_condition,
     variation_is_a_bound,
     gradient_diameter_is_a_bound,
+    label_diameter_is_a_bound,
     value_and_slope_are_elementwise,
 )

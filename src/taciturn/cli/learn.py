@@ -211,9 +211,10 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: 
 
 def _publish(run: Run, contract: Contract) -> None:
     from taciturn.contract.model_file import write_model
-    from taciturn.runs.summary import guarantee
+    from taciturn.runs.summary import delivered_epsilon, guarantee
 
-    write_model(run.folder.model, contract, run.stream, run.spent, guarantee(run, contract))
+    about = guarantee(run, contract), delivered_epsilon(run)
+    write_model(run.folder.model, contract, run.stream, run.spent, *about)
     run.folder.sync()
 
 

@@ -55,6 +55,9 @@ def plan(
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
     feature_bound: Annotated[float, typer.Option(help="Largest norm of the features of an example.")] = 1.0,
     label_bound: Annotated[float, typer.Option(help="Largest absolute label, for regression.")] = 1.0,
+    neighbours: Annotated[
+        Literal["replace", "zero-out", "label"], typer.Option(help="Neighbour relation of the budget.")
+    ] = "replace",
     rows_per_user: Annotated[
         int | None,
         typer.Option(help="Protect users: rows of one that count; 0 to choose by a public rule.", metavar="K"),
@@ -82,7 +85,13 @@ def plan(
     from taciturn.problem.sets import L2Ball
 
     problem = Problem(
-        _loss(loss, classes), L2Ball(radius), dimension, feature_bound, label_bound=label_bound, ridge=ridge
+        _loss(loss, classes),
+        L2Ball(radius),
+        dimension,
+        feature_bound,
+        label_bound=label_bound,
+        ridge=ridge,
+        neighbours=neighbours,
     )
     budget = Privacy(epsilon, delta)
     if rows_per_user == 0:

@@ -13,14 +13,19 @@ from taciturn.compiled.codes import CLASS, SIGN
 
 
 @compiled
-def clip(X: Any, y: Any, longest: float, intercept: float, kind: int, label_bound: float, V: Any) -> Any:
-    """Writes clipped rows, and the intercept if there is a place for it, into V; labels, and which rows are bad."""
+def clip(
+    X: Any, y: Any, longest: float, intercept: float, kind: int, label_bound: float, missing: float, V: Any
+) -> Any:
+    """Writes clipped rows, and the intercept if there is a place for it, into V; labels, and which rows are bad.
+
+    A row whose label alone is bad gets the label `missing`; or has no influence, if that is NaN.
+    """
     n, d = X.shape
     labels, bad = np.zeros(n), np.zeros(n, dtype=np.bool_)
     for i in range(n):
         unit, length = _length(V, i, d, copied(X, i, V))
         bad[i] = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
-        if bad[i]:
+        if bad[i] and not (unit < math.inf and missing == missing):
             for j in range(V.shape[1]):
                 V[i, j] = 0.0
             labels[i] = 1.0 if kind == SIGN else 0.0
@@ -28,7 +33,7 @@ def clip(X: Any, y: Any, longest: float, intercept: float, kind: int, label_boun
         _scale_down(V, i, d, unit, length, longest)
         for j in range(d, V.shape[1]):
             V[i, j] = intercept
-        labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
+        labels[i] = missing if bad[i] else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
     return labels, bad
 
 
@@ -43,6 +48,7 @@ def clip_compressed(
     intercept: float,
     kind: int,
     label_bound: float,
+    missing: float,
 ) -> Any:
     """The same for compressed rows: their starts, columns and entries, labels, and which rows were bad and are empty.
 
@@ -60,7 +66,7 @@ def clip_compressed(
         row = V[begin:end].reshape((1, end - begin))
         unit, length = _length(row, 0, end - begin, squared(row, 0, end - begin))
         bad[i] = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
-        if bad[i]:
+        if bad[i] and not (unit < math.inf and missing == missing):
             begins[i + 1] = begin
             labels[i] = 1.0 if kind == SIGN else 0.0
             continue
@@ -68,7 +74,7 @@ def clip_compressed(
         if extra:
             where[end], V[end] = width - 1, intercept
         begins[i + 1] = end + extra
-        labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
+        labels[i] = missing if bad[i] else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
     return begins, where[: begins[n]], V[: begins[n]], labels, bad
 
 

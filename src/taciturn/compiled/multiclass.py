@@ -54,7 +54,12 @@ def softmax(u: Any) -> None:
 
 @compiled
 def target(loss: int, k: int, y: float, count: int) -> float:
-    """What is taken off score k, or its probability: 1 for the true class; with OneHot, the mean taken off."""
+    """What is taken off score k, or its probability: 1 for the true class; with OneHot, the mean taken off.
+
+    With OneHot a negative class is none, whose row of labels is 0.
+    """
+    if y < 0.0:
+        return 0.0
     hit = 1.0 if k == y else 0.0
     return hit if loss == SOFTMAX else hit - 1.0 / count
 

@@ -201,13 +201,17 @@ class Clip:
             self.problem.check_shape(shape, rows)
 
     @cached_property
-    def _bounds(self) -> tuple[float, float, int, float]:
-        """The longest features, the intercept, the kind of labels, and their bound or the number of classes."""
+    def _bounds(self) -> tuple[float, float, int, float, float]:
+        """The longest features, the intercept, the kind of labels, their bound or the number of classes.
+
+        And the label of a row whose own is bad; NaN if such a row has no influence.
+        """
         p = self.problem
         kind = {"real": codes.REAL, "sign": codes.SIGN, "class": codes.CLASS, "none": codes.NONE}[p.loss.labels]
         assert p.label_bound is not None
         most = float(p.outputs) if kind == codes.CLASS else p.label_bound
-        return longest_row(p.feature_bound, p.mapped_dimension), p.intercept, kind, most
+        missing = math.nan if p.missing_label is None else p.missing_label
+        return longest_row(p.feature_bound, p.mapped_dimension), p.intercept, kind, most, missing
 
 
 # ---- iterate learners: IGD, GIGA, averages of them ---------------------------------------------------------------

@@ -7,7 +7,7 @@ The features, the labels, the bounds and the plan follow from it. Rows are read 
 [privacy]
 epsilon = 1.0                        # total, of everything published
 delta = 1e-6                         # 1e-6 if left out
-neighbours = "replace"               # or "zero-out"
+neighbours = "replace"               # or "zero-out"; or "label", if all features are public
 user = "customer_id"                 # the column of ids: protect users; without it, the unit is a row
 rows_per_user = 4                    # rows of a user that count; later ones have no influence
 
@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.contract.columns import Bad, Column, Ignored, Range
 from taciturn.contract.target import Target
@@ -110,7 +111,7 @@ class Contract:
     target: Target
     columns: tuple[Column, ...]
     delta: float = 1e-6
-    neighbours: Literal["replace", "zero-out"] = "replace"
+    neighbours: Neighbours = "replace"
     loss: LossName = "logistic"
     method: MethodName = "auto"
     release: str | int = "auto"
@@ -318,7 +319,7 @@ def contract_of(data: dict[str, Any]) -> Contract:
     contract = Contract(
         epsilon=privacy.number("epsilon", remedy="State the total budget, as in epsilon = 1.0."),
         delta=privacy.number("delta", 1e-6),
-        neighbours=privacy.choice("neighbours", ("replace", "zero-out"), "replace"),
+        neighbours=privacy.choice("neighbours", get_args(Neighbours), "replace"),
         user=privacy.text("user", "Name the column of ids.") if "user" in privacy.data else None,
         rows_per_user=privacy.integer("rows_per_user"),
         rows_per_release=privacy.integer("rows_per_release"),

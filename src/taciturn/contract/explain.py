@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from taciturn._util.output import rounded_up
 from taciturn.contract.columns import Categories, Column, Hashed, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
@@ -39,15 +40,24 @@ def explain(contract: Contract, plan: Plan) -> dict[str, Any]:
 
 def in_plain_words(contract: Contract) -> str:
     """The guarantee for one row or one user, as the accuracy of the best adversary."""
-    replaced = contract.neighbours == "replace"
-    knows = _OF_ONE_ROW
-    question = "which of two given rows it is" if replaced else "whether it was used or zeroed out"
+    relation = contract.neighbours
+    rows = "labels" if relation == "label" else "rows"
+    knows = _OF_ONE_ROW if relation != "label" else "knows all features and all labels but one, and guesses of that one"
+    question = {
+        "replace": "which of two given rows it is",
+        "zero-out": "whether it was used or zeroed out",
+        "label": "which of two given labels it is",
+    }[relation]
     if contract.rows_per_user is not None:
-        knows = "knows all rows of all users but one, and guesses of that user"
-        question = "which of two given sets of rows is theirs" if replaced else "whether theirs were zeroed out"
+        knows = f"knows all {rows} of all users but one, and guesses of that user"
+        question = f"which of two given sets of {rows} is theirs"
+        if relation == "zero-out":
+            question = "whether theirs were zeroed out"
     if contract.rows_per_user is not None and contract.period is not None:
-        knows = f"knows all rows but those of one user in one {_period(contract)}, and guesses of these"
-        question = "which of two given sets of rows they are" if replaced else "whether they were zeroed out"
+        knows = f"knows all {rows} but those of one user in one {_period(contract)}, and guesses of these"
+        question = f"which of two given sets of {rows} they are"
+        if relation == "zero-out":
+            question = "whether they were zeroed out"
     percent = math.ceil(1000 * guess_accuracy(contract.epsilon, contract.delta)) / 10
     chance = f"at most {percent:.1f} % of the time" if percent < 100.0 else "up to nearly 100 % of the time"
     return (
@@ -63,7 +73,8 @@ _OF_ONE_ROW = "knows all rows but one, and guesses of that row"
 def _whom(contract: Contract) -> str:
     """Who is protected, in a sentence."""
     if contract.rows_per_user is None:
-        return "It protects one row: a person with several rows is protected less."
+        one = "the label of one row" if contract.neighbours == "label" else "one row"
+        return f"It protects {one}: a person with several rows is protected less."
     own = "a row without an id is a user of its own" if contract.without_id == "own" else "rows without an id are bad"
     bound = f"at most {contract.rows_per_user:,} rows of a user"
     if contract.period is None:
@@ -99,7 +110,9 @@ def guess_accuracy(epsilon: float, delta: float) -> float:
 
 def public(contract: Contract) -> list[str]:
     """What is public."""
+    features = "all features of all rows: they are not protected, only labels are"
     return [
+        *([features] if contract.neighbours == "label" else []),
         "every published model, when it was published, and whatever is computed from them",
         "how many rows there are, and in which order they come",
         "the contract: the budget, the names of the columns, their ranges and categories, the settings",
@@ -168,6 +181,8 @@ def plan_report(made: Plan) -> list[RenderableType]:
     table = Table("setting", "value")
     for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
         table.add_row(name, escape(f"{data[name]}"))
+    for relation, epsilon in made.private.guarantee.epsilons.items():
+        table.add_row(f"epsilon, {relation}", rounded_up(epsilon, 4))
     table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
     noise = Table("strategy", f"noise on an entry of {made.noise_on}, last release")
     for name, sd in made.noise.items():

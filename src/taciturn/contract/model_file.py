@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class Model:
         The guarantee in words.
     simulated : bool
         Whether the noise came from a seed: then the model is not private.
+    delivered_epsilon : dict
+        What the noise delivers at the contract's delta, by neighbour relation; None where there is no finite epsilon.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Model:
     spent: Spent
     guarantee: str
     simulated: bool
+    delivered_epsilon: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def problem(self) -> Problem:
@@ -85,6 +88,7 @@ class Model:
         return {
             "format": FORMAT,
             "guarantee": self.guarantee,
+            "delivered_epsilon": self.delivered_epsilon,
             "simulated": self.simulated,
             "spent": {"epsilon": _finite(self.spent.epsilon), "delta": self.spent.delta},
             "round": self.round,
@@ -109,15 +113,24 @@ class Model:
         ]
 
 
-def model_of(contract: Contract, stream: Stream, spent: Spent | None = None, guarantee: str | None = None) -> Model:
+def model_of(
+    contract: Contract,
+    stream: Stream,
+    spent: Spent | None = None,
+    guarantee: str | None = None,
+    delivered_epsilon: dict[str, float | None] | None = None,
+) -> Model:
     """The current model of a stream that learns under this contract.
 
-    `spent` and `guarantee` are those of the published sequence, by default of this stream alone.
+    `spent`, `guarantee` and `delivered_epsilon` are those of the published sequence, by default of this stream alone.
     """
     guarantee = guarantee or contract.guarantee(stream.plan)
     simulated = stream.plan.private.seed is not None
     last = (stream.plan.private.timetable.due(stream.k) or 0) if stream.k else 0
-    return Model(contract, stream.model, last, stream.k, spent or stream.spent, guarantee, simulated)
+    if delivered_epsilon is None:
+        delivered_epsilon = stream.plan.private.guarantee.as_data()
+    spent = spent or stream.spent
+    return Model(contract, stream.model, last, stream.k, spent, guarantee, simulated, delivered_epsilon)
 
 
 def write_model(
@@ -126,9 +139,10 @@ def write_model(
     stream: Stream,
     spent: Spent | None = None,
     guarantee: str | None = None,
+    delivered_epsilon: dict[str, float | None] | None = None,
 ) -> None:
     """Write the current model by an atomic write; the parameters are those of `model_of`."""
-    model = model_of(contract, stream, spent, guarantee)
+    model = model_of(contract, stream, spent, guarantee, delivered_epsilon)
     text = json.dumps(model.as_data(), indent=2, ensure_ascii=False, allow_nan=False)
     with replaced(path) as file:
         file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
@@ -164,11 +178,18 @@ def _model(file: Section) -> Model:
         Spent(epsilon, spent.number("delta")),
         file.text("guarantee", "The file is incomplete."),
         file.flag("simulated", True),
+        _delivered(file),
     )
     file.take("format")
     for section in (file, spent):
         section.close()
     return made
+
+
+def _delivered(file: Section) -> dict[str, float | None]:
+    """By relation; none in the file of an earlier version."""
+    delivered = file.section("delivered_epsilon")
+    return {name: None if epsilon is None else delivered.number(name) for name, epsilon in delivered.data.items()}
 
 
 def _point(contract: Contract, scores: list[Any]) -> Array:

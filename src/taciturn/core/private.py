@@ -21,7 +21,7 @@ from copy import copy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from taciturn.core.protocols import (
     Mechanism,
     damaged,
     misfit,
+    on_problem,
     restores,
     stored,
 )
@@ -66,6 +67,7 @@ from taciturn.errors import (
     BudgetExhausted,
     InvalidInput,
     StateConflict,
+    TaciturnError,
     Unprovable,
     expect,
     integer,
@@ -287,7 +289,29 @@ class Private(Accounted):
         """What is claimed and what is delivered, for everything that can ever be published."""
         claimed, delivered = self.calibrated.claimed, self.total_cost
         simulated = self.seed is not None
-        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit)
+        other = self._under_the_other_relation
+        return Guarantee(claimed, delivered, self.problem.neighbours, self.calibration, simulated, self.unit, other)
+
+    @property
+    def _under_the_other_relation(self) -> Cost | None:
+        """The cost of this noise under zero-out instead of replace, or the other way round, if it is known."""
+        others: dict[str, Literal["replace", "zero-out"]] = {"replace": "zero-out", "zero-out": "replace"}
+        if self.neighbours not in others or not hasattr(self.calibrated, "cost_for"):
+            return None
+        try:  # a learner of one's own may be no dataclass, or certify one relation only
+            learner = on_problem(self.learner, replace(self.problem, neighbours=others[self.neighbours]))
+            return self._cost_for(learner.certificate.for_unit(self.unit, self.timetable))
+        except (TaciturnError, TypeError, ValueError):
+            return None
+
+    def _cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of this stream's noise for neighbours that move its statistics as this certificate says.
+
+        Statistics are clipped as they are, to the magnitude of the learner's own certificate, and clipping moves no two
+        of them apart.
+        """
+        calibrated: Any = self.calibrated
+        return calibrated.cost_for(replace(certificate, magnitude=self.certificate.magnitude))  # type: ignore[no-any-return]
 
     def user_over(self, periods: int) -> Cost:
         """The cost for a user who contributes in so many periods, with the noise of this stream.
@@ -321,12 +345,9 @@ class Private(Accounted):
         3.08
         """
         certificate = self.learner.certificate.for_unit(unit, self.timetable)
-        if certificate.reach != "entry" or not self._restores:
+        if certificate.reach != "entry" or not hasattr(self.calibrated, "cost_for"):
             raise InvalidInput("what another unit costs with this noise is known for sums by taciturn's strategies.")
-        mechanism, calibrated = cast(Any, self.mechanism), cast(Any, self.calibrated)
-        size, numbers = self.learner.statistic_size, calibrated.numbers(0)
-        settings = (self.timetable, size, self.privacy, self.calibration, numbers)
-        return mechanism.restore(certificate, *settings).cost(None)  # type: ignore[no-any-return]
+        return self._cost_for(certificate)
 
     @cached_property
     def settings(self) -> str:

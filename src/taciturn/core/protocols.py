@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -139,7 +139,10 @@ class Learner(Protocol):
 
     @property
     def certificate(self) -> Certificate:
-        """The sensitivity of its statistics; the proof is in the learner's docstring."""
+        """The sensitivity of its statistics under the problem's neighbour relation; the docstring has the proof.
+
+        A guarantee states both relations: the learner is also made on its problem with the other one, if it can be.
+        """
 
     @property
     def statistic_size(self) -> int:
@@ -164,7 +167,9 @@ class Learner(Protocol):
 class Calibrated(Protocol):
     """A calibrated mechanism, with its noise and lattice steps; release numbers `k` count from 1.
 
-    It may also have `numbers(k)`, see `Restoring`.
+    It may also have `numbers(k)`, see `Restoring`; and `cost_for(certificate)`, the cost of all releases, with this
+    noise, for neighbours that move the statistics as that certificate says, which is another than the noise was
+    calibrated to.
     """
 
     @property
@@ -246,6 +251,20 @@ def restores(mechanism: object, verb: str = "restore", of: str = "calibrate") ->
         if of in vars(each):
             return False
     return False
+
+
+def on_problem(learner: Any, problem: Problem) -> Any:
+    """The learner, or the learner that it wraps, on another problem; TypeError if it is not a dataclass.
+
+    >>> from taciturn import FTRL, Hinge, L2Ball, Problem
+    >>> learner = FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2))
+    >>> on_problem(learner, replace(learner.problem, neighbours="zero-out")).certificate
+    l2/entry, 1
+    """
+    if not is_dataclass(learner) or isinstance(learner, type):
+        raise TypeError(f"{type(learner).__name__} is not a dataclass, so it cannot be rebuilt on another problem")
+    inside = getattr(learner, "learner", None)
+    return replace(learner, **({"problem": problem} if inside is None else {"learner": on_problem(inside, problem)}))
 
 
 def stored(numbers: Arrays, name: str, shape: tuple[int, ...] = ()) -> Array:

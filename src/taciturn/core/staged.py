@@ -176,7 +176,17 @@ class Staged(Private):
     @cached_property
     def guarantee(self) -> Guarantee:
         """What is claimed and what is delivered, for everything that can ever be published, stages included."""
-        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", self.seed is not None, self.unit)
+        simulated = self.seed is not None
+        other = self._under_the_other_relation
+        return Guarantee(self.privacy, self.total_cost, self.neighbours, "exact", simulated, self.unit, other)
+
+    @property
+    def _under_the_other_relation(self) -> Cost | None:
+        """The largest cost of a part; not computed for users of several rows."""
+        costs = [part._under_the_other_relation for part in self.parts]
+        if self.unit.participation.rows > 1 or any(cost is None for cost in costs):
+            return None
+        return self._cost([cost for cost in costs if cost is not None], list(self.parts))
 
     def user_over(self, periods: int) -> Cost:
         """The cost for a user who contributes in so many periods: the parts' costs, added up."""

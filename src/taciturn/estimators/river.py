@@ -129,8 +129,9 @@ class PrivateLogisticRegression(PrivateClassifier):
         How many examples there will be at most. Later ones are rejected.
     radius, ridge : float, optional
         By the rules of `taciturn.estimators.settings`, if None.
-    neighbours : {"replace", "zero-out"}
-        What may change of one example, or of the rows of one user: any other values, or zeroed out.
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
     on_bad : {"raise", "zero"}
         What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
         as an example without influence.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
@@ -56,7 +57,7 @@ class PrivateLinear(base.Estimator):
     horizon: int | None = None
     radius: float | None = None
     ridge: float | None = None
-    neighbours: Literal["replace", "zero-out"] = "replace"
+    neighbours: Neighbours = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
     user: Hashable | None = None
     rows_per_user: int | None = None

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.core.schedule import Schedule, every, geometric
@@ -99,7 +100,7 @@ class Settings:
     ridge: float | None = None
     quantile: float = 0.5
     huber_width: float | None = None
-    neighbours: Literal["replace", "zero-out"] = "replace"
+    neighbours: Neighbours = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
     seed: int | None = None
     rows_per_user: int | None = None

@@ -17,6 +17,7 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.estimators.labels import probabilities
@@ -55,8 +56,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         for streams without an end, which needs more noise.
     radius, ridge : float, optional
         Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
-    neighbours : {"replace", "zero-out"}
-        What may change of one example, or of the rows of one user: any other values, or zeroed out.
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
     rows_per_user : int, optional
         Protect users, not rows: the most rows of a user that count. Later ones have no influence, and `fit` and
         `partial_fit` need `users=`, an id for each row, or a column of ids for each owner of a row. Without it, the
@@ -120,7 +122,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         horizon: int | None = None,
         radius: float | None = None,
         ridge: float | None = None,
-        neighbours: Literal["replace", "zero-out"] = "replace",
+        neighbours: Neighbours = "replace",
         rows_per_user: int | None = None,
         rows_per_release: int | None = None,
         apart: int = 1,

@@ -18,6 +18,7 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.core.release import Releases
@@ -295,7 +296,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         horizon: int | None = None,
         radius: float | None = None,
         ridge: float | None = None,
-        neighbours: Literal["replace", "zero-out"] = "replace",
+        neighbours: Neighbours = "replace",
         rows_per_user: int | None = None,
         rows_per_release: int | None = None,
         apart: int = 1,

@@ -51,7 +51,8 @@ class EWOO:
     **Certificate.** `max_j d_j - min_j d_j`, d the change of the statistic, is at most `min(2W, Gd·D)` (2W for a user's
     loss) if an example is replaced and at most W if it is zeroed out, after any number of examples; W is the largest
     variation of one example's loss over the net, Gd the gradient diameter over the ball around 0 that holds the net, D
-    the net's diameter. (The largest `|d_j|`, at most W, is not enough: losses (0, W) and (W, 0) differ by W everywhere,
+    the net's diameter. If the label of an example is replaced it is the first, with Gd that of one row and two labels.
+    (The largest `|d_j|`, at most W, is not enough: losses (0, W) and (W, 0) differ by W everywhere,
     and the difference between the two candidates by 2W.)
 
     *Proof.* Ridge and other examples cancel, exactly. An example's vector of losses from the least one on has entries
@@ -122,7 +123,7 @@ class EWOO:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """`min(2W, Gd·D)` under replace, W under zero-out, and the share of rounding errors."""
+        """`min(2W, Gd·D)`, or W under zero-out, and the share of rounding errors."""
         W = self.variation if self.problem.neighbours == "zero-out" else 2.0 * self.variation
         formula = f"{min(W, self._smooth_range):.5g}"
         magnitude = MOST * (self.most_steps + float(np.max(self.ridge_steps))) * self.step
@@ -132,15 +133,15 @@ class EWOO:
 
     def _moved(self, t: Array) -> Array:
         """The certified range: the same for every t as long as sums are exact."""
-        replaced = 2.0 if self.problem.neighbours == "replace" else 1.0
+        replaced = 1.0 if self.problem.neighbours == "zero-out" else 2.0
         rounding = 2.0 * self.step + 4.0 * self._error
         bound = min(replaced * self.most_steps * self.step, self._smooth_range * ROUNDED_UP + rounding)
         return np.where(t <= MOST, bound, math.inf)
 
     @property
     def _smooth_range(self) -> float:
-        """`Gd·D` under replace, for losses whose values are known to be computed as accurately as `_error` says."""
-        known = self.problem.neighbours == "replace" and type(self.problem.loss) in _ACCURATE
+        """`Gd·D` if an example or its label is replaced, for losses whose values are as accurate as `_error` says."""
+        known = self.problem.neighbours != "zero-out" and type(self.problem.loss) in _ACCURATE
         return self._gradients_apart * self._diameter if known else math.inf
 
     def _losses(self, v: Array, y: float) -> Array:
@@ -189,7 +190,7 @@ class EWOO:
     @cached_property
     def _gradients_apart(self) -> float:
         """The gradient diameter over that ball, Gd."""
-        return float(self.problem.loss.gradient_diameter(self.problem.norm_bound, self._radius, self._label_bound))
+        return self.problem.gradient_diameter_within(self._radius)
 
     @cached_property
     def variation(self) -> float:

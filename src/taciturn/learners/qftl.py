@@ -23,6 +23,7 @@ from taciturn.problem.scalar_loss import Values
 from taciturn.problem.svec import unpacked
 
 _MOST = 2**17  # examples whose products float64 adds up exactly
+_LABEL_WEIGHT = 2.0**-8  # noise of the matrix, as a share of that of the vector, where only labels are protected
 _LEAST = 1e-12  # keeps a matrix of zeros invertible, should there be neither ridge nor noise
 
 
@@ -38,9 +39,13 @@ class QFTL:
 
         Delta² = 2R⁴ + 2w²R²R_y² + ½w⁴R_y⁴ if w·R_y ≤ sqrt(2)·R,   else 4w²R²R_y²,
 
-    and if it is zeroed out by `Delta² = R⁴ + w²R²R_y²`. *Proof.* `taciturn.accounting.errata.quadratic_pair` for one
+    and if it is zeroed out by `Delta² = R⁴ + w²R²R_y²`. If its label is replaced, `v vᵀ` is the same in both worlds,
+    and `Delta = 2w·R·R_y`, or `sqrt(2)·w·R` with `OneHot`: a row whose label is bad keeps its features, and has a label
+    of 0 (`Problem.missing_label`). *Proof.* `taciturn.accounting.errata.quadratic_pair` for one
     label. Of a row of labels only `(v·v')·(y·y')` enters besides the lengths, and that is at least
-    `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of these sizes. ∎ (The paper takes R for the second sum, and charges
+    `-|v·v'|·‖y‖·‖y'‖`, as it is for single labels of these sizes. Two labels of one row move `w·y vᵀ` by
+    `w·‖y - y'‖·‖v‖`, and cut towards zero they are no farther apart than two numbers of at most R_y, or, entry by entry
+    of two rows of labels, than before. ∎ (The paper takes R for the second sum, and charges
     each half the budget.)
 
     **The point** is post-processing. With V, u the noisy sums and s the noise's standard deviation, it is
@@ -59,7 +64,9 @@ class QFTL:
     weight : float, optional
         w; by default the one that makes the noise of `V·x - u` least, `Delta²·(2x² + K/w²)`, at a leader of length
         `x = R_y/R`, or half the largest if that is less. On eight tables leaders were .6 to 6 times as long, and a
-        weight for long ones costs more where they are short than it gains where they are long.
+        weight for long ones costs more where they are short than it gains where they are long. Where only labels are
+        replaced `Delta/w` is constant, so that a small w makes the noise of V small and nothing larger: it is
+        `R/(256·R_y)`, with which the noise of V has a 256th of the standard deviation of that of u.
 
     Examples
     --------
@@ -107,6 +114,10 @@ class QFTL:
         moved = self._moved(self.w)
         bound = partial(product_bound, moved, self._magnitude, self.statistic_size)
         papers = self._paper_noise if self.problem.outputs == 1 else None
+        if self.problem.neighbours == "label":  # entries of the matrix are the same, and rounded in the same way
+            largest = self.w * self.problem.norm_bound * self.label_bound
+            bound = partial(product_bound, moved, largest, self.problem.size)
+            papers = None
         lemma = "proof in taciturn.accounting.errata.quadratic_pair"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers, MOST)
 
@@ -197,12 +208,16 @@ class QFTL:
 
     def _moved(self, w: float) -> float:
         R, R_y = self.problem.norm_bound, self.label_bound
+        if self.problem.neighbours == "label":
+            return w * R * min(2.0 * R_y, math.sqrt(2.0) if self.problem.outputs > 1 else math.inf) * (1.0 + 1e-12)
         if self.problem.neighbours == "zero-out":
             return math.hypot(R * R, w * R * R_y) * (1.0 + 1e-12)
         return math.sqrt(quadratic_pair(1.0, w * w, R, R_y)) * (1.0 + 1e-12)
 
     def _best_weight(self) -> float:
         """The weight that minimises the squared noise of the two parts in the normal equations."""
+        if self.problem.neighbours == "label":
+            return _LABEL_WEIGHT * self.problem.norm_bound / self.label_bound
         from scipy.optimize import minimize_scalar  # here: it loads slowly, and few streams need it
 
         def error(log_w: float) -> float:

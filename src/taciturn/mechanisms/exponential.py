@@ -105,7 +105,7 @@ class Exponential:
             )
         if timetable.horizon is None:
             return EndlessRace(certificate, timetable, size, privacy)
-        return FiniteRace(_finite(certificate.at(timetable.rounds), timetable.rounds), size, privacy)
+        return FiniteRace(certificate, timetable.rounds, size, privacy)
 
     def restore(
         self,
@@ -126,8 +126,7 @@ class Exponential:
         pure = numbers.get("pure")
         if pure is None or pure.dtype != np.bool_ or pure.ndim:
             raise damaged("pure should be true or false")
-        certified = _finite(certificate.at(timetable.rounds), timetable.rounds)
-        return FiniteRace(certified, size, privacy, (eta, bool(pure)))
+        return FiniteRace(certificate, timetable.rounds, size, privacy, (eta, bool(pure)))
 
 
 class Race(NoiseByRelease):
@@ -171,9 +170,16 @@ class FiniteRace(Race):
     """A known number of releases of equal cost."""
 
     def __init__(
-        self, certified: Array, size: int, claimed: Privacy, restored: tuple[float, bool] | None = None
+        self,
+        certificate: Certificate,
+        rounds: Integers,
+        size: int,
+        claimed: Privacy,
+        restored: tuple[float, bool] | None = None,
     ) -> None:
+        certified = _finite(certificate.at(rounds), rounds)
         super().__init__(size, len(certified), claimed)
+        self.rounds = rounds
         self.eta, self.pure = restored or _largest_range(claimed, len(certified))
         if self.eta < 2.0 * ROUNDING:
             raise InvalidInput(
@@ -198,6 +204,13 @@ class FiniteRace(Race):
         """`eta` or `eta²/8`, times k: equal costs are counted, not added up."""
         k = len(self.rates) if k is None else k
         return FREE if k == 0 else bounded_range(self.eta, k, self.pure)
+
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of these rates for another certificate: `eta_k = lam_k·c_k + 7g`, counted as this one's are."""
+        ranges = self.rates * _finite(certificate.at(self.rounds), self.rounds) + ROUNDING
+        count = len(ranges)
+        mean = math.fsum(ranges) / count if self.pure else math.sqrt(math.fsum(ranges**2) / count)
+        return bounded_range(mean * _UP, count, self.pure)
 
 
 class EndlessRace(Race):

@@ -29,7 +29,7 @@ from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import TOO_DEAR, Calibrated, Calibration, Certificate, damaged, stored
 from taciturn.core.schedule import Timetable
-from taciturn.errors import BudgetExhausted, InvalidInput, one_of
+from taciturn.errors import BudgetExhausted, InvalidInput, Unprovable, one_of
 from taciturn.mechanisms.lattice import (
     NO_LATTICE,
     TRIES,
@@ -178,6 +178,21 @@ class FiniteGaussian(OnLattice):
         spent = self._before[block] + float(self._of_block(block)[2][within])
         spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
         return total([Cost(spent), sampling_cost(k * self.size, self._farthest)])
+
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of this noise for another certificate, added up and rounded up as `cost` does it."""
+        spent = farthest = 0.0
+        for block, rounds in enumerate(self._timetable.blocks(_AT_ONCE)):
+            sd, step, _ = self._of_block(block)
+            moved = on_lattice(checked(certificate.at(rounds), self.magnitude), step, self.size)
+            if (sd[moved > 0.0] == 0.0).any():
+                raise Unprovable("an example would move releases that have no noise.")
+            each = shifts(moved, sd)
+            spent += float(np.sum(each**2))
+            farthest = max(farthest, float(np.max(each)))
+        count = self._timetable.count
+        spent *= 1.0 + (count + 64) * 2.0**-51
+        return total([Cost(spent), sampling_cost(count * self.size, farthest)])
 
     def _compute_block(self, block: int) -> tuple[Array, Array, Array]:
         """Standard deviations, lattice steps and cumulative costs of a block of releases."""

@@ -281,6 +281,7 @@ class Finite(NoisySums):
     ) -> None:
         rows = coder.before(timetable.count + 1)
         super().__init__(coder, size, rows, claimed, timetable.count)
+        self.timetable = timetable
         moved = 0.0
         wait = last = 0
         for rounds in timetable.blocks():
@@ -335,6 +336,11 @@ class Finite(NoisySums):
         """The cost of the stream, charged with the first release, however few sums are released."""
         return FREE if k == 0 else self._total
 
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of this noise for another certificate."""
+        certificate = in_blocks(certificate, self.timetable, "exact")
+        return Finite(self.coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
+
     @cached_property
     def _total(self) -> Cost:
         shift = 1.01 * self._mu / self._reach
@@ -362,13 +368,14 @@ class Endless(NoisySums):
     ) -> None:
         super().__init__(coder, size, math.inf, claimed, releases)
         self.timetable = timetable
+        self._planned = releases, longest
         self.magnitude = certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
         affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
         self._most_draws = min(affordable, coder.before(releases + 1) * size)
         self.sensitivity = sensitivity_to(coder, certificate.participation)
-        shift = 1.01 * claimed.mu / reach(self.sensitivity, certificate.participation)
-        self._sampling = sampling_cost(self._most_draws, shift)
+        self._reach = reach(self.sensitivity, certificate.participation)
+        self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / self._reach)
         rows = coder.before(releases + 1)
         coarsest = self.magnitude * LONGEST * _COARSE
         rounding = 2.0 * coder.rounding_error * self.magnitude * longest + coarsest
@@ -415,9 +422,18 @@ class Endless(NoisySums):
         """The cost of the stream, charged with the first release."""
         return FREE if k == 0 else self._total
 
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of this noise for another certificate."""
+        certificate = in_blocks(certificate, self.timetable, "exact")
+        return Endless(self.coder, certificate, self.timetable, self.size, self.claimed, *self._planned, self.sd).cost(
+            None
+        )
+
     @cached_property
     def _total(self) -> Cost:
-        return total([Cost(self._mu**2), self._sampling])
+        """With the sampler's cost for what is spent, where a certificate moves the sums by more than the budget."""
+        sampling = sampling_cost(self._most_draws, 1.01 * self._mu / self._reach)
+        return total([Cost(self._mu**2), max(self._sampling, sampling, key=lambda cost: cost.extra_delta)])
 
 
 def planned(timetable: Timetable) -> tuple[int, int]:

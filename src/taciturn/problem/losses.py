@@ -50,6 +50,10 @@ class Squared(ScalarLoss):
             return math.inf
         return widest_chord(lambda p: label_bound + p * radius, feature_bound)
 
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """`2R·R_y`, at any point: the prediction cancels."""
+        return 2.0 * feature_bound * label_bound * ROUNDED_UP
+
 
 @dataclass(frozen=True)
 class Logistic(ScalarLoss):
@@ -89,6 +93,10 @@ class Logistic(ScalarLoss):
             return np.asarray(expit(p * radius), dtype=np.float64)
 
         return widest_chord(sigmoid, feature_bound)
+
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """R, at any point: the slopes are `-sigmoid(-u)` and `1 - sigmoid(-u)`, and 0 lies between them."""
+        return feature_bound * ROUNDED_UP
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,10 @@ class Quantile(ScalarLoss):
 
     def prox(self, z: float, y: float, step: float) -> float:
         return min(max(y, z - step * (1.0 - self.level)), z + step * self.level)
+
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """R, at any point: all slopes lie between `-level` and `1 - level`."""
+        return feature_bound * ROUNDED_UP
 
 
 @dataclass(frozen=True)
@@ -212,6 +224,10 @@ class Huber(ScalarLoss):
         """The smaller of `2R·width` and squared loss's: a clipped gradient lies between squared loss's and 0."""
         squared = Squared().gradient_diameter(feature_bound, radius, label_bound)
         return min(squared, 2.0 * feature_bound * self.width * ROUNDED_UP)
+
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """The smaller of `2R·width` and squared loss's, `2R·R_y`: clipping moves no two slopes apart."""
+        return 2.0 * feature_bound * min(self.width, label_bound) * ROUNDED_UP
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,13 @@ class ScoresLoss(ABC):
         """By the triangle inequality twice the longest gradient."""
         return 2.0 * self.lipschitz(feature_bound, radius, label_bound)
 
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """Bound on the distance of the gradients of one example with two classes, or with one and with none.
+
+        An example without a class has no gradient. By default that of two examples, of which one may be 0.
+        """
+        return self.gradient_diameter(feature_bound, radius, label_bound)
+
 
 @dataclass(frozen=True)
 class Softmax(ScoresLoss):
@@ -108,13 +115,17 @@ class Softmax(ScoresLoss):
     def steepest(self, reach: float) -> float:
         return math.sqrt(2.0)
 
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """`sqrt(2)·R`: the slopes of two classes differ by `e_y - e_y'`, and none is longer than `sqrt(2)`."""
+        return math.sqrt(2.0) * feature_bound * ROUNDED_UP
+
 
 @dataclass(frozen=True)
 class OneHot(ScoresLoss):
     """`½‖u - (e_y - 1/K)‖²`: least squares on a column of labels for each class, the mean of all classes taken off.
 
     The largest score is the predicted class. All columns share the sum of `v vᵀ`, so with `QFTL` an example is
-    charged once for all classes.
+    charged once for all classes. A negative class is none: its row of labels is 0.
 
     >>> OneHot(2).targets(np.array([0, 1]))
     array([[ 0.5, -0.5],
@@ -129,8 +140,9 @@ class OneHot(ScoresLoss):
         return math.sqrt(1.0 - 1.0 / self.classes) * ROUNDED_UP
 
     def targets(self, y: Array) -> Array:
-        """A unit vector for each class, centred."""
-        return super().targets(y) - 1.0 / self.classes
+        """A unit vector for each class, centred; 0 for none."""
+        y = np.asarray(y)
+        return np.where(y[:, None] < 0, 0.0, super().targets(np.maximum(y, 0)) - 1.0 / self.classes)
 
     def losses(self, U: Array, y: Array) -> Array:
         return np.asarray(0.5 * np.sum(self.slopes(U, y) ** 2, axis=1))
@@ -155,6 +167,10 @@ class OneHot(ScoresLoss):
         reach it, mirror images in W's only direction.)
         """
         return Squared().gradient_diameter(feature_bound, radius, self.target_norm)
+
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """`sqrt(2)·R`, at any point: the scores cancel, and rows of labels differ by `e_y - e_y'` or by one of them."""
+        return math.sqrt(2.0) * feature_bound * ROUNDED_UP
 
 
 @dataclass(frozen=True)

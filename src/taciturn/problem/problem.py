@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, expect, finite, integer, not_negative, one_of, positive
+from taciturn.accounting.guarantee import Neighbours
+from taciturn.errors import InvalidInput, Unprovable, expect, finite, integer, not_negative, one_of, positive
 from taciturn.problem.clipping import append_column, as_rows, bad_labels, clip_rows, clip_sparse_rows, describe_bad_row
 from taciturn.problem.features import FeatureMap, mapped_dimension, mapped_rows
 from taciturn.problem.inputs import CompressedRows, Source
-from taciturn.problem.multiclass import ScoresLoss
+from taciturn.problem.multiclass import OneHot, ScoresLoss
 from taciturn.problem.predict import as_point, clipped_blocks
 from taciturn.problem.scalar_loss import ROUNDED_UP, ScalarLoss
 from taciturn.problem.sets import ConvexSet
@@ -45,12 +46,16 @@ class Problem:
         A constant appended to every example; 0 for none. The bound in every formula is then `sqrt(R² + c²)`.
     ridge : float
         Strong convexity added to every loss.
-    neighbours : {"replace", "zero-out"}
-        One example replaced by any other, or its data term replaced by 0. Neither is "add or remove".
+    neighbours : {"replace", "zero-out", "label"}
+        One example replaced by any other, or its data term replaced by 0; neither is "add or remove". Or the label of
+        one example replaced by any other, bad ones included: then features are not protected, and must be public for
+        everyone who sees a release.
     on_bad : {"raise", "zero"}
         What to do with a row that has a NaN, an infinity or an invalid label: reject the call before anything changes,
         with an error that names the row (keep the error secret: it depends on the data), or count the row as an example
-        without influence that still takes its round.
+        without influence that still takes its round. Under "label" a row whose label alone is bad counts as one with
+        the label 0, if labels are numbers, and with a row of zeros for `OneHot`: so what is computed from features
+        alone does not depend on any label.
     features : FeatureMap, optional
         A public map of the features; points then have weights for the mapped ones.
     label_center, label_scale : float
@@ -75,7 +80,7 @@ class Problem:
     label_bound: float | None = None
     intercept: float = 0.0
     ridge: float = 0.0
-    neighbours: Literal["replace", "zero-out"] = "replace"
+    neighbours: Neighbours = "replace"
     on_bad: Literal["raise", "zero"] = "raise"
     features: FeatureMap | None = None
     label_center: float = 0.0
@@ -93,7 +98,12 @@ class Problem:
         expect("features", self.features, maps, "a frozen dataclass that is a FeatureMap")
         for name in ("intercept", "ridge"):
             object.__setattr__(self, name, not_negative(name, getattr(self, name)))
-        one_of("neighbours", self.neighbours, ("replace", "zero-out"))
+        one_of("neighbours", self.neighbours, get_args(Neighbours))
+        if self.neighbours == "label" and self.loss.labels == "none":
+            raise Unprovable(
+                f'neighbours="label" protects labels, and examples of {type(self.loss).__name__} have none. Use '
+                'neighbours="replace".'
+            )
         one_of("on_bad", self.on_bad, ("raise", "zero"))
         if self.loss.labels != "real":
             object.__setattr__(self, "label_bound", 1.0)
@@ -186,11 +196,32 @@ class Problem:
     def gradient_diameter(self) -> float:
         """Largest distance of the data gradients of two neighbouring examples at one point of the domain, rounded up.
 
-        The ridge is the same in both and cancels. Under zero-out one of the two gradients is 0.
+        The ridge is the same in both and cancels. Under zero-out one of the two gradients is 0. Under "label" they are
+        those of one row and two labels; or of that row and of 0, where a bad label leaves no gradient, which the loss
+        counts too (`ScalarLoss.label_diameter`).
         """
+        return self.gradient_diameter_within(self.radius)
+
+    def gradient_diameter_within(self, radius: float) -> float:
+        """The same over the ball of this radius around 0; under zero-out the longest gradient over the domain."""
         if self.neighbours == "zero-out":
             return self.lipschitz
-        return float(self.loss.gradient_diameter(self.norm_bound, self.radius, self._label_bound))
+        loss: Any = self.loss
+        labels = self.neighbours == "label" and _knows_label_diameter(loss)  # two labels are a case of two examples
+        bound = loss.label_diameter if labels else loss.gradient_diameter
+        return float(bound(self.norm_bound, radius, self._label_bound))
+
+    @cached_property
+    def missing_label(self) -> float | None:
+        """The label of a row whose own is bad; None if such a row has no influence.
+
+        Under "label" the row itself must stay, where a statistic depends on features alone: 0, or no class.
+        """
+        if self.neighbours != "label":
+            return None
+        if isinstance(self.loss, OneHot):
+            return -1.0
+        return 0.0 if self.loss.labels == "real" else None
 
     def clip(self, X: Any, y: Any = None) -> tuple[Array, Array]:
         """Validate and clip examples: `(V, y)` with the intercept appended, every row within its bounds."""
@@ -251,12 +282,18 @@ class Problem:
         """The definition of clipping: rows, labels, and a mask of bad rows, which become examples without influence."""
         X = np.asarray(self.mapped(X), dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
-        bad = bad_labels(y, self.loss.labels, self.outputs) | ~np.isfinite(X).all(axis=1)
+        unlabelled = bad_labels(y, self.loss.labels, self.outputs)
+        empty: NDArray[np.bool_] = np.asarray(~np.isfinite(X).all(axis=1))
+        bad = unlabelled | empty
+        if self.missing_label is None:
+            empty = bad
         V = np.empty((len(y), self.width))
-        V[:, : self.mapped_dimension] = clip_rows(np.where(bad[:, None], 0.0, X), self.feature_bound)
+        V[:, : self.mapped_dimension] = clip_rows(np.where(empty[:, None], 0.0, X), self.feature_bound)
         V[:, self.mapped_dimension :] = self.intercept
-        V[bad] = 0.0  # after the map and the intercept: neither takes 0 to 0
-        y = np.where(bad, 1.0 if self.loss.labels == "sign" else 0.0, y)
+        V[empty] = 0.0  # after the map and the intercept: neither takes 0 to 0
+        if self.missing_label is not None:
+            y = np.where(unlabelled, self.missing_label, y)
+        y = np.where(empty, 1.0 if self.loss.labels == "sign" else 0.0, y)
         return V, y if self.loss.labels == "class" else np.clip(y, -self._label_bound, self._label_bound), bad
 
     def predict(self, point: Array, X: Any) -> Array:
@@ -314,3 +351,13 @@ class Problem:
     def _label_bound(self) -> float:
         assert self.label_bound is not None
         return self.label_bound
+
+
+def _knows_label_diameter(loss: object) -> bool:
+    """Whether `label_diameter` is about the slopes of this very class: a subclass may have overridden only those."""
+    for each in type(loss).__mro__:
+        if "label_diameter" in vars(each):
+            return True
+        if vars(each).keys() & {"slope", "slopes", "targets", "gradient", "gradient_diameter"}:
+            return False
+    return False

@@ -84,6 +84,14 @@ class ScalarLoss(ABC):
         """
         return 2.0 * feature_bound * float(self.slope_bound(feature_bound * radius, label_bound)) * ROUNDED_UP
 
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        """Bound on `‖slope·v - slope'·v‖` over two labels of one example, at one point of norm ≤ `radius`.
+
+        If labels are signs, also on `‖slope·v‖`, as an example without a label has no gradient. For a loss with kinks
+        it must hold at any point. Two labels are a case of two examples; most losses know better.
+        """
+        return self.gradient_diameter(feature_bound, radius, label_bound)
+
     def variation(self, reach: float, label_bound: float) -> float:
         """Bound on `max - min` of the loss over |u| ≤ `reach`, for any one label up to `label_bound`.
 
@@ -119,6 +127,11 @@ class Smoothed(ScalarLoss):
     the loss's by at most `width/2` times the squared slope. Its prox is `z + step/(step + width)·(loss.prox(z, step +
     width) - z)`.
 
+    **Two labels.** Where slopes of the loss for two labels differ by at most D, so do those of the envelope. *Proof.*
+    Let `s ∈ A(p)`, `p = u - width·s` be the slope for one label, and `s' ∈ A'(p')`, `p' = u - width·s'` for the other,
+    A and A' the sets of slopes, and `s > s'`. Then `p < p'`. At any q between them A has risen, and A' not yet:
+    `s ≤ A(q) ≤ A'(q) + D ≤ s' + D`. ∎
+
     >>> from taciturn import Absolute
     >>> Smoothed(Absolute(), 0.5).slope(0.25, 0.0), Smoothed(Absolute(), 0.5).prox(1.0, 0.0, step=0.5)
     (0.5, 0.5)
@@ -150,6 +163,9 @@ class Smoothed(ScalarLoss):
 
     def slope_bound(self, reach: float, label_bound: float) -> float:
         return self.loss.slope_bound(reach, label_bound)
+
+    def label_diameter(self, feature_bound: float, radius: float, label_bound: float) -> float:
+        return self.loss.label_diameter(feature_bound, radius, label_bound)
 
     def variation(self, reach: float, label_bound: float) -> float:
         """The loss's: both are least at the same place, and away from it this one rises no faster."""

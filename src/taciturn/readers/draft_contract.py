@@ -105,7 +105,7 @@ class Draft:
 _MEANING = {
     "epsilon": "total budget of everything that is published; 1.0 is common, smaller is more private",
     "delta": "well below 1 / (number of people)",
-    "neighbours": "neighbour relation: replace a row; or zero-out, remove its influence",
+    "neighbours": "neighbour relation: replace a row; zero-out, remove its influence; label, where features are public",
     "user": "the column of ids: a user is protected with all of their rows; leave it out of [columns]",
     "rows_per_user": "rows of a user that count; decide it without the data",
     "column": "the column to predict; it is not a feature, so remove it from [columns]",

@@ -42,6 +42,9 @@ class Parsed:
     def encode(self, contract: Contract, labelled: bool) -> tuple[Array, Array, Bad]:
         """Features, labels, and a mask of the bad rows, whose features and labels are all NaN.
 
+        If only labels are protected, a row whose label alone is bad keeps its features: what is computed from them may
+        not depend on a label.
+
         >>> from taciturn.contract.contract import contract_of
         >>> from taciturn.contract.values import PlainValues
         >>> target = {"column": "y", "range": [0, 2]}
@@ -57,12 +60,15 @@ class Parsed:
         for column, place in zip(contract.read, contract.places, strict=True):
             bad |= column.encode(self.values[column.name], X[:, place])
         y = np.empty(0)
+        empty = bad
         if labelled:
             y, bad_labels = contract.encode_labels(self.values[contract.target.column])
-            bad |= bad_labels
-            bad |= self._without_id(contract)
+            empty = bad | self._without_id(contract)
+            bad = empty | bad_labels
+            if contract.neighbours != "label":
+                empty = bad
             y[bad] = np.nan
-        X[bad] = np.nan
+        X[empty] = np.nan
         return X, y, bad
 
     def _without_id(self, contract: Contract) -> Bad:

@@ -59,6 +59,11 @@ def guarantee(run: Run, contract: Contract) -> str:
     )
 
 
+def delivered_epsilon(run: Run) -> dict[str, float | None]:
+    """The delivered epsilon by neighbour relation; none after an adoption, where several streams are published."""
+    return run.stream.plan.private.guarantee.as_data() if run.saved.earlier == FREE else {}
+
+
 def budget(run: Run, contract: Contract) -> Spent:
     """The most that the published sequence can cost: the contract's budget; after an adoption, that of all streams."""
     return Spent(contract.epsilon, contract.delta) if run.saved.earlier == FREE else run.budget
@@ -83,6 +88,7 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
         "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
         "budget": {"epsilon": most.epsilon, "delta": most.delta},
         "guarantee": guarantee(run, contract),
+        "delivered_epsilon": delivered_epsilon(run),
         "adopted": run.saved.earlier != FREE,
         "simulated": run.stream.plan.private.seed is not None,
         "files": _paths(run, ending, report),
