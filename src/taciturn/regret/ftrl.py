@@ -143,7 +143,7 @@ def dimension_free_regret_bound(private: Private, length: float | None = None) -
     add up to at most `Σ H_k·u + (lam/2)‖u‖²`. So `Σ H_k·(y_k - u) ≤ (lam/2)‖u‖² + Σ ‖H_k‖²/(2·lam_k)`, whatever the
     gradients are, and `‖H_k‖ ≤ n_k·L`.
 
-    *Noise.* What remains is `-Σ_t g_t·N_k/lam_k`. With one score `g_t = phi_t'·v_t` and `|g_t·N_k| ≤ |phi_t'|·|v_t·N_k|`,
+    *Noise.* What remains is `-Σ_t g_t·N_k/lam_k`. With one score `g_t = phi_t'·v_t`: `|g_t·N_k| ≤ |phi_t'|·|v_t·N_k|`,
     where phi_t' may depend on the noise but is bounded, and v_t is independent of it: `v_t·N_k` is normal, of standard
     deviation `‖v_t‖·s_k`, and `|v_t·N_k|` has mean `sqrt(2/pi)·‖v_t‖·s_k`. With K scores `g_t·N_k` is the product of K
     slopes and K such normals, independent of each other. ∎
