@@ -302,9 +302,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
     "taciturn.pftrl": [
-        Case(
-            lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7}
-        )
+        Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7})
     ],
     "taciturn.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
     "taciturn.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],

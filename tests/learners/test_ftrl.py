@@ -299,14 +299,13 @@ def test_without_noise_a_curved_leader_is_a_newton_step(curvature):
     assert (curvature == 0.0) == (abs(point[0] - y.mean()) < 1e-6)
 
 
-def test_many_features_of_a_score_pull_no_further():
-    """200 at most, for each score; a loss that is not a function of scores has no such limit."""
-    wide, wider = (FTRL(Problem(Hinge(), L2Ball(2.0), d)).regulariser(0, 3.0) for d in (200, 5000))
-    assert wide == wider == pytest.approx(2.0 * 3.0 * math.sqrt(200.0) / 2.0)
-    classes = FTRL(Problem(Softmax(3), L2Ball(2.0), 5000)).regulariser(0, 3.0)
-    assert classes == pytest.approx(math.sqrt(3.0) * wide)
-    vector = FTRL(Problem(Nearness(), L2Ball(2.0), 5000)).regulariser(0, 3.0)
-    assert vector == pytest.approx(2.0 * 3.0 * math.sqrt(5000.0) / 2.0)
+def test_a_scale_takes_the_place_of_the_radius():
+    """In the regulariser, and nowhere else."""
+    problem = Problem(Hinge(), L2Ball(2.0), 4)
+    scaled = FTRL(problem, scale=8.0)
+    assert scaled.regulariser(9, 5.0) == pytest.approx(FTRL(problem).regulariser(9, 5.0) / 4.0)
+    assert scaled.certificate == FTRL(problem).certificate
+    assert problem.domain.contains(scaled.decide(9, np.full(4, 1e3), 5.0))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "absolute", "huber", "quantile .9", "linear"])
