@@ -65,7 +65,7 @@ from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import pftrl, pgiga, pigd, pqftl
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
-from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, one_of
+from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, not_negative, one_of
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
@@ -381,11 +381,11 @@ def curvature(problem: Problem, share: float = 0.01) -> float:
     >>> round(curvature(Problem(Hinge(), L2Ball(40.0), dimension=50)), 6)
     0.0002
     """
+    share = not_negative("share", share)
     if not (math.isfinite(problem.radius) and isinstance(problem.loss, ScalarLoss | ScoresLoss)):
         return 0.0
-    predictions = problem.label_bound if problem.loss.labels == "real" else 1.0
-    assert predictions is not None
-    return share * problem.lipschitz * problem.norm_bound / (predictions * problem.width)
+    assert problem.label_bound is not None  # 1 for classes
+    return share * problem.lipschitz * problem.norm_bound / (problem.label_bound * problem.width)
 
 
 def _method(problem: Problem, once: bool) -> tuple[Method, str]:

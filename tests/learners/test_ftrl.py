@@ -312,7 +312,7 @@ def test_a_scale_takes_the_place_of_the_radius():
 def test_the_whole_space_needs_a_scale(loss):
     """The scale stands for the radius, and points may lie beyond it."""
     problem = Problem(LOSSES[loss](), WholeSpace(), 2, label_bound=1.0)
-    private = pftrl(problem, Privacy(100.0, 1e-6), 60, scale=1e-3, seed=1)
+    private = pftrl(problem, Privacy(50.0, 1e-6), 60, scale=1e-3, seed=1)
     learner, L = private.learner, problem.lipschitz
     assert learner.regulariser(9, 5.0) == pytest.approx(math.sqrt(9.0 * L * (L + 8.0)) / 1e-3)
     _, releases = private.run(private.start(), np.tile([0.6, 0.8], (60, 1)), np.ones(60))
