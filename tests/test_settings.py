@@ -100,7 +100,7 @@ from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
 from taciturn.estimators.settings import Settings
-from taciturn.plan import recommend, rows_per_user
+from taciturn.plan import curvature, recommend, rows_per_user
 from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
 from taciturn.regret import tails
@@ -259,6 +259,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.EWOO": [Case(lambda points: EWOO(RIDGED, [points, [0.0, 0.4]]), {"points": (0.3, 0.6)})],
     "taciturn.FTL": [Case(lambda extra_ridge: FTL(RIDGED, extra_ridge), {"extra_ridge": 1.7})],
+    "taciturn.FTRL": [Case(lambda **n: FTRL(RIDGED, **n), {"curvature": 0.3, "scale": 1.7})],
     "taciturn.FadingIGD": [Case(lambda strength: FadingIGD(Problem(Hinge(), DISC, 2), strength), {"strength": 1.7})],
     "taciturn.HalfSpace": [Case(HalfSpace, {"normal": (1.3, 1.7), "offset": 1.1})],
     "taciturn.Huber": [Case(Huber, {"width": 0.4}), Case(Huber, {"width": 1.1})],
@@ -300,7 +301,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.output_perturbation": [
         Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
-    "taciturn.pftrl": [Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "taciturn.pftrl": [
+        Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7})
+    ],
     "taciturn.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
     "taciturn.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
     "taciturn.pocp": [Case(lambda **n: pocp(IGD(RIDGED), BUDGET, **n), {"horizon": 6, "seed": 7})],
@@ -429,6 +432,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.algorithms.objective_perturbation.ridge_for": [
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3}),
     ],
+    "taciturn.plan.curvature": [Case(lambda share: curvature(RIDGED, share), {"share": 0.03})],
     "taciturn.plan.recommend": [
         Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
@@ -442,6 +446,14 @@ CASES: dict[str, list[Case]] = {
         Case(
             lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
             {"tolerance": 1e-3},
+        )
+    ],
+    "taciturn.regret.dimension_free_regret_bound": [
+        Case(
+            lambda length: regret.dimension_free_regret_bound(
+                pftrl(Problem(Hinge(), WholeSpace(), 2), BUDGET, 6, scale=1.3), length
+            ),
+            {"length": 1.7},
         )
     ],
     "taciturn.regret.fading_regret_bound": [

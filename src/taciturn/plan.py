@@ -20,6 +20,15 @@ of the loss's smoothness it is `every(m)` instead, `m = sqrt(horizon)/3`, and 10
 `taciturn.averages.late_average`. On half a million rows of Covertype that took (1, 1e-6) from 72.9 % to 75.6 %, and .1
 from 68.2 % to 74.4 %, and made a large radius harmless.
 
+**Curvature.** FTRL in steady blocks has that of `taciturn.FTRL`, `c = .01·L·R/(u·d)`: L the largest gradient, R the
+largest norm and d the number of features, u the scale of predictions, 1 for classes and the label bound for numbers. A
+row of norm R has the mean curvature R²/d in a direction; features that are not whitened have far less in some
+directions, which a larger c is slow to learn. Published points then move less: on half a million rows of Covertype they
+were right in 66.5, 73.5 and 74.3 % of cases at epsilon = .1, 1 and 10 while they were published, instead of 64.7, 68.8
+and 67.4 %, and late averages in .2 to .5 % more. On six other tables (Adult, seven classes, a class of half a percent,
+bikes, houses, flights) late averages lost .2 points at most. After preconditioning the factor is .03; .1 would be
+better if classes are balanced.
+
 **Mechanism.** For sums BLT with five buffers, or Anytime without a horizon; for iterates Gaussian noise of shape
 S^(2/3).
 
@@ -69,7 +78,8 @@ from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardise
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
 from taciturn.core.staged import Stage, Staged
-from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, one_of
+from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, not_negative, one_of
+from taciturn.learners.ftrl import FTRL
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
@@ -78,8 +88,9 @@ from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.column_maps import Standardise
 from taciturn.problem.losses import Huber, Logistic, Squared
-from taciturn.problem.multiclass import OneHot
+from taciturn.problem.multiclass import OneHot, ScoresLoss
 from taciturn.problem.problem import Problem
+from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import WholeSpace
 
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd", "objective"]
@@ -88,6 +99,7 @@ _MOST_ROWS = 10  # of a user, where the number of users is not public
 _AFFORDABLE = 0.1  # share of the stream after which data should outweigh the noise of a user's rows
 _SOME = 0.5  # the signal from which on a model is more than noise
 _LITTLE = 5.0  # the signal below which it is still far from one without privacy
+_WHITENED = 0.03  # share of the curvature of a row, where features are spread evenly
 _MOST_COLUMNS = 1_000  # whose ranges are found
 _SPARED = 0.05  # share of a stream that a stage may take
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
@@ -344,6 +356,8 @@ def recommend(
     if method in ("pqftl", "pftrl"):
         recipe = pqftl if method == "pqftl" else pftrl
         strategy = Anytime() if horizon is None else BLT(buffers=5)
+        if steady:
+            settings = {"curvature": curvature(problem), **settings}
         made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, unit=unit, **settings)
     else:
         recipe = pgiga if method == "pgiga" else pigd
@@ -407,7 +421,10 @@ def _after_stages(plan: Plan, stages: tuple[Stage, ...], horizon: int | None) ->
     if not isinstance(private, Private):
         raise Unprovable("stages are proven for streams. Bound the domain, e.g. L2Ball(1.0), or state the ranges.")
     given = {each.name: getattr(private, each.name) for each in fields(private)}
-    staged = Staged(**(given | {"horizon": horizon, "stages": stages}))
+    learner = private.learner
+    if isinstance(learner, FTRL) and learner.curvature > 0.0 and any(isinstance(stage, Moments) for stage in stages):
+        learner = replace(learner, curvature=curvature(private.problem, _WHITENED))
+    staged = Staged(**(given | {"learner": learner, "horizon": horizon, "stages": stages}))
     names = {Ranges: "ranges", Scales: "scales", Moments: "a map that spreads features evenly"}
     kinds = list(dict.fromkeys(names[type(stage)] for stage in stages))
     rows = staged.rows_of_stages
@@ -453,6 +470,22 @@ def rows_per_user(
 
     fits = bisect_left(range(1, min(most, horizon) + 1), True, key=lambda rows: not affordable(rows))
     return max(fits, 1)
+
+
+def curvature(problem: Problem, share: float = 0.01) -> float:
+    """The curvature of `FTRL` by the rule of this module, from public numbers; 0 where there is no rule.
+
+    `share` is the factor .01 of the rule: c in units of the mean curvature of a row.
+
+    >>> from taciturn import Hinge, L2Ball, Problem
+    >>> round(curvature(Problem(Hinge(), L2Ball(40.0), dimension=50)), 6)
+    0.0002
+    """
+    share = not_negative("share", share)
+    if not (math.isfinite(problem.radius) and isinstance(problem.loss, ScalarLoss | ScoresLoss)):
+        return 0.0
+    assert problem.label_bound is not None  # 1 for classes
+    return share * problem.lipschitz * problem.norm_bound / (problem.label_bound * problem.width)
 
 
 def _method(problem: Problem, once: bool) -> tuple[Method, str]:

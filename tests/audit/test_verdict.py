@@ -242,6 +242,35 @@ def test_feedback_is_replayed():
     assert distinguish(spoilt, pair, 200, secret_trials=0).noise == pytest.approx(0.5, abs=0.05)
 
 
+class Unreleased(FTRL):
+    """Curvature around the exact leader so far, which is not released."""
+
+    def start(self):
+        return {"sum": np.zeros(1), "all": np.zeros(1)}
+
+    def absorb(self, exact, t, X, y, point):
+        gradients = FTRL(self.problem).absorb({"sum": np.zeros(1)}, t, X, y, point)["sum"]
+        centre = self.problem.domain.project(-exact["all"])
+        return {"sum": exact["sum"] + gradients - self.curvature * centre, "all": exact["all"] + gradients}
+
+    def statistic(self, exact, t):
+        return {"sum": np.zeros(1), "all": exact["all"]}, exact["sum"]
+
+
+def test_curvature_around_released_points_costs_nothing():
+    """The claim is reached, on a fixed stream and against an adversary, and not exceeded; other centres are refuted."""
+    problem = TIGHT["ftrl"][0].problem
+    private = private_of(FTRL(problem, curvature=0.5), BLT())
+    pair = tight_pair(private)
+    assert isinstance(game_of(private, pair), Replayed)
+    for adversary in (None, adaptive_adversary(private)):
+        result = distinguish(private, pair, 100, adversary=adversary, secret_trials=0)
+        assert result.violations == ()
+        assert result.shift / result.claimed_mu == pytest.approx(1.0, abs=1e-4)
+    unreleased = private_of(Unreleased(problem, curvature=0.5), BLT())
+    assert Replayed(unreleased, pair).apart > 1.3 * result.claimed_mu
+
+
 def test_an_average_is_as_blind_as_what_it_averages():
     """A user's learner may look at released points, also inside an average: both worlds are then replayed."""
     for learner, game in ((IGD(LINE), CommonNoise), (ForgottenRidge(LINE), Replayed)):

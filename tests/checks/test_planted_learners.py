@@ -35,6 +35,7 @@ from taciturn.core import loop
 from taciturn.core import private as wiring
 from taciturn.core.protocols import Certificate
 from taciturn.core.schedule import Timetable
+from taciturn.learners.exact_sums import rounded
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import prefix_sum
 from taciturn.problem.losses import Nearness
@@ -251,6 +252,34 @@ class Linearised(Wrapped):
         return {"sum": np.zeros(2), "all": exact["all"]}, exact["sum"]
 
 
+class OwnCentre(Wrapped):
+    """Curvature around its own exact leader, which is not released."""
+
+    def start(self):
+        return {"sum": np.zeros(2), "all": np.zeros(2)}
+
+    def absorb(self, exact, t, X, y, point):
+        plain = FTRL(self.problem)
+        total, all_of_it = exact["sum"], exact["all"]
+        for v, label in zip(X, y, strict=True):
+            gradient = plain.absorb({"sum": np.zeros(2)}, t, v[None], np.array([label]), point)["sum"]
+            centre = self.problem.domain.project(-all_of_it)
+            total, all_of_it = total + gradient - rounded(self.learner.curvature * centre, 8.0), all_of_it + gradient
+        return {"sum": total, "all": all_of_it}
+
+    def statistic(self, exact, t):
+        return {"sum": np.zeros(2), "all": exact["all"]}, exact["sum"]
+
+
+class SecretCount(Wrapped):
+    """Curvature for the examples that have influence only: their number is not public."""
+
+    def absorb(self, exact, t, X, y, point):
+        after = self.learner.absorb(exact, t, X, y, point)["sum"]
+        without = int(np.count_nonzero(~X.any(axis=1)))
+        return {"sum": after + without * rounded(self.learner.curvature * point, self.learner.magnitude)}
+
+
 @dataclass(frozen=True)
 class Hasty(IGD):
     """Has a fast path of its own."""
@@ -335,6 +364,15 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
         "one_example_changes_one_statistic",
         lambda: Linearised(FTRL(Problem(Squared(), L2Ball(1.0), 2, 1.0, 1.0))),
     ),
+    "curvature around its own leader": (
+        "one_example_changes_one_statistic",
+        lambda: OwnCentre(FTRL(DISC, curvature=0.5)),
+    ),
+    "curvature for a secret number of rows": (
+        "certificate_survives_a_search",
+        lambda: SecretCount(FTRL(replace(DISC, neighbours="zero-out"), curvature=0.5)),
+    ),
+    "short curved ftrl": ("certificate_survives_a_search", lambda: Short(FTRL(DISC, curvature=0.5))),
     "all rows but the last": ("compiled_statistics_match_definition", lambda: Hasty(DISC)),
 }
 NEAR = Problem(Distance(), L2Ball(1.0), 2, label_bound=1.0, ridge=0.5, neighbours="replace")

@@ -139,7 +139,10 @@ def _entry() -> dict[str, Any]:
         made[f"qftl, one hot, {domain}"] = QFTL(problem(OneHot(3), form), extra_ridge=0.5)
         for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
             made[f"ftrl, {loss}, {domain}"] = FTRL(problem(phi, form, ridge=0.1 if loss < "l" else 0.0))
-    return made | {"ftrl, margins met": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
+    made |= {"ftrl, margins met": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
+    made |= {"ftrl, curved, ball": FTRL(problem(Hinge(), SETS["ball"]), curvature=0.3)}
+    made |= {"ftrl, curved softmax, box": FTRL(problem(Softmax(3), SETS["box"], ridge=0.1), curvature=4.0)}
+    return made | {"ftrl, logistic, space": FTRL(problem(Logistic(), SETS["space"]), scale=0.4)}
 
 
 def _range() -> dict[str, Any]:

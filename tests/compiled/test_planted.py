@@ -30,6 +30,9 @@ SPARSE_BOX, SPARSE_PRINTED = ("igd, logistic, box", "gaussian", "every 7", "comp
 SPARSE_FADING, SPARSE_GIGA = (*FADING, "compressed"), (*GIGA, "compressed")
 MARGIN, SPARSE_MARGIN = ("ftrl, multi hinge, ball", "blt", "every 7"), ("ftrl, margins met", "tree", "every")
 MARGIN_LOSSES, SPARSE_MARGIN = ("ewoo, margins met", "exponential", "every"), (*SPARSE_MARGIN, "compressed")
+CURVED, CURVED_ROOT = ("ftrl, curved, ball", "blt", "every 7"), ("ftrl, curved, ball", "root", "every 7")
+CURVED_REST = ("ftrl, curved, ball", "anytime", "every 7, endless")
+CURVED_TREE = ("ftrl, curved softmax, box", "tree", "geometric")
 SPARSE_FTRL = ("ftrl, softmax, ball", "blt", "every 7", "compressed")
 CASES = [
     IGD,
@@ -69,6 +72,7 @@ CASES += [SPARSE, SPARSE_BALL, SPARSE_BOX, SPARSE_PRINTED, SPARSE_FADING, SPARSE
 CASES += [("igd, logistic, space", "gaussian", "every"), ("qftl, one hot, box", "plain tree", "geometric")]
 CASES += [("ftrl, softmax, box", "anytime", "every"), ("ftrl, one hot, ball", "tree", "every")]
 CASES += [("ftl, softmax, ball", "gaussian", "at"), MARGIN, SPARSE_MARGIN, MARGIN_LOSSES]
+CASES += [CURVED, CURVED_ROOT, CURVED_TREE, CURVED_REST]
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
@@ -175,6 +179,15 @@ LEADER = {
         SPARSE_FTRL,
     ),
     "gradients off their lattice": ("+ multiples * lattice", "+ multiples", FTRL),
+    "a public part for every row so far": (
+        "since = i + 1\n            lattice_of_row",
+        "lattice_of_row",
+        CURVED,
+    ),
+    "a public part for every row so far, in a tree": ("since = i + 1\n            step", "step", CURVED_TREE),
+    "a public part off its lattice": ("np.rint(entry / lattice) * lattice", "entry", CURVED),
+    "a public part that pushes": ("total[j] -= count *", "total[j] += count *", CURVED_TREE),
+    "a rest without a public part": ("point, len(y), total)", "point, 0, total)", CURVED_REST),
     "scores of one class": ("here, v, point, row * d", "here, v, point, 0", SPARSE_FTRL),
 }
 SCORES = {
@@ -218,6 +231,7 @@ MINIMISE = {"a search that ends early": ("math.sqrt(squared) > short", "math.sqr
 ROOT = {
     "a row of the matrix too far": ("coefficients[k - 1 - j]", "coefficients[j]", THROUGH_ROOT),
     "a row without noise": ("+ noise[done, j]) * step", ") * step", THROUGH_ROOT),
+    "a public part for every row so far, by the root": ("since = i + 1", "pass", CURVED_ROOT),
     "gradients that are never reset": ("                total[j] = 0.0\n", "", THROUGH_ROOT),
 }
 BY_MODULE = {"clipping": DOOR, "lattice": LATTICE, "blt": STRATEGIES, "tree": TREES, "igd": STEPS, "losses": LOSSES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from taciturn import (
     Box,
     HalfSpace,
     Hinge,
+    InvalidInput,
     L2Ball,
     Linear,
     Logistic,
@@ -25,12 +27,14 @@ from taciturn import (
     Private,
     Problem,
     Simplex,
+    Softmax,
     Squared,
     Unprovable,
     WholeSpace,
     every,
     pftrl,
 )
+from taciturn.learners.exact_sums import lattice_of
 from taciturn.mechanisms.blt import BLT
 from taciturn.problem.losses import Nearness
 
@@ -65,10 +69,11 @@ def widest(learner: FTRL) -> float:
 
 
 @pytest.mark.privacy
+@pytest.mark.parametrize("curvature", [0.0, 0.4, 30.0])
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "linear", "absolute"])
-def test_the_certificate_is_reached_and_not_passed(loss):
-    """Gd, by two examples at one point."""
-    learner = FTRL(Problem(LOSSES[loss](), L2Ball(1.2), 2, 1.5, 0.7))
+def test_the_certificate_is_reached_and_not_passed(loss, curvature):
+    """Gd, by two examples at one point; the public part of a contribution is in both of them."""
+    learner = FTRL(Problem(LOSSES[loss](), L2Ball(1.2), 2, 1.5, 0.7), curvature)
     result, bound = widest(learner), float(learner.certificate.at(1))
     assert 0.99 * bound < result <= bound
     assert learner.certificate.kind == "l2/entry"
@@ -106,9 +111,10 @@ def test_half_the_sensitivity_is_caught(monkeypatch):
 
 
 @pytest.mark.privacy
-def test_one_example_moves_one_row():
+@pytest.mark.parametrize("curvature", [0.0, 0.3])
+def test_one_example_moves_one_row(curvature):
     """Given the points, the rows of two neighbouring streams are the same but for the changed one's."""
-    learner, rng = FTRL(Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)), np.random.default_rng(1)
+    learner, rng = FTRL(Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0), curvature), np.random.default_rng(1)
     V, y = learner.problem.clip(rng.normal(size=(9, 2)), rng.normal(size=9))
     points = rng.uniform(-0.5, 0.5, (9, 2))
     rows = []
@@ -121,6 +127,29 @@ def test_one_example_moves_one_row():
         rows.append(out)
     moved = np.any(np.array(rows[0]) != np.array(rows[1]), axis=1)
     assert moved.tolist() == [False] * 4 + [True] + [False] * 4
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("curvature", [1e-6, 0.3, 1e3])
+def test_the_public_part_is_the_same_in_both_worlds(curvature):
+    """Neighbours, one of them without influence, differ by one rounded gradient, to the last bit, in any blocks.
+
+    In exact arithmetic, so that nothing is hidden by an error that both worlds share.
+    """
+    problem, rng = Problem(Logistic(), L2Ball(3.0), 2, neighbours="zero-out"), np.random.default_rng(2)
+    learner = FTRL(problem, curvature)
+    V, y = problem.clip(rng.normal(size=(40, 2)), rng.choice([-1.0, 1.0], 40))
+    point = problem.domain.project(rng.normal(size=2) * 3.0)
+    other = V.copy()
+    other[17] = 0.0
+    whole = [learner.absorb(learner.start(), 0, rows, y, point)["sum"] for rows in (V, other)]
+    parts = learner.absorb(learner.absorb(learner.start(), 0, V[:11], y[:11], point), 11, V[11:], y[11:], point)["sum"]
+    alone = learner.absorb(learner.start(), 0, V[17:18], y[17:18], point)["sum"]
+    public = learner.absorb(learner.start(), 0, 0.0 * V[:1], y[:1], point)["sum"]
+    assert np.array_equal(whole[0], parts)
+    exact = [[Fraction(x) for x in each] for each in (*whole, alone, public)]
+    assert all(a - b == g - p for a, b, g, p in zip(*exact, strict=True))
+    assert public == pytest.approx(-curvature * point, abs=2.0 * lattice_of(learner.magnitude))
 
 
 SEEN: list[np.ndarray] = []
@@ -228,6 +257,70 @@ def test_gradients_are_cut_to_what_is_stated():
     assert g / np.linalg.norm(g) == pytest.approx([0.6, 0.8], abs=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_released_points_follow_the_curved_surrogates(loss, rounds):
+    """`Proj((c·Σ n_b·x_b - Ĝ)/((alpha + c)·t + lam))`, Ĝ the sum of gradients at the released points and its noise."""
+    problem = Problem(Softmax(3) if loss == "softmax" else Hinge(), L2Ball(0.7), 2, ridge=0.2)
+    c, rng = 0.6, np.random.default_rng(8)
+    private = pftrl(problem, Privacy(30.0, 1e-6), 30, schedule=every(rounds), curvature=c, seed=8)
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 3, 30) if loss == "softmax" else rng.choice([-1.0, 1.0], 30)
+    V, y = problem.clip(X, y)
+    _, releases = private.run(private.start(), X, y)
+    plain = pftrl(problem, Privacy(30.0, 1e-6), 30, schedule=every(rounds), seed=8)
+    noise = private.calibrated.noise_sd(1) / plain.calibrated.noise_sd(1)
+    assert 1.0 <= noise < 1.0 + 1e-6  # curvature costs rounding errors only
+    point, centre, total, inside = problem.first_point, np.zeros(problem.size), np.zeros(problem.size), 0
+    for release in releases:
+        block = slice(release.t - rounds, release.t)
+        centre = centre + rounds * point
+        total = total + sum(problem.data_gradient(point, v, label) for v, label in zip(V[block], y[block], strict=True))
+        noise = release.noisy - (total - c * centre)
+        assert np.linalg.norm(noise) < 8.0 * release.noise_sd * math.sqrt(problem.size)  # 1e-15
+        lam = float(private.learner.regulariser(release.t, release.noise_sd))
+        x = (c * centre - (total + noise)) / ((0.2 + c) * release.t + lam)
+        inside += float(np.linalg.norm(x)) < 0.7
+        point = release.point
+        np.testing.assert_allclose(point, problem.domain.project(x), atol=1e-9)
+    assert inside > 0
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.05])
+def test_without_noise_a_curved_leader_is_a_newton_step(curvature):
+    """Squared loss along one axis, whose curvature is that of the surrogate: the mean of the labels, exactly."""
+    problem = Problem(Squared(), L2Ball(9.0), 1, label_bound=1.0)
+    learner, rng = FTRL(problem, curvature=1.0 + curvature), np.random.default_rng(9)
+    y = rng.uniform(-1.0, 1.0, 50)
+    exact, total, point = learner.start(), np.zeros(1), problem.first_point
+    for t in range(50):
+        exact, row = learner.statistic(learner.absorb(exact, t, np.ones((1, 1)), y[t : t + 1], point), t + 1)
+        total = total + row
+        point = -total / ((1.0 + curvature) * (t + 1))
+    assert (curvature == 0.0) == (abs(point[0] - y.mean()) < 1e-6)
+
+
+def test_a_scale_takes_the_place_of_the_radius():
+    """In the regulariser, and nowhere else."""
+    problem = Problem(Hinge(), L2Ball(2.0), 4)
+    scaled = FTRL(problem, scale=8.0)
+    assert scaled.regulariser(9, 5.0) == pytest.approx(FTRL(problem).regulariser(9, 5.0) / 4.0)
+    assert scaled.certificate == FTRL(problem).certificate
+    assert problem.domain.contains(scaled.decide(9, np.full(4, 1e3), 5.0))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "absolute", "huber", "quantile .9", "linear"])
+def test_the_whole_space_needs_a_scale(loss):
+    """The scale stands for the radius, and points may lie beyond it."""
+    problem = Problem(LOSSES[loss](), WholeSpace(), 2, label_bound=1.0)
+    private = pftrl(problem, Privacy(50.0, 1e-6), 60, scale=1e-3, seed=1)
+    learner, L = private.learner, problem.lipschitz
+    assert learner.regulariser(9, 5.0) == pytest.approx(math.sqrt(9.0 * L * (L + 8.0)) / 1e-3)
+    _, releases = private.run(private.start(), np.tile([0.6, 0.8], (60, 1)), np.ones(60))
+    expected = -releases.noisy / learner.stride(releases.rounds, releases.noise_sd)[:, None]
+    np.testing.assert_allclose(releases.points, expected, rtol=1e-12)
+    assert 1e-3 < np.max(np.linalg.norm(releases.points, axis=1)) < 1.0
+
+
 # What it learns.
 
 
@@ -248,5 +341,13 @@ def test_regret_on_an_easy_stream(ridge):
 def test_invalid_arguments_are_rejected():
     """Unbounded domains and gradients, each with a remedy."""
     for domain in (WholeSpace(), HalfSpace((1.0, 0.0), 1.0)):
-        with pytest.raises(Unprovable, match=r"Bound the domain, e.g. L2Ball\(1.0\)"):
+        with pytest.raises(Unprovable, match=r"Bound the domain, e.g. L2Ball\(1.0\), or state scale"):
             FTRL(Problem(Hinge(), domain, 2))
+        with pytest.raises(Unprovable, match=r"bounded gradients, .* Bound the domain, e.g. L2Ball\(1.0\)"):
+            FTRL(Problem(Squared(), domain, 2, label_bound=1.0), scale=1.0)
+        with pytest.raises(InvalidInput, match=r"curvature needs a bounded domain, .* Use L2Ball\(3\)"):
+            FTRL(Problem(Hinge(), domain, 2), curvature=0.1, scale=3.0)
+    with pytest.raises(InvalidInput, match="curvature"):
+        FTRL(Problem(Hinge(), L2Ball(1.0), 2), curvature=-0.1)
+    with pytest.raises(InvalidInput, match="scale"):
+        FTRL(Problem(Hinge(), L2Ball(1.0), 2), scale=0.0)

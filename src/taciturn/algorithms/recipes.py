@@ -251,10 +251,14 @@ def pftrl(
     *,
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
+    curvature: float = 0.0,
+    scale: float | None = None,
     seed: int | None = None,
     unit: Unit = EXAMPLE,
 ) -> Private:
     """Private follow-the-regularised-leader, for any convex loss over a bounded set: `FTRL` on private running sums.
+
+    `curvature` and `scale` are those of `FTRL`; with a scale, losses of bounded slope need no bounded set.
 
     >>> from taciturn import Hinge, L2Ball, Privacy, Problem, pftrl
     >>> private = pftrl(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6))
@@ -262,7 +266,8 @@ def pftrl(
     2
     """
     mechanism = strategy or _strategy(horizon, schedule)
-    return Private(FTRL(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
+    learner = FTRL(problem, curvature, scale)
+    return Private(learner, mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
 def _strategy(horizon: int | None, schedule: Schedule | None) -> PrefixSum:

@@ -169,7 +169,8 @@ def _without_feedback(private: Private) -> bool:
     learner, loss = private.learner, private.problem.loss
     averaged = getattr(learner, "learner", learner)
     straight = isinstance(loss, ScalarLoss) and loss.curvature == 0.0 and slope_code(loss) is not None
-    return {type(learner), type(averaged)} <= STATISTICS.keys() or (type(learner) is FTRL and straight)
+    constant = type(learner) is FTRL and straight and learner.curvature == 0.0
+    return {type(learner), type(averaged)} <= STATISTICS.keys() or constant
 
 
 def claimed_mu_of(private: Private) -> float:

@@ -40,8 +40,8 @@ TIE = 2.0**-40
 TINY = 1e-280
 """As in `taciturn.learners.implicit_step`; here, since compiled code in the cache is bound to this folder's text."""
 
-Leader = tuple[Code, Code, float, float, float]
-"""A regularised leader: loss, set, the most a slope and an entry of a gradient can be, and the lattice of gradients."""
+Leader = tuple[Code, Code, float, float, float, float]
+"""A regularised leader: loss, set, the most a slope and an entry of a contribution can be, lattice, and curvature."""
 
 _LOSSES: dict[type, int] = {
     losses.Squared: SQUARED,

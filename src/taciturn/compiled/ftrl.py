@@ -54,11 +54,13 @@ def through_blt(
     Changed are `point`, `total` (gradients since the last release), the buffers, `running` (the decoder's sum) and
     `epoch` (all rows, if it is not empty).
     """
-    loss, domain, steepest, most, lattice = learner
-    done, scores = 0, np.empty(len(point) // V[0].shape[1])
+    loss, domain, steepest, most, lattice, curvature = learner
+    done, since, scores = 0, 0, np.empty(len(point) // V[0].shape[1])
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < len(rounds) and rounds[done] == t + i + 1:
+            add_curvature(curvature, most, lattice, point, i + 1 - since, total)
+            since = i + 1
             lattice_of_row = largest[done], inner / steps[done], steps[done] / inner
             sums = encoder, decoder, running, past, epoch
             squared = _noisy_sum(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
@@ -126,12 +128,14 @@ def through_tree(
     weights: Any,
 ) -> int:
     """The same through a tree, from release k on; changes `waiting` and `nodes` instead of buffers."""
-    loss, domain, steepest, most, lattice = learner
-    count, size, done, place = len(rounds), len(point), 0, 0
+    loss, domain, steepest, most, lattice, curvature = learner
+    count, size, done, place, since = len(rounds), len(point), 0, 0, 0
     row, scores = np.empty((1, size), dtype=np.int64), np.empty(size // V[0].shape[1])
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < count and rounds[done] == t + i + 1:
+            add_curvature(curvature, most, lattice, point, i + 1 - since, total)
+            since = i + 1
             step = steps[done]
             for j in range(size):
                 row[0, j] = np.int64(math.floor(min(max(total[j], -largest[done]), largest[done]) / step + 0.5))
@@ -149,11 +153,12 @@ def through_tree(
 
 @compiled
 def gradients(learner: Leader, point: Any, total: Any, V: Any, y: Any) -> None:
-    """Adds the gradients at one point to `total`."""
-    loss, _, steepest, most, lattice = learner
+    """Adds the contributions at one point to `total`."""
+    loss, _, steepest, most, lattice, curvature = learner
     scores = np.empty(len(point) // V[0].shape[1])
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
+    add_curvature(curvature, most, lattice, point, len(y), total)
 
 
 @inlined
@@ -216,6 +221,15 @@ def add_gradient(
             for j in range(0, d, LANES):
                 multiples = rint(between(take(dense, i * d + j, d - j) * steep, -most, most) * per_lattice)
                 put(total, row * d + j, d - j, take(total, row * d + j, d - j) + multiples * lattice)
+
+
+@inlined
+def add_curvature(curvature: float, most: float, lattice: float, point: Any, count: int, total: Any) -> None:
+    """Adds the public part of `count` contributions: `-curvature·point` on the lattice, no product is rounded."""
+    if curvature > 0.0:
+        for j in range(len(point)):
+            entry = min(max(curvature * point[j], -most), most)
+            total[j] -= count * (np.rint(entry / lattice) * lattice)
 
 
 @compiled

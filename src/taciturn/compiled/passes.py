@@ -1031,7 +1031,8 @@ class FTRLPass:
         loss, domain = slope_code(p.loss), set_code(p.domain)
         if loss is None or domain is None or through is None or type(calibrated) not in NOISE:
             return None
-        leader = loss, domain, p.lipschitz / p.norm_bound, p.lipschitz, lattice_of(p.lipschitz)
+        most = learner.magnitude
+        leader = loss, domain, p.lipschitz / p.norm_bound, most, lattice_of(most), learner.curvature
         return FTRLPass(learner, calibrated, leader, partial(through, calibrated.coder))
 
     def __call__(
@@ -1051,7 +1052,7 @@ class FTRLPass:
             cut = Cut(calibrated.noise_rows(seed, k + 1, count), steps, largest)
             noisy, points, sd = shown.room(count, len(total), len(point))
             sd[:] = noise_sds(calibrated, k + 1, count)
-            strides = self.learner.problem.ridge * rounds + self.learner.regulariser(rounds, sd)
+            strides = np.asarray(self.learner.stride(rounds, sd))
             block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
             secret, public = self.through(block, secret, public, k + 1, cut)
             shown.written(count)

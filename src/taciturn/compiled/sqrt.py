@@ -12,7 +12,7 @@ import numpy as np
 
 from taciturn._util.jit import compiled
 from taciturn.compiled.codes import Leader
-from taciturn.compiled.ftrl import add_gradient, decide
+from taciturn.compiled.ftrl import add_curvature, add_gradient, decide
 
 
 @compiled
@@ -55,11 +55,13 @@ def through_root(
     k: int,
 ) -> int:
     """Writes noisy sums and points of these rounds, from release k on, and the rows themselves into the memories."""
-    loss, domain, steepest, most, lattice = learner
-    done, scores, encoded = 0, np.empty(len(point) // V[0].shape[1]), np.empty(len(point))
+    loss, domain, steepest, most, lattice, curvature = learner
+    done, since, scores, encoded = 0, 0, np.empty(len(point) // V[0].shape[1]), np.empty(len(point))
     for i in range(len(y)):
         add_gradient(loss, steepest, most, lattice, point, V, i, y[i], scores, total)
         if done < len(rounds) and rounds[done] == t + i + 1:
+            add_curvature(curvature, most, lattice, point, i + 1 - since, total)
+            since = i + 1
             release, step = k + done, steps[done]
             for j in range(len(point)):
                 exact[release - 1, j] = min(max(total[j], -largest[done]), largest[done])

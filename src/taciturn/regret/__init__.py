@@ -14,7 +14,7 @@ from taciturn.regret.bounds import (
     pocp_regret_bound,
 )
 from taciturn.regret.ewoo import ewoo_regret_bound
-from taciturn.regret.ftrl import ftrl_regret_bound
+from taciturn.regret.ftrl import dimension_free_regret_bound, ftrl_regret_bound
 from taciturn.regret.measure import Record, replay, replay_exact
 from taciturn.regret.offline import pol_utility_bound, risk_bound
 from taciturn.regret.optimum import Optimum, best_in_hindsight, prefix_leaders, prefix_minima
@@ -24,6 +24,7 @@ __all__ = [
     "Optimum",
     "Record",
     "best_in_hindsight",
+    "dimension_free_regret_bound",
     "ewoo_regret_bound",
     "fading_regret_bound",
     "ftrl_regret_bound",
