@@ -20,6 +20,7 @@ from taciturn import (
     Anytime,
     BinaryTree,
     Box,
+    ClassSums,
     Exponential,
     FadingIGD,
     Gaussian,
@@ -139,6 +140,8 @@ def _entry() -> dict[str, Any]:
         made[f"qftl, one hot, {domain}"] = QFTL(problem(OneHot(3), form), extra_ridge=0.5)
         for loss, phi in (LOSSES | SCORES | KINKED_SCORES).items():
             made[f"ftrl, {loss}, {domain}"] = FTRL(problem(phi, form, ridge=0.1 if loss < "l" else 0.0))
+    made["class sums"] = ClassSums(problem(Hinge(), WholeSpace()))
+    made["class sums, several"] = ClassSums(problem(MultiHinge(3), L2Ball(0.4)))
     return made | {"ftrl, margins met": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
 
 

@@ -1,11 +1,12 @@
 """The settings of the estimators, and the plan that follows from them by public rules, never from data.
 
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
+For class sums, where it counts the rows of each class, a quarter, and the bound grows by a thirtieth.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
 than any data, and `40·sqrt(K)/R` for the softmax of K, whose scores share the length of one point; for numbers
 `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others, whose regret grows with
-it: predictions up to five times, or twice, the largest label.
+it: predictions up to five times, or twice, the largest label. None for class sums.
 
 **One release.** A batch is learnt by one release, unless `release` says otherwise (`taciturn.plan`): logistic
 regression of two classes on the whole space, by objective perturbation, unless a radius is stated or users are
@@ -34,8 +35,8 @@ from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
-MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
-_METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga"}
+MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga", "class-sums"]
+_METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga", "class-sums": "class-sums"}
 _CLASSIFY = ("logistic", "hinge")
 
 
@@ -55,8 +56,9 @@ class Settings:
         Largest label in absolute value, for numbers.
     classes : int
         How many there are; 0 for numbers.
-    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
-        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga", "class-sums"}
+        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss. Class
+        sums are for classes of rows without negative entries, such as counts of words (`taciturn.ClassSums`).
     release : {"auto", "last", "geometric", "every"} or int
         When models are published: by the plan, once after the last row of a batch, at rounds that grow by a tenth,
         after each example, or after every k.
@@ -137,6 +139,8 @@ class Settings:
         label_bound = None if self.classes else positive("label_bound", self._stated("label_bound"))
         ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
         domain: ConvexSet = L2Ball(positive("radius", self._radius(bound, label_bound)))
+        if self.method == "class-sums":
+            domain = WholeSpace()
         if batch is not None and self._perturbs:
             domain = WholeSpace()
             size = dimension + self.fit_intercept
@@ -147,7 +151,7 @@ class Settings:
             dimension,
             bound,
             label_bound=1.0 if label_bound is None else label_bound,
-            intercept=bound / 2.0 if self.fit_intercept else 0.0,
+            intercept=(bound / 4.0 if self.method == "class-sums" else bound / 2.0) if self.fit_intercept else 0.0,
             ridge=ridge,
             neighbours=self.neighbours,
             on_bad=self.on_bad,
@@ -212,6 +216,8 @@ class Settings:
             raise Unprovable(
                 f"PQFTL adds up the statistics of squared loss, and this is {self.loss}. Use method='ftrl'."
             )
+        if self.method == "class-sums" and not self.classes:
+            raise Unprovable(f"class sums learn classes, and {self.loss} learns numbers. Use method='auto'.")
         if self.loss == "hinge" and self.classes > 2 and self.method in ("igd", "giga"):
             raise Unprovable(
                 f"the hinge loss of {self.classes} classes has kinks in all their scores, and {self.method} certifies "
@@ -231,6 +237,8 @@ class Settings:
     def _loss_of_classes(self) -> ScalarLoss | ScoresLoss:
         if self.method == "pqftl":
             return Squared() if self.classes == 2 else OneHot(self.classes)
+        if self.method == "class-sums":  # scores are no probabilities, and the hinge loss has none
+            return Hinge() if self.classes == 2 else MultiHinge(self.classes)
         if self.classes == 2:
             return Logistic() if self.loss == "logistic" else Hinge()
         return Softmax(self.classes) if self.loss == "logistic" else MultiHinge(self.classes)
