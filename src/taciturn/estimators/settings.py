@@ -1,12 +1,12 @@
 """The settings of the estimators, and the plan that follows from them by public rules, never from data.
 
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
-For class sums, where it counts the rows of each class, a quarter, and the bound grows by a thirtieth.
+For naive Bayes, where it counts the rows of each class, a quarter, and the bound grows by a thirtieth.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
 than any data, and `40·sqrt(K)/R` for the softmax of K, whose scores share the length of one point; for numbers
 `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others, whose regret grows with
-it: predictions up to five times, or twice, the largest label. None for class sums.
+it: predictions up to five times, or twice, the largest label. Naive Bayes, by class sums, has neither radius nor ridge.
 
 **One release.** A batch is learnt by one release, unless `release` says otherwise (`taciturn.plan`): logistic
 regression of two classes on the whole space, by objective perturbation, unless a radius is stated or users are
@@ -35,9 +35,10 @@ from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
-MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga", "class-sums"]
-_METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga", "class-sums": "class-sums"}
-_CLASSIFY = ("logistic", "hinge")
+MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
+NAIVE_BAYES = "naive-bayes"
+_METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga"}
+_CLASSIFY = ("logistic", "hinge", NAIVE_BAYES)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Settings:
     Parameters
     ----------
     loss : str
-        `"logistic"` or `"hinge"` for classes, else `"squared"`, `"absolute"`, `"huber"` or `"quantile"`.
+        `"logistic"` or `"hinge"` for classes, else `"squared"`, `"absolute"`, `"huber"` or `"quantile"`. In place of a
+        loss, `"naive-bayes"` learns classes of rows without negative entries by `taciturn.ClassSums`.
     epsilon, delta : float
         The total budget of everything that one stream publishes.
     feature_bound : float
@@ -56,9 +58,8 @@ class Settings:
         Largest label in absolute value, for numbers.
     classes : int
         How many there are; 0 for numbers.
-    method : {"auto", "pqftl", "ftrl", "igd", "giga", "class-sums"}
-        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss. Class
-        sums are for classes of rows without negative entries, such as counts of words (`taciturn.ClassSums`).
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        Auto asks `taciturn.plan`. PQFTL learns classes by least squares. IGD and GIGA do not take every loss.
     release : {"auto", "last", "geometric", "every"} or int
         When models are published: by the plan, once after the last row of a batch, at rounds that grow by a tenth,
         after each example, or after every k.
@@ -80,7 +81,7 @@ class Settings:
     ('pftrl', Every(rounds=33), True)
     """
 
-    loss: LossName
+    loss: LossName | Literal["naive-bayes"]
     epsilon: float | None = None
     delta: float = 1e-6
     feature_bound: float | None = None
@@ -115,6 +116,8 @@ class Settings:
         """The plan for `dimension` features and `horizon` examples; in a `batch` they come all at once."""
         privacy = self._privacy
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
+        if self.loss == NAIVE_BAYES:
+            method = "class-sums"
         schedule, unit = self.schedule, self.unit
         if self.release == "last" and not batch:
             raise InvalidInput(
@@ -139,7 +142,7 @@ class Settings:
         label_bound = None if self.classes else positive("label_bound", self._stated("label_bound"))
         ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
         domain: ConvexSet = L2Ball(positive("radius", self._radius(bound, label_bound)))
-        if self.method == "class-sums":
+        if self.loss == NAIVE_BAYES:
             domain = WholeSpace()
         if batch is not None and self._perturbs:
             domain = WholeSpace()
@@ -151,7 +154,7 @@ class Settings:
             dimension,
             bound,
             label_bound=1.0 if label_bound is None else label_bound,
-            intercept=(bound / 4.0 if self.method == "class-sums" else bound / 2.0) if self.fit_intercept else 0.0,
+            intercept=bound / (4.0 if self.loss == NAIVE_BAYES else 2.0) if self.fit_intercept else 0.0,
             ridge=ridge,
             neighbours=self.neighbours,
             on_bad=self.on_bad,
@@ -207,7 +210,11 @@ class Settings:
 
     @property
     def _loss(self) -> ScalarLoss | ScoresLoss:
-        one_of("loss", self.loss, get_args(LossName))
+        one_of("loss", self.loss, (*get_args(LossName), NAIVE_BAYES))
+        if self.loss == NAIVE_BAYES and (self.method, self.radius, self.ridge) != ("auto", None, None):
+            raise InvalidInput(
+                "naive Bayes has one method, no radius and no ridge. Leave method, radius and ridge out."
+            )
         if (self.loss in _CLASSIFY) != (self.classes > 0):
             raise InvalidInput(
                 f"{self.loss} learns {'classes' if self.classes == 0 else 'numbers'}. Name another loss."
@@ -216,8 +223,6 @@ class Settings:
             raise Unprovable(
                 f"PQFTL adds up the statistics of squared loss, and this is {self.loss}. Use method='ftrl'."
             )
-        if self.method == "class-sums" and not self.classes:
-            raise Unprovable(f"class sums learn classes, and {self.loss} learns numbers. Use method='auto'.")
         if self.loss == "hinge" and self.classes > 2 and self.method in ("igd", "giga"):
             raise Unprovable(
                 f"the hinge loss of {self.classes} classes has kinks in all their scores, and {self.method} certifies "
@@ -235,10 +240,10 @@ class Settings:
 
     @property
     def _loss_of_classes(self) -> ScalarLoss | ScoresLoss:
+        if self.loss == NAIVE_BAYES:  # its scores are no probabilities, as those of the hinge loss
+            return Hinge() if self.classes == 2 else MultiHinge(self.classes)
         if self.method == "pqftl":
             return Squared() if self.classes == 2 else OneHot(self.classes)
-        if self.method == "class-sums":  # scores are no probabilities, and the hinge loss has none
-            return Hinge() if self.classes == 2 else MultiHinge(self.classes)
         if self.classes == 2:
             return Logistic() if self.loss == "logistic" else Hinge()
         return Softmax(self.classes) if self.loss == "logistic" else MultiHinge(self.classes)

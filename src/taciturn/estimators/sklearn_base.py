@@ -276,7 +276,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """Base class of the classifiers: converts labels to classes and back."""
 
     _numbers = False
-    _loss: LossName
+    _loss: LossName | Literal["naive-bayes"]
 
     def __init__(
         self,
