@@ -3,8 +3,8 @@
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
 vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
-`taciturn.accounting.errata.quadratic_pair`; two experts for EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones. Under zero-out its
-neighbour is a row of zeros.
+`taciturn.accounting.errata.quadratic_pair`; two experts for EWOO. The example that differs is the first for all but the
+printed GIGA, which forgets early ones. Under zero-out its neighbour is a row of zeros.
 
 **Users.** If the unit of privacy is a user, the two streams differ in all rows of one, each of them moved by the full
 distance in the same direction. For prefix sums the pattern that `taciturn.mechanisms.strategy.toeplitz_sensitivity`

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -200,8 +200,8 @@ class PrivateNaiveBayes(PrivateClassifier):
     """Private naive Bayes for counts, of words for instance, with any number of classes, from a stream of examples.
 
     It learns the sums of the examples of each class (`taciturn.ClassSums`). A negative value counts as 0, and names are
-    hashed without signs. There are no probabilities. Other parameters are those of `PrivateLogisticRegression`, of
-    which `method`, `radius` and `ridge` are left out.
+    hashed without signs. There are no probabilities. Other parameters are those of `PrivateLogisticRegression`, but for
+    `method`, `radius` and `ridge`.
 
     Parameters
     ----------
@@ -217,6 +217,9 @@ class PrivateNaiveBayes(PrivateClassifier):
     ('ham', 'spam')
     """
 
+    method: Literal["auto"] = field(default="auto", init=False)
+    radius: None = field(default=None, init=False)
+    ridge: None = field(default=None, init=False)
     _loss: ClassVar[Literal["naive-bayes"]] = "naive-bayes"
     _signed: ClassVar[bool] = False
 

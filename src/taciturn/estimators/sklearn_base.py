@@ -21,7 +21,7 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.core.release import Releases
-from taciturn.errors import InvalidInput, StateConflict, TaciturnError
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
 from taciturn.estimators.labels import classes_of, labels_of
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
@@ -130,7 +130,8 @@ class PrivateLinearModel(BaseEstimator):
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
-        horizon = len(labels) if all_rows and self.horizon is None else self.horizon
+        horizon = None if self.horizon is None else integer("horizon", self.horizon)
+        horizon = len(labels) if all_rows and horizon is None else horizon
         plan = settings.plan(rows.shape[1], horizon, batch=all_rows and horizon == len(labels))
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
