@@ -19,6 +19,7 @@ from taciturn import (
     QFTL,
     Absolute,
     Box,
+    ClassSums,
     ConvexSet,
     FadingIGD,
     HalfSpace,
@@ -176,6 +177,10 @@ LEARNERS: dict[str, Learner] = {
     "ftrl, label": FTRL(Problem(Logistic(), DISC, 2, intercept=1.0, neighbours="label")),
     "giga, one hot label": GIGA(Problem(OneHot(3), DISC, 2, ridge=0.1, neighbours="label")),
     "igd, quantile label": IGD(Problem(Quantile(0.9), DISC, 2, label_bound=1.0, ridge=0.1, neighbours="label")),
+    "class sums": ClassSums(Problem(Hinge(), WholeSpace(), 2, intercept=0.25)),
+    "class sums, several": ClassSums(Problem(MultiHinge(3), DISC, 3)),
+    "class sums, label": ClassSums(Problem(MultiHinge(3), DISC, 3, neighbours="label")),
+    "class sums, zero-out": ClassSums(Problem(Softmax(3), WholeSpace(), 2, 1.5, intercept=1.0, neighbours="zero-out")),
     "total": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12).learner,
     "total, zero-out": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12, neighbours="zero-out").learner,
     "giga, vector loss zeroed out": GIGA(

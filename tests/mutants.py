@@ -16,6 +16,7 @@ PACKAGE = ROOT / "src" / "taciturn"
 SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
+    "learners/test_class_sums.py::test_no_pair_exceeds_the_certificate",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
     "accounting/test_ledger.py",
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
@@ -63,6 +64,24 @@ MUTANTS = (
         "learners/igd.py",
         "moved = self.problem.gradient_diameter / self.inertia(t)",
         "moved = 0.5 * self.problem.gradient_diameter / self.inertia(t)",
+    ),
+    Mutant(
+        "negative entries let through: by the definition",
+        "learners/class_sums.py",
+        "np.clip(X, 0.0, R)",
+        "np.clip(X, -R, R)",
+    ),
+    Mutant(
+        "negative entries let through: of compressed rows, in compiled code",
+        "compiled/class_sums.py",
+        "min(max(entries[at], 0.0), largest)",
+        "min(entries[at], largest)",
+    ),
+    Mutant(
+        "a label that moves is not counted",
+        "learners/class_sums.py",
+        "moved = math.sqrt(2.0) * R if",
+        "moved = math.sqrt(2.0) * self.problem.feature_bound if",
     ),
     Mutant(
         "noise on one release skipped: not drawn",

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from sklearn.utils import get_tags
 
 import taciturn
 from taciturn import (
@@ -66,6 +67,7 @@ from taciturn import (
     WholeSpace,
     at,
     averaged,
+    class_sums,
     every,
     ewoo,
     experts,
@@ -172,7 +174,8 @@ def _audited(**numbers):
 
 def _fitted(estimator):
     users = None if estimator.rows_per_user is None else list("abcaba")
-    model = estimator.fit(X, NUMBERS if hasattr(estimator, "label_bound") else SIGNS, users=users)
+    rows = np.abs(X) if get_tags(estimator).input_tags.positive_only else X
+    model = estimator.fit(rows, NUMBERS if hasattr(estimator, "label_bound") else SIGNS, users=users)
     return model.coef_, np.asarray(model.intercept_), model.plan_.private, model.n_releases_
 
 
@@ -246,6 +249,7 @@ BOUNDS = {"rows_per_user": 3, "rows_per_release": 2, "apart": 2, "period": 4}
 MODEL = _stated(release=2, horizon=6, radius=2.3, ridge=1.3, seed=5, **BOUNDS)
 QUANTILE = MODEL | {"label_bound": 1.9, "quantile": 0.3}
 HUBER = MODEL | {"label_bound": 1.9, "huber_width": 1.7}
+COUNTS = {name: value for name, value in MODEL.items() if name not in ("radius", "ridge")}
 NAMED = {"features": ["a", "b"]}
 
 CASES: dict[str, list[Case]] = {
@@ -301,6 +305,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.output_perturbation": [
         Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
+    "taciturn.class_sums": [Case(lambda **n: class_sums(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
     "taciturn.pftrl": [
         Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7})
     ],
@@ -415,6 +420,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.estimators.river.PrivateLogisticRegression": [
         Case(_river("PrivateLogisticRegression"), MODEL | {"buckets": 4}),
     ],
+    "taciturn.estimators.river.PrivateNaiveBayes": [
+        Case(_river("PrivateNaiveBayes"), COUNTS | {"buckets": 4}),
+    ],
     "taciturn.estimators.river.PublicScaler": [Case(_scaled, {"low": -1.3, "high": 1.7})],
     "taciturn.estimators.scaling.NormClip": [Case(_clipped("scaling"), {"bound": 1.3})],
     "taciturn.estimators.sklearn.PrivateLinearRegression": [
@@ -429,6 +437,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.estimators.sklearn.PrivateLogisticRegression": [
         Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL)
     ],
+    "taciturn.estimators.sklearn.PrivateNaiveBayes": [Case(_sklearn("PrivateNaiveBayes", classes=[-1, 1]), COUNTS)],
     "taciturn.algorithms.objective_perturbation.ridge_for": [
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3}),
     ],

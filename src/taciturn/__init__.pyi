@@ -11,6 +11,7 @@ from taciturn.accounting.ledger import Ledger as Ledger
 from taciturn.accounting.unit import Example as Example
 from taciturn.accounting.unit import User as User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
+from taciturn.algorithms.recipes import class_sums as class_sums
 from taciturn.algorithms.recipes import ewoo as ewoo
 from taciturn.algorithms.recipes import output_perturbation as output_perturbation
 from taciturn.algorithms.recipes import pftrl as pftrl
@@ -38,6 +39,7 @@ from taciturn.errors import StoreUnavailable as StoreUnavailable
 from taciturn.errors import TaciturnError as TaciturnError
 from taciturn.errors import Unprovable as Unprovable
 from taciturn.learners.averaged import averaged as averaged
+from taciturn.learners.class_sums import ClassSums as ClassSums
 from taciturn.learners.ewoo import EWOO as EWOO
 from taciturn.learners.ewoo import experts as experts
 from taciturn.learners.ftl import FTL as FTL
@@ -92,6 +94,7 @@ __all__ = [
     "BudgetExhausted",
     "Certificate",
     "Chain",
+    "ClassSums",
     "ConvexSet",
     "Cost",
     "Example",
@@ -136,6 +139,7 @@ __all__ = [
     "WholeSpace",
     "at",
     "averaged",
+    "class_sums",
     "every",
     "ewoo",
     "experts",

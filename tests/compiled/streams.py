@@ -20,6 +20,7 @@ from taciturn import (
     Anytime,
     BinaryTree,
     Box,
+    ClassSums,
     Exponential,
     FadingIGD,
     Gaussian,
@@ -142,6 +143,8 @@ def _entry() -> dict[str, Any]:
     made |= {"ftrl, margins met": FTRL(problem(MultiHinge(3), L2Ball(9.0)))}
     made |= {"ftrl, curved, ball": FTRL(problem(Hinge(), SETS["ball"]), curvature=0.3)}
     made |= {"ftrl, curved softmax, box": FTRL(problem(Softmax(3), SETS["box"], ridge=0.1), curvature=4.0)}
+    made["class sums"] = ClassSums(problem(Hinge(), WholeSpace()))
+    made["class sums, several"] = ClassSums(problem(MultiHinge(3), L2Ball(0.4)))
     return made | {"ftrl, logistic, space": FTRL(problem(Logistic(), SETS["space"]), scale=0.4)}
 
 

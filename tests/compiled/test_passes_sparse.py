@@ -41,6 +41,7 @@ OTHERS = ("simplex", " of ", "ftl", "on whole losses", "softmax", "one hot", "fa
 
 COMPRESSED = [(name, "gaussian") for name in TAIL if not any(part in name for part in OTHERS)]
 COMPRESSED += [(name, way) for name in ENTRY for way in STRATEGIES if "ftrl" in name and "simplex" not in name]
+COMPRESSED += [(name, way) for name in ENTRY for way in STRATEGIES if "class sums" in name]
 
 
 @pytest.fixture

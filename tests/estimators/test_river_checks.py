@@ -13,6 +13,7 @@ from taciturn.estimators.river import (
     PrivateLinearRegression,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateNaiveBayes,
     PublicScaler,
 )
 
@@ -24,6 +25,7 @@ MODELS = {
     "regression": PrivateLinearRegression(buckets=16, label_bound=50.0, **STATED),
     "absolute": PrivateLinearRegression(features=("gallup", "ipsos"), loss="absolute", label_bound=50.0, **STATED),
     "svc": PrivateLinearSVC(features=NAMES, **STATED),
+    "naive bayes": PrivateNaiveBayes(buckets=64, **STATED),
     "logistic": PrivateLogisticRegression(features=NAMES, **STATED),
     "hashed": PrivateLogisticRegression(buckets=64, horizon=5_000, release="geometric", **STATED),
     "every": PrivateLogisticRegression(features=NAMES, release="every", **STATED),

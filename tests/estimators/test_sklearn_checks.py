@@ -7,7 +7,12 @@ import warnings
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from taciturn.estimators.scaling import NormClip, PublicScaler
-from taciturn.estimators.sklearn import PrivateLinearRegression, PrivateLinearSVC, PrivateLogisticRegression
+from taciturn.estimators.sklearn import (
+    PrivateLinearRegression,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateNaiveBayes,
+)
 
 # Rows of the checks' data sets are a few units long, and there are 10 to 300 of them: a large budget lets models learn
 # as much as two of the checks demand. With a horizon, rows may follow those of `fit`. GIGA pays for each release: it
@@ -21,6 +26,7 @@ EVERYONE = [
     PrivateLogisticRegression(**CLASSES, method="pqftl"),
     PrivateLogisticRegression(**CLASSES, method="giga", ridge=4.0, release=50),
     PrivateLinearSVC(**CLASSES),
+    PrivateNaiveBayes(**CLASSES),
     PrivateLinearRegression(**NUMBERS),
     PublicScaler(ranges=(-5.0, 5.0)),
     NormClip(bound=2.0),

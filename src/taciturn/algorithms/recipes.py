@@ -1,4 +1,4 @@
-"""The paper's algorithms by name; each is one expression."""
+"""The paper's algorithms, and class sums, by name; each is one expression."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from taciturn.core.protocols import Calibration, Learner
 from taciturn.core.schedule import Schedule, Timetable, at, every
 from taciturn.errors import expect, integer
 from taciturn.learners.averaged import How, averaged
+from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.ewoo import EWOO
 from taciturn.learners.ftl import FTL
 from taciturn.learners.ftrl import FTRL
@@ -268,6 +269,28 @@ def pftrl(
     mechanism = strategy or _strategy(horizon, schedule)
     learner = FTRL(problem, curvature, scale)
     return Private(learner, mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
+
+
+def class_sums(
+    problem: Problem,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    strategy: PrefixSum | None = None,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+    unit: Unit = EXAMPLE,
+) -> Private:
+    """Private naive Bayes, for sparse rows of very many features: `ClassSums` on private running sums.
+
+    >>> from taciturn import Hinge, Privacy, Problem, WholeSpace, at, class_sums
+    >>> problem = Problem(Hinge(), WholeSpace(), dimension=2, intercept=0.25)
+    >>> private = class_sums(problem, Privacy(1.0, 1e-6), schedule=at([3]))
+    >>> private.fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1]).noisy.shape
+    (6,)
+    """
+    mechanism = strategy or _strategy(horizon, schedule)
+    return Private(ClassSums(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
 def _strategy(horizon: int | None, schedule: Schedule | None) -> PrefixSum:

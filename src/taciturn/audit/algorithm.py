@@ -126,7 +126,7 @@ def audit(
     Parameters
     ----------
     algorithm : str
-        `"pigd"`, `"pgiga"`, `"pocp-ftl"`, `"pqftl"`, `"pftrl"`, `"private_sum"`, `"pol"` or `"ewoo"`.
+        `"pigd"`, `"pgiga"`, `"pocp-ftl"`, `"pqftl"`, `"pftrl"`, `"private_sum"`, `"class_sums"`, `"pol"` or `"ewoo"`.
     privacy : Privacy
         The budget; with a calibration of the paper's, its own parameters.
     rounds, trials : int

@@ -2,9 +2,10 @@
 
 **Tight problems.** The tight problem of each algorithm is a pair of streams at the certified distance. It has linear
 losses with opposite slopes, on a line and without an active constraint, for algorithms that release iterates; opposite
-vectors for sums; for PQFTL the pair of `taciturn.accounting.errata.quadratic_pair`; two experts for
-EWOO. The example that differs is the first for all but the printed GIGA, which forgets early ones. Under zero-out its
-neighbour is a row of zeros, and under "label" the same row with the opposite label.
+vectors for sums, and one vector in two classes for class sums; for PQFTL the pair of
+`taciturn.accounting.errata.quadratic_pair`; two experts for EWOO. The example that differs is the first for all but the
+printed GIGA, which forgets early ones. Under zero-out its neighbour is a row of zeros, and under "label" the same row
+with the opposite label.
 
 **Users.** If the unit of privacy is a user, the two streams differ in all rows of one, each of them moved by the full
 distance in the same direction. For prefix sums the pattern that `taciturn.mechanisms.strategy.toeplitz_sensitivity`
@@ -29,7 +30,7 @@ from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, Unit, User
-from taciturn.algorithms.recipes import ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
+from taciturn.algorithms.recipes import class_sums, ewoo, pftrl, pgiga, pigd, pocp, pol, pqftl, private_sum
 from taciturn.checks.streams import generator
 from taciturn.core.loop import without_influence
 from taciturn.core.participation import admit, canonical, new_records, periods_of
@@ -41,7 +42,7 @@ from taciturn.learners.ewoo import experts
 from taciturn.learners.ftl import FTL
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.tree import BinaryTree
-from taciturn.problem.losses import Linear, Squared
+from taciturn.problem.losses import Hinge, Linear, Squared
 from taciturn.problem.problem import Problem
 from taciturn.problem.sets import L2Ball, WholeSpace
 
@@ -200,7 +201,7 @@ def _periods(private: Private, rows: int) -> Integers:
     return periods_of(private.unit, np.arange(1, rows + 1), None)
 
 
-Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "pol", "ewoo"]
+Algorithm = Literal["pigd", "pgiga", "pocp-ftl", "pqftl", "pftrl", "private_sum", "class_sums", "pol", "ewoo"]
 Place = Literal["first", "middle", "last", "random"]
 PLACES: tuple[Place, ...] = ("first", "middle", "last")
 """Places of the example that differs; a user's rows may also be any."""
@@ -224,13 +225,14 @@ def tight_private(
     l2/tail, 20/(t+1)
     """
     one_of("algorithm", algorithm, get_args(Algorithm))
-    if calibration != "exact" and algorithm in ("pftrl", "ewoo"):
+    if calibration != "exact" and algorithm in ("pftrl", "class_sums", "ewoo"):
         raise InvalidInput(f"the paper states no constants for {algorithm}. Use calibration='exact'.")
     paper: dict[str, Any] = {"calibration": calibration, "allow_broken": True, "unit": unit}
     schedule: dict[str, Any] = {"schedule": every(rounds_of_a_release(unit))}
     line = Problem(Linear(), WholeSpace(), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     ball = Problem(Linear(), L2Ball(1.0), 1, label_bound=1.0, ridge=ridge, neighbours=neighbours)
     plane = Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0, ridge=ridge, neighbours=neighbours)
+    counts = Problem(Hinge(), WholeSpace(), 1, neighbours=neighbours)
     sums = paper | schedule
     relation: Any = neighbours  # examples without labels have no "label", and their problem says so
     if calibration != "exact":
@@ -243,6 +245,7 @@ def tight_private(
         "pqftl": lambda: pqftl(plane, privacy, rounds, weight=None if neighbours == "label" else 1.0, **sums),
         "pftrl": lambda: pftrl(ball, privacy, rounds, unit=unit, **schedule),
         "private_sum": lambda: private_sum(1, 1.0, privacy, rounds, neighbours=relation, **sums),
+        "class_sums": lambda: class_sums(counts, privacy, rounds, unit=unit, **schedule),
         "ewoo": lambda: ewoo(experts(2, neighbours=relation), privacy, rounds, unit=unit, **schedule),
     }
     return make[algorithm]()
@@ -277,7 +280,7 @@ def tight_pair(private: Private, place: Place = "first") -> Pair:
     one, other = _worst(private)
     signs = np.where(np.arange(horizon) % 2 == 0, 1.0, -1.0)
     X, y = _others(private, signs)
-    zero = np.zeros(private.problem.dimension), 0.0
+    zero = np.zeros(private.problem.dimension), 1.0 if private.problem.loss.labels == "sign" else 0.0
     neighbour = {"replace": other, "zero-out": zero, "label": (one[0], other[1])}[private.neighbours]
     if isinstance(private.unit, User):
         owned = _owned(private, private.unit, place, horizon)

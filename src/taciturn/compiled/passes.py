@@ -30,6 +30,7 @@ from taciturn.core.protocols import Calibrated, Learner
 from taciturn.core.release import Collected
 from taciturn.core.state import Standing
 from taciturn.learners.averaged import Averaged
+from taciturn.learners.class_sums import CLEAR, ClassSums
 from taciturn.learners.ewoo import EWOO
 from taciturn.learners.exact_sums import in_units, lattice_of, rounded, unit_of
 from taciturn.learners.ftl import FTL
@@ -68,7 +69,7 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
         return None
     if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice) and not fast.steps.multiclass:
         return IteratePass(fast.steps, calibrated)
-    return BatchPass(fast, noise)
+    return BatchPass(fast, noise, compressed=isinstance(fast, SumsByClass))
 
 
 class Statistics(Protocol):
@@ -129,10 +130,10 @@ class BatchPass:
     statistics: Statistics
     noise: Noise
     forgets: ClassVar[bool] = True
-    compressed: ClassVar[bool] = False
+    compressed: bool = False
 
     def __call__(
-        self, at: Standing, X: Array, y: Array, rounds: Integers, seed: int | None, shown: Collected
+        self, at: Standing, X: Any, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
         t, k, exact, secret, public, _ = at
         if not (count := len(rounds)):
@@ -536,6 +537,32 @@ class VectorSums:
 
 
 @dataclass(frozen=True, eq=False)
+class SumsByClass:
+    """Sums of the rows of each class, dense or compressed. Slow twin: `ClassSums`."""
+
+    learner: ClassSums
+
+    def __call__(self, exact: Arrays, t: int, X: Rows, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
+        from taciturn.compiled import class_sums
+
+        learner = self.learner
+        R = learner.problem.norm_bound
+        total = exact["sum"].copy()
+        rows = np.empty((len(rounds), learner.statistic_size))
+        class_sums.sums(total, as_parts(X), learner.numbers(y), R, lattice_of(R), t, rounds, rows)
+        return {"sum": total}, rows
+
+    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+        """Compiled, and the points of the set nearest to them."""
+        from taciturn.compiled import class_sums
+
+        p = self.learner.problem
+        points = np.empty((len(noisy), p.size))
+        class_sums.points(noisy, noise_sd, p.outputs, p.dimension, p.norm_bound, CLEAR, points)
+        return project_batch(p.domain, points)
+
+
+@dataclass(frozen=True, eq=False)
 class CandidateLosses:
     """Losses of candidates, each off by a step at most, and hardly ever. Slow twin: `EWOO`."""
 
@@ -579,6 +606,7 @@ STATISTICS: dict[type, Callable[[Any], Statistics | None]] = {
     FTL: Leaders.of,
     QFTL: Products,
     VectorSum: VectorSums,
+    ClassSums: SumsByClass,
     EWOO: CandidateLosses.of,
 }
 """The fast path to the statistics of each learner, by its exact type."""

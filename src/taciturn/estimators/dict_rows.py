@@ -110,15 +110,17 @@ class NamedFeatures:
 class HashedFeatures:
     """Features by signed hashing: any name but `user` is hashed to a column and a sign, by `signed_bucket`.
 
-    A row holds its columns first, then its entries.
+    A row holds its columns first, then its entries. Without `signed` names that share a column are added up, for
+    learners of values that are not negative.
 
     >>> HashedFeatures(16).row({"age": 0.5, "city": "Rome"})
     array('d', [13.0, 11.0, 0.5, 1.0])
     """
 
-    def __init__(self, buckets: int, user: Hashable | None = None) -> None:
+    def __init__(self, buckets: int, user: Hashable | None = None, signed: bool = True) -> None:
         self.dimension = integer("buckets", buckets)
         self._user = user
+        self._signed = signed
 
     @property
     def names(self) -> Sequence[Hashable]:
@@ -134,6 +136,8 @@ class HashedFeatures:
             if type(value) is not float:
                 name, value = (f"{name}={value}", 1.0) if isinstance(value, str) else (name, float_or_nan(value))
             column, sign = places[name if type(name) is str else str(name)]
+            if not self._signed:
+                sign = 1.0
             entries[column] = entries[column] + sign * value if column in entries else sign * value
         return array("d", [*entries, *entries.values()])
 
@@ -156,7 +160,9 @@ class HashedFeatures:
         return "a feature"
 
 
-def features_of(names: Iterable[Hashable] | None, buckets: int | None, user: Hashable | None = None) -> Features:
+def features_of(
+    names: Iterable[Hashable] | None, buckets: int | None, user: Hashable | None = None, signed: bool = True
+) -> Features:
     """The rule for declared names or for a number of buckets, one of the two; the key `user` is no feature.
 
     >>> features_of(["a", "b"], None).dimension, features_of(None, 1024).dimension
@@ -168,7 +174,7 @@ def features_of(names: Iterable[Hashable] | None, buckets: int | None, user: Has
             "hashed; one of the two. Names are never inferred from data."
         )
     if names is None:
-        return HashedFeatures(integer("buckets", buckets), user)
+        return HashedFeatures(integer("buckets", buckets), user, signed)
     named = NamedFeatures(names)
     if user is not None and any(name == user or str(name).startswith(f"{user}=") for name in named.names):
         raise InvalidInput(f"{user!r} holds the id of a user, which is no feature. Leave it out of features.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +23,14 @@ from taciturn.problem.losses import Logistic
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NormClip", "PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PublicScaler"]
+__all__ = [
+    "NormClip",
+    "PrivateLinearRegression",
+    "PrivateLinearSVC",
+    "PrivateLogisticRegression",
+    "PrivateNaiveBayes",
+    "PublicScaler",
+]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -190,6 +197,35 @@ class PrivateLogisticRegression(PrivateClassifier):
 
         shares = probabilities(self._feed.problem, self._feed.scores_many(X))
         return pd.DataFrame(shares, index=X.index, columns=list(self.classes))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateNaiveBayes(PrivateClassifier):
+    """Private naive Bayes for counts, of words for instance, with any number of classes, from a stream of examples.
+
+    It learns the sums of the examples of each class (`taciturn.ClassSums`). A negative value counts as 0, and names are
+    hashed without signs. There are no probabilities. Other parameters are those of `PrivateLogisticRegression`, but for
+    `method`, `radius` and `ridge`.
+
+    Parameters
+    ----------
+    classes : sequence
+        Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
+
+    Examples
+    --------
+    >>> model = PrivateNaiveBayes(buckets=2**12, classes=["ham", "spam"], epsilon=1.0, feature_bound=1.0, seed=1)
+    >>> for text in ["see you at noon", "a prize for you"] * 2_000:
+    ...     model.learn_one({word: 1 for word in text.split()}, "spam" if "prize" in text else "ham")
+    >>> model.predict_one({"noon": 1}), model.predict_one({"prize": 1})
+    ('ham', 'spam')
+    """
+
+    method: Literal["auto"] = field(default="auto", init=False)
+    radius: None = field(default=None, init=False)
+    ridge: None = field(default=None, init=False)
+    _loss: ClassVar[Literal["naive-bayes"]] = "naive-bayes"
+    _signed: ClassVar[bool] = False
 
 
 def _sigmoid(score: float) -> float:

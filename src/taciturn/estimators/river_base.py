@@ -69,6 +69,7 @@ class PrivateLinear(base.Estimator):
     ledger: LedgerLike | None = None
     seed: int | None = None
     _open: Feed | None = field(default=None, init=False)
+    _signed: ClassVar[bool] = True
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
         """Learn from one example, or reject it before anything changes."""
@@ -145,7 +146,7 @@ class PrivateLinear(base.Estimator):
     def _labels(self) -> Labels:
         """How labels become numbers."""
 
-    def _settings_for(self, loss: LossName, **more: Any) -> Settings:
+    def _settings_for(self, loss: LossName | Literal["naive-bayes"], **more: Any) -> Settings:
         stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {"loss", "classes"}
         return Settings(loss, **{name: getattr(self, name) for name in stated}, **more)
 
@@ -172,7 +173,7 @@ class PrivateLinear(base.Estimator):
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
         """A buffered stream by the settings of this model."""
-        features = features_of(self.features, self.buckets, self.user)
+        features = features_of(self.features, self.buckets, self.user, signed=self._signed)
         if (self.user is None) != (self.rows_per_user is None):
             raise InvalidInput(
                 "user= names the key that has the id of an example's user, and rows_per_user= bounds how many examples "
@@ -203,7 +204,7 @@ class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
     """A classifier by the sign of a score, or by the largest of several."""
 
     classes: Sequence[Hashable] = (False, True)
-    _loss: ClassVar[LossName]
+    _loss: ClassVar[LossName | Literal["naive-bayes"]]
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:  # type: ignore[override]  # x is all it needs
         """The class that the current model predicts."""

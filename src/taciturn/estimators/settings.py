@@ -1,11 +1,12 @@
 """The settings of the estimators, and the plan that follows from them by public rules, never from data.
 
 **Intercept.** A constant of half the feature bound, so that the bound on examples grows by an eighth and not by half.
+For naive Bayes, where it counts the rows of each class, a quarter, and the bound grows by a thirtieth.
 
 **Radius.** Of the ball that models live in, if none is stated: `40/R` for classes, scores up to 40 being more certain
 than any data, and `40·sqrt(K)/R` for the softmax of K, whose scores share the length of one point; for numbers
 `5·R_y/R` with squared loss, whose statistics do not depend on it, and `2·R_y/R` with others, whose regret grows with
-it: predictions up to five times, or twice, the largest label.
+it: predictions up to five times, or twice, the largest label. Naive Bayes, by class sums, has neither radius nor ridge.
 
 **One release.** A batch is learnt by one release, unless `release` says otherwise (`taciturn.plan`): logistic
 regression of two classes on the whole space, by objective perturbation, unless a radius is stated or users are
@@ -41,8 +42,9 @@ from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
 MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
+NAIVE_BAYES = "naive-bayes"
 _METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga"}
-_CLASSIFY = ("logistic", "hinge")
+_CLASSIFY = ("logistic", "hinge", NAIVE_BAYES)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Settings:
     Parameters
     ----------
     loss : str
-        `"logistic"` or `"hinge"` for classes, else `"squared"`, `"absolute"`, `"huber"` or `"quantile"`.
+        `"logistic"` or `"hinge"` for classes, else `"squared"`, `"absolute"`, `"huber"` or `"quantile"`. In place of a
+        loss, `"naive-bayes"` learns classes of rows without negative entries by `taciturn.ClassSums`.
     epsilon, delta : float
         The total budget of everything that one stream publishes.
     feature_bound : float or "private"
@@ -87,7 +90,7 @@ class Settings:
     ('pftrl', Every(rounds=33), True)
     """
 
-    loss: LossName
+    loss: LossName | Literal["naive-bayes"]
     epsilon: float | None = None
     delta: float = 1e-6
     feature_bound: float | Literal["private"] | None = None
@@ -125,6 +128,8 @@ class Settings:
         """The plan for `dimension` features and `horizon` examples; in a `batch` they come all at once."""
         privacy = self._privacy
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
+        if self.loss == NAIVE_BAYES:
+            method = "class-sums"
         schedule, unit = self.schedule, self.unit
         if self.release == "last" and not batch:
             raise InvalidInput(
@@ -159,6 +164,8 @@ class Settings:
         label_bound = None if self.classes else self._label_bound
         ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
         domain: ConvexSet = L2Ball(positive("radius", self._radius(bound, label_bound)))
+        if self.loss == NAIVE_BAYES:
+            domain = WholeSpace()
         if batch is not None and self._perturbs:
             domain = WholeSpace()
             size = dimension + self.fit_intercept
@@ -169,7 +176,7 @@ class Settings:
             dimension,
             bound,
             label_bound=1.0 if label_bound is None else label_bound,
-            intercept=bound / 2.0 if self.fit_intercept else 0.0,
+            intercept=bound / (4.0 if self.loss == NAIVE_BAYES else 2.0) if self.fit_intercept else 0.0,
             ridge=ridge,
             neighbours=self.neighbours,
             on_bad=self.on_bad,
@@ -237,7 +244,11 @@ class Settings:
 
     @property
     def _loss(self) -> ScalarLoss | ScoresLoss:
-        one_of("loss", self.loss, get_args(LossName))
+        one_of("loss", self.loss, (*get_args(LossName), NAIVE_BAYES))
+        if self.loss == NAIVE_BAYES and (self.method, self.radius, self.ridge) != ("auto", None, None):
+            raise InvalidInput(
+                "naive Bayes has one method, no radius and no ridge. Leave method, radius and ridge out."
+            )
         if (self.loss in _CLASSIFY) != (self.classes > 0):
             raise InvalidInput(
                 f"{self.loss} learns {'classes' if self.classes == 0 else 'numbers'}. Name another loss."
@@ -263,6 +274,8 @@ class Settings:
 
     @property
     def _loss_of_classes(self) -> ScalarLoss | ScoresLoss:
+        if self.loss == NAIVE_BAYES:  # its scores are no probabilities, as those of the hinge loss
+            return Hinge() if self.classes == 2 else MultiHinge(self.classes)
         if self.method == "pqftl":
             return Squared() if self.classes == 2 else OneHot(self.classes)
         if self.classes == 2:

@@ -13,6 +13,7 @@ import numpy as np
 
 try:
     from sklearn.base import RegressorMixin
+    from sklearn.utils.validation import check_non_negative
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
@@ -24,7 +25,7 @@ from taciturn.estimators.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
 
-__all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression"]
+__all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateNaiveBayes"]
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
@@ -258,3 +259,93 @@ class PrivateLinearSVC(PrivateClassifier):
     """
 
     _loss = "hinge"
+
+
+class PrivateNaiveBayes(PrivateClassifier):
+    """Private naive Bayes for counts, of words for instance, for two classes or more, for scikit-learn.
+
+    It learns the sums of the rows of each class (`taciturn.ClassSums`), for sparse rows of up to millions of features:
+    a row costs as much as it has entries. Entries must not be negative; a vectorizer that hashes needs
+    `alternate_sign=False`. There are no probabilities.
+
+    Parameters
+    ----------
+    epsilon, delta, classes, horizon, neighbours, ledger, seed
+        As in `PrivateLogisticRegression`.
+    feature_bound : float
+        Largest Euclidean norm of the features; longer rows are clipped. 1 for the rows of scikit-learn's vectorizers,
+        which have that norm.
+    fit_intercept : bool
+        Whether to count the rows of each class, and to decide at the middle between their mean scores. Without it,
+        classes are taken as equally frequent.
+    release : {"auto", "last", "geometric", "every"} or int
+        When models are published. "auto": by `fit` once, after the last row, and by `partial_fit` at rounds that grow
+        by a tenth. The others as in `PrivateLinearRegression`.
+    rows_per_user, rows_per_release, apart, period, without_id
+        As in `PrivateLinearRegression`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_
+        The latest model, with the shapes of scikit-learn's linear classifiers.
+    privacy_spent_, guarantee_, releases_, n_examples_, n_releases_
+        As in `PrivateLinearRegression`.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import HashingVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from taciturn.estimators.sklearn import PrivateNaiveBayes
+    >>> texts = ["a prize for you", "see you at noon"] * 1_000
+    >>> model = PrivateNaiveBayes(epsilon=1.0, feature_bound=1.0, classes=["ham", "spam"], seed=1)
+    >>> pipeline = make_pipeline(HashingVectorizer(n_features=2**20, alternate_sign=False), model)
+    >>> pipeline.fit(texts, ["spam", "ham"] * 1_000).predict(["a prize", "at noon"])
+    array(['spam', 'ham'], dtype='<U4')
+    """
+
+    _loss = "naive-bayes"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        feature_bound: float | None = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        release: str | int = "auto",
+        horizon: int | None = None,
+        neighbours: Literal["replace", "zero-out"] = "replace",
+        rows_per_user: int | None = None,
+        rows_per_release: int | None = None,
+        apart: int = 1,
+        period: int | ClockPeriod | None = None,
+        without_id: WithoutId = "bad",
+        ledger: LedgerLike | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_bound = feature_bound
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.release = release
+        self.horizon = horizon
+        self.neighbours = neighbours
+        self.rows_per_user = rows_per_user
+        self.rows_per_release = rows_per_release
+        self.apart = apart
+        self.period = period
+        self.without_id = without_id
+        self.ledger = ledger
+        self.seed = seed
+
+    def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        X, y = super()._valid(seen_by, X, y, reset)
+        check_non_negative(X, "PrivateNaiveBayes (input X)")
+        return X, y
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags

@@ -22,7 +22,7 @@ from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.core.release import Releases
-from taciturn.errors import InvalidInput, StateConflict, TaciturnError
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
 from taciturn.estimators.labels import classes_of, labels_of
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
@@ -131,7 +131,8 @@ class PrivateLinearModel(BaseEstimator):
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
-        horizon = len(labels) if all_rows and self.horizon is None else self.horizon
+        horizon = None if self.horizon is None else integer("horizon", self.horizon)
+        horizon = len(labels) if all_rows and horizon is None else horizon
         plan = settings.plan(rows.shape[1], horizon, batch=all_rows and horizon == len(labels))
         if plan.hopeless:
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
@@ -281,7 +282,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """Base class of the classifiers: converts labels to classes and back."""
 
     _numbers = False
-    _loss: LossName
+    _loss: LossName | Literal["naive-bayes"]
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ class BinCounts:
         products = C.T @ C
         squares = np.diag(products)
         moved = float(np.max(squares))
-        if self.problem.neighbours == "replace":
+        if self.problem.neighbours != "zero-out":
             moved = max(moved, float(np.max(squares[:, None] + squares[None, :] - 2.0 * products)))
         moved = math.sqrt(self.columns * moved) * (1.0 + 2.0**-40)
 

@@ -53,7 +53,7 @@ class SecondMoment:
     def certificate(self) -> Certificate:
         """`sqrt(2)·R²` or `R²`, and rounding."""
         R = self.problem.feature_bound
-        moved = R * R * (math.sqrt(2.0) if self.problem.neighbours == "replace" else 1.0) * (1.0 + 1e-12)
+        moved = R * R * (1.0 if self.problem.neighbours == "zero-out" else math.sqrt(2.0)) * (1.0 + 1e-12)
         bound = partial(product_bound, moved, R * R, self.statistic_size)
         lemma = "proof in taciturn.learners.second_moment.SecondMoment"
         return Certificate("l2", "entry", f"{moved:.5g}", bound, R * R, MOVES_ITS_OWN, lemma, most=MOST)
