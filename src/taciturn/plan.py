@@ -20,7 +20,7 @@ of the loss's smoothness it is `every(m)` instead, `m = sqrt(horizon)/3`, and 10
 `taciturn.averages.late_average`. On half a million rows of Covertype that took (1, 1e-6) from 72.9 % to 75.6 %, and .1
 from 68.2 % to 74.4 %, and made a large radius harmless.
 
-**Mechanism.** For sums BLT with five buffers, or Anytime without a horizon; for iterates Gaussian noise of shape
+**Mechanism.** For sums BLT with five buffers, or with eight without a horizon; for iterates Gaussian noise of shape
 S^(2/3).
 
 **Ridge and radius** are the problem's: a radius is a statement about the world, and sums need no ridge, since they are
@@ -97,7 +97,7 @@ class Plan:
     >>> from taciturn import L2Ball, Logistic, Privacy, Problem
     >>> plan = recommend(Problem(Logistic(), L2Ball(2.0), dimension=10), Privacy(1.0, 1e-6), horizon=100_000)
     >>> plan.method, plan.releases, plan.burn_in
-    ('pftrl', 953, 840)
+    ('pftrl', 953, 105)
     """
 
     method: Method
@@ -308,7 +308,7 @@ def recommend(
     schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
     if method in ("pqftl", "pftrl"):
         recipe = pqftl if method == "pqftl" else pftrl
-        strategy = Anytime() if horizon is None else BLT(buffers=5)
+        strategy = BLT(buffers=8 if horizon is None else 5)
         made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, unit=unit, **settings)
     else:
         recipe = pgiga if method == "pgiga" else pigd
@@ -400,4 +400,4 @@ def _steady(horizon: int | None) -> Schedule:
 def _strategies(private: Private) -> list[PrefixSum]:
     """Every strategy for sums that the horizon allows."""
     with_horizon: list[PrefixSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
-    return [Anytime(), *(with_horizon if private.timetable.horizon else [])]
+    return [Anytime(), *(with_horizon if private.timetable.horizon else [BLT(8)])]

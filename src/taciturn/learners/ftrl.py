@@ -11,7 +11,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.core.protocols import Certificate
 from taciturn.errors import Unprovable
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, rounded
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
 
@@ -61,7 +61,8 @@ class FTRL:
         longest = self.problem.lipschitz
         bound = partial(entry_bound, moved, longest, self.statistic_size)
         lemma = "proof in taciturn.FTRL"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, lemma, most=MOST)
+        norm = longest_row(longest, longest, self.statistic_size)
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, longest, MOVES_ITS_OWN, lemma, most=MOST, norm=norm)
 
     def start(self) -> Arrays:
         """Nothing yet."""
