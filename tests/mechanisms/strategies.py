@@ -35,6 +35,7 @@ STRATEGIES: dict[str, PrefixSum] = {
     "blt": BLT(),
     "blt, 1 buffer": BLT(1),
     "blt, mean": BLT(3, "mean"),
+    "blt, average": BLT(3, "average"),
     "anytime": Anytime(),
     "anytime, 2 buffers": Anytime(2, share=0.5),
 }
