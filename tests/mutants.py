@@ -21,6 +21,7 @@ SELECTED = (
     "accounting/test_ledger.py",
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
+    "mechanisms/test_prefix_sum_endless.py::test_an_endless_stream_is_paid_for_in_advance",
     "problem/test_problem.py",
     "readers/test_csv.py::test_a_corrupt_row_changes_no_other_and_takes_one_round",
     "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
@@ -125,6 +126,12 @@ MUTANTS = (
         "mechanisms/prefix_sum.py",
         "ideal = np.array([moved * self.sensitivity",
         "ideal = np.array([moved * coder.sensitivity",
+    ),
+    Mutant(
+        "floating-point errors not charged",
+        "mechanisms/prefix_sum.py",
+        "errors = 2.0 * coder.rounding_error * checked_norm(certificate, size) * longest",
+        "errors = 2.0 * coder.rounding_error * checked_norm(certificate, size) * 0.0",
     ),
     Mutant("a row of a user is not counted", "compiled/participation.py", "count += 1", "count += 0"),
     Mutant(

@@ -68,10 +68,11 @@ def test_the_method_follows_from_the_problem(problem, method, mechanism):
     assert plan.private.problem == problem
 
 
-def test_without_a_horizon_sums_run_on_anytime():
+def test_without_a_horizon_one_strategy_serves_all_rounds_there_may_be():
     """And the plan looks a hundred thousand rounds ahead."""
     plan = recommend(Problem(Hinge(), L2Ball(1.0), 5), Privacy(10.0, 1e-6))
-    assert plan.private.mechanism == Anytime()
+    assert plan.private.mechanism == BLT(8)
+    assert plan.noise[repr(BLT(8))] < plan.noise[repr(Anytime())]
     assert plan.private.horizon is None
     assert plan.releases > 50
     assert plan.burn_in is not None

@@ -27,6 +27,7 @@ from taciturn import (
     FTRL,
     IGD,
     Absolute,
+    Anytime,
     BinaryTree,
     Box,
     Gaussian,
@@ -85,7 +86,8 @@ def cases(seed=7):
         "sum of 3 buffers": private_sum(2, 1.0, BUDGET, ROWS, strategy=BLT(3, "mean"), seed=seed),
         "tree": private_sum(2, 1.0, BUDGET, ROWS, strategy=BinaryTree(), seed=seed),
         "root": private_sum(2, 1.0, BUDGET, ROWS, strategy=SquareRoot(), seed=seed),
-        "anytime": private_sum(2, 1.0, BUDGET, seed=seed),
+        "endless sum": private_sum(2, 1.0, BUDGET, seed=seed),
+        "anytime": private_sum(2, 1.0, BUDGET, strategy=Anytime(), seed=seed),
         "ftrl": pftrl(logistic, BUDGET, ROWS, seed=seed),
         "endless ftrl": pftrl(logistic, BUDGET, seed=seed),
         "qftl": pqftl(squared, BUDGET, ROWS, seed=seed),
@@ -262,7 +264,7 @@ def test_a_state_goes_on_with_its_own_numbers(name, elsewhere, tmp_path):
     assert resumed.guarantee.proven or name == "paper"
     assert resumed.guarantee.delivered.parts == pytest.approx(reserved.parts, rel=1e-11)
     _, rest = there.run(there.load(tmp_path / "first.npz"), X[half:], Y[half:])
-    known = 15 - half if name in ("anytime", "endless ftrl") else ROWS  # later epochs are fitted anew
+    known = 15 - half if name == "anytime" else ROWS  # later epochs are fitted anew
     np.testing.assert_allclose(rest.noisy[:known], unbroken.noisy[:known], rtol=1e-9, atol=1e-6)
     np.testing.assert_allclose(rest.noisy, unbroken.noisy, rtol=1e-2, atol=1e-2)
     resumed = there.resumed(read_state(tmp_path / "first.npz"))
@@ -270,7 +272,7 @@ def test_a_state_goes_on_with_its_own_numbers(name, elsewhere, tmp_path):
 
 
 @pytest.mark.privacy
-@pytest.mark.parametrize("name", ["sum", "qftl", "igd", "ewoo", "anytime"])
+@pytest.mark.parametrize("name", ["sum", "qftl", "igd", "ewoo", "endless sum", "anytime"])
 def test_states_of_several_machines_go_on_side_by_side(name, elsewhere, tmp_path):
     """One Private, streams of different numbers: each keeps its own, and its reservation in the ledger."""
     here = cases(seed=None)[name]

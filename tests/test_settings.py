@@ -124,8 +124,8 @@ class Case(NamedTuple):
     numbers: dict[str, Any]
 
 
-def _certificate(magnitude, most=None):
-    return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "", most=most)
+def _certificate(magnitude, most=None, norm=None):
+    return Certificate("l2", "tail", "1/t", lambda t: 1.0 / t, magnitude, "", "", most=most, norm=norm)
 
 
 def _cost(**parts):
@@ -256,7 +256,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.Anytime": [Case(Anytime, {"buffers": 3, "share": 0.3})],
     "taciturn.BLT": [Case(BLT, {"buffers": 3})],
     "taciturn.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
-    "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3, "most": 100})],
+    "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3, "most": 100, "norm": 1.7})],
     "taciturn.Cost": [
         Case(_cost, {"mu_squared": 0.3, "extra_epsilon": 0.1, "extra_delta": 1e-3}),
         Case(_cost, {"rho": 0.3, "plain_epsilon": 1.7, "plain_delta": 1e-3}),

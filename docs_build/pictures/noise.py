@@ -11,7 +11,6 @@ from docs_build.chart import Axis, Curve, Style, chart
 from docs_build.pictures import Picture
 from taciturn import (
     BLT,
-    Anytime,
     BinaryTree,
     L2Ball,
     Logistic,
@@ -34,13 +33,13 @@ def of_sums() -> list[Curve]:
     planned: list[tuple[str, PrefixSum, str, Style]] = [
         ("binary tree", BinaryTree(refined=False), "b", "line"),
         ("binary tree, refined", BinaryTree(), "d", "dash-dot"),
-        ("Anytime, no horizon", Anytime(), "c", "dashed"),
+        ("BLT, no horizon", BLT(buffers=8), "c", "dashed"),
         ("BLT", BLT(), "a", "long"),
         ("square root", SquareRoot(), "e", "dotted"),
     ]
     rounds, curves = range(1, SUMS + 1), []
     for name, strategy, colour, style in planned:
-        horizon = None if isinstance(strategy, Anytime) else SUMS
+        horizon = None if "no horizon" in name else SUMS
         private = private_sum(1, 1.0, BUDGET, horizon, strategy=strategy)
         curves.append(Curve(name, rounds, _noise(private, rounds), colour, style))
     return curves

@@ -109,6 +109,14 @@ class Small(Wrapped):
         return replace(self.learner.certificate, magnitude=1e-3)
 
 
+class ShortRows(Wrapped):
+    """A norm that contributions exceed."""
+
+    @property
+    def certificate(self):
+        return replace(self.learner.certificate, norm=1e-3)
+
+
 class InPlace(Wrapped):
     """Adds into the state that it was given."""
 
@@ -346,6 +354,7 @@ FAULTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "silent": ("zero_certificate_means_no_change", lambda: Silent(IGD(DISC))),
     "no lemma": ("certificate_is_complete", lambda: Unproven(IGD(DISC))),
     "a small magnitude": ("statistics_and_points_have_the_stated_size", lambda: Small(IGD(DISC))),
+    "a small norm": ("statistics_and_points_have_the_stated_size", lambda: ShortRows(TOTAL)),
     "a small magnitude cuts": ("without_noise_releases_are_exact", lambda: Small(TOTAL)),
     "adds in place": ("absorb_and_statistic_are_pure", lambda: InPlace(TOTAL)),
     "empties in place": ("absorb_and_statistic_are_pure", lambda: Eager(TOTAL)),

@@ -127,6 +127,18 @@ class Exactly(RootCoder):
         return secret, rows.astype(np.float32).astype(float)
 
 
+class OfAnEntry(RootCoder):
+    """Rounds entries to a grid, and states the error of one entry for that of a row."""
+
+    @property
+    def rounding_error(self):
+        return super().rounding_error + 2.0**-21
+
+    def encode(self, secret, row, k):
+        secret, rows = super().encode(secret, row, k)
+        return secret, np.rint(rows * 2.0**20) * 2.0**-20
+
+
 class Halving(TreeCoder):
     """Says that integers stay exact, and they do not."""
 
@@ -189,6 +201,10 @@ def test_a_fault_of_a_strategy_is_caught(check):
 
 def test_rows_of_a_unit_that_move_in_two_directions_are_caught():
     assert "sensitivity_to_bounds_every_pattern, 13 rows" in broken(of_strategy(Using(OneDirection), (13,)))
+
+
+def test_the_error_of_an_entry_is_not_that_of_a_row():
+    assert "rounding_error_is_a_bound, 13 rows" in broken(of_strategy(Using(OfAnEntry), (13,)))
 
 
 def test_integers_that_do_not_stay_exact_are_caught():

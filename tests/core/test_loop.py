@@ -66,7 +66,7 @@ def schedules_of(learner, mechanism):
         return ["at", "every 7"]
     return [
         *SCHEDULES,
-        *(ENDLESS if mechanism in ("gaussian", "exponential", "anytime") and " of " not in learner else ()),
+        *(ENDLESS if mechanism in ("gaussian", "exponential", "blt", "anytime") and " of " not in learner else ()),
     ]
 
 

@@ -9,7 +9,23 @@ import pytest
 
 from instances import LOSSES
 from learners.cases import SCORES_LOSSES, Beyond, buildable, tight
-from taciturn import GIGA, IGD, L2Ball, Linear, Logistic, Problem, Squared, WholeSpace
+from taciturn import (
+    FTRL,
+    GIGA,
+    IGD,
+    QFTL,
+    Hinge,
+    L2Ball,
+    Linear,
+    Logistic,
+    OneHot,
+    Privacy,
+    Problem,
+    Softmax,
+    Squared,
+    WholeSpace,
+    private_sum,
+)
 from taciturn.checks.certificates import moved, search
 from taciturn.checks.learners import first_round
 from taciturn.learners import igd
@@ -191,3 +207,33 @@ def test_every_loss_and_learner_was_searched():
     assert {f"giga: {loss}" for loss in ("huber", "linear", "log cosh", "logistic", "squared")} <= set(GROUPS)
     assert {f"igd: {loss}" for loss in ("softmax", "two outputs", "distance")} <= set(GROUPS)
     assert {f"{learner}: {loss}" for learner in ("igd", "giga", "ftl") for loss in SCORES_LOSSES} <= set(GROUPS)
+
+
+@pytest.mark.parametrize("size", [1, 50])
+@pytest.mark.parametrize("name", ["sum", "gradients", "softmax", "pairs", "one-hot pairs"])
+def test_the_norm_of_a_contribution_is_reached(name, size):
+    """By an example on its bounds; rounding adds little, and 1,000 random ones stay below."""
+    R, rng = 1.7, np.random.default_rng(size)
+    squared = Problem(Squared(), L2Ball(1.0), size, R, label_bound=1.3)
+    learner = {
+        "sum": lambda: private_sum(size, R, Privacy(1.0, 1e-6), 10).learner,
+        "gradients": lambda: FTRL(Problem(Hinge(), L2Ball(1.0), size, R)),
+        "softmax": lambda: FTRL(Problem(Softmax(3), L2Ball(1e3), size, R)),
+        "pairs": lambda: QFTL(squared, weight=0.8),
+        "one-hot pairs": lambda: QFTL(Problem(OneHot(4), L2Ball(1.0), size, R), weight=2.0),
+    }[name]()
+    p = learner.problem
+    point = np.zeros(p.size)
+    point[0] = 999.0 if name == "softmax" else 0.0  # as sure of the wrong class as can be
+    X = np.concatenate([np.eye(1, size), rng.normal(size=(1000, size))]) * R
+    y = {"none": np.zeros(1001), "sign": np.ones(1001), "class": np.ones(1001), "real": np.full(1001, 9.0)}[
+        p.loss.labels
+    ]
+    V, y = p.clip(X, y)
+    lengths = []
+    for i in range(len(y)):
+        exact = learner.absorb(learner.start(), 0, V[i : i + 1], y[i : i + 1], point)
+        lengths.append(np.linalg.norm(learner.statistic(exact, 1)[1]))
+    norm = learner.certificate.norm_of(learner.statistic_size)
+    assert 0.999 * norm < lengths[0] <= norm
+    assert max(lengths) <= norm <= learner.certificate.magnitude * np.sqrt(learner.statistic_size) * 1.001

@@ -10,7 +10,7 @@ import pytest
 
 from mechanisms.strategies import STRATEGIES
 from taciturn import (
-    Anytime,
+    BLT,
     BinaryTree,
     BudgetExhausted,
     InvalidInput,
@@ -141,14 +141,14 @@ def test_the_round_past_the_horizon_is_rejected():
 
 
 def test_an_endless_stream_goes_on():
-    """Anytime() by itself; the others want a horizon, and say so."""
+    """By BLT and Anytime; the others want a horizon, and say so."""
     private = private_sum(2, 1.0, BUDGET)
-    assert private.mechanism == Anytime()
+    assert private.mechanism == BLT(8)
     state = private.start()
     for _ in range(3):
         state, releases = private.run(state, stream(300))
     assert (state.t, len(releases)) == (900, 300)
-    with pytest.raises(InvalidInput, match=r"State a horizon, or use Anytime\(\)"):
+    with pytest.raises(InvalidInput, match=r"State a horizon, or use BLT\(buffers=8\)"):
         private_sum(2, 1.0, BUDGET, strategy=BinaryTree())
 
 

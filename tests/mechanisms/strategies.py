@@ -35,6 +35,7 @@ STRATEGIES: dict[str, PrefixSum] = {
     "blt": BLT(),
     "blt, 1 buffer": BLT(1),
     "blt, mean": BLT(3, "mean"),
+    "blt, average": BLT(3, "average"),
     "anytime": Anytime(),
     "anytime, 2 buffers": Anytime(2, share=0.5),
 }
@@ -113,6 +114,14 @@ CASES: dict[str, Case] = {
 }
 
 
+def norm(private: Private) -> float:
+    """The largest norm of a contribution, stated here apart, on its lattice: (v vᵀ, w·y·v) or a vector."""
+    p, learner = private.problem, private.learner
+    squared = isinstance(learner, QFTL)
+    longest = math.hypot(p.norm_bound**2, learner.w * p.label_bound * p.norm_bound) if squared else p.norm_bound
+    return longest + 4.0 * math.sqrt(learner.statistic_size) * 2.0 ** (math.floor(math.log2(longest)) - 26)
+
+
 def recomputed(private: Private, delta: float) -> tuple[float, float]:
     """`mu = ((Delta + own rounding)·max_j ‖C e_j‖ + lattice)/sd`, from the matrices, sd and step; and the lattice part.
 
@@ -130,5 +139,6 @@ def recomputed(private: Private, delta: float) -> tuple[float, float]:
         lattice = math.sqrt(size) * calibrated.step(1) * longest
     else:
         block = float(np.max(np.diff(private.timetable.rounds, prepend=0)))
-        lattice = math.sqrt(len(C) * size) * (calibrated.step(1) + 2.0 * coder.rounding_error * largest * block)
+        errors = 2.0 * coder.rounding_error * norm(private) * block
+        lattice = math.sqrt(len(C)) * (math.sqrt(size) * calibrated.step(1) + errors)
     return (delta * longest + lattice) / calibrated.sd, lattice / calibrated.sd

@@ -7,7 +7,7 @@ import math
 import os
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 
 import mpmath
 import numpy as np
@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.strategies import dense
-from taciturn import BLT, InvalidInput
+from taciturn import BLT, Anytime, InvalidInput, L2Ball, Privacy, Problem, Squared, pqftl, private_sum
+from taciturn.accounting.unit import Participation
 from taciturn.compiled.passes import blt_errors
 from taciturn.mechanisms import blt
 from taciturn.mechanisms.blt import BLTCoder, _fit, fitted, mean_squares
@@ -57,7 +58,7 @@ def test_more_buffers_are_never_worse(n):
 
 
 @settings(max_examples=12)
-@given(exponent=st.floats(0.0, 6.0), buffers=st.integers(1, 4), aim=st.sampled_from(["max", "mean"]))
+@given(exponent=st.floats(0.0, 6.0), buffers=st.integers(1, 4), aim=st.sampled_from(["max", "mean", "average"]))
 def test_decays_are_interleaved(exponent, buffers, aim):
     """`1 > th_1 > th'_1 > th_2 > … ≥ 0`, so that weights, coefficients and their inverse have their signs."""
     coder = BLT(buffers, aim).coder(int(10.0**exponent))
@@ -217,8 +218,7 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 10**6, 10**9])
-@pytest.mark.parametrize("buffers", [1, 4, 10])
-@pytest.mark.parametrize("aim", ["max", "mean"])
+@pytest.mark.parametrize(("buffers", "aim"), [*product([1, 4, 10], ["max", "mean"]), (1, "average"), (4, "average")])
 def test_what_fits_return_is_legal(n, buffers, aim):
     """So that it is computed only once."""
     assert blt._in_order(fitted(n, buffers, aim))
@@ -246,6 +246,89 @@ def test_rounding_errors_are_bounded(kind, buffers):
             expected = x + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
             exact = [r * s + x for r, s in zip(th, exact, strict=True)]
             assert abs(mpmath.mpf(float(result[0, 0])) - expected) <= coder.rounding_error
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize(("n", "buffers"), [(1, 2), (2, 2), (40, 1), (300, 4), (300, 8)])
+def test_the_worst_arithmetic_that_is_allowed_reaches_the_bound(n, buffers):
+    """Every product and sum too large by a unit: the error of the last row is within the bound, and above .7 of it."""
+    coder = BLT(buffers).coder(n)
+    with mpmath.workdps(40):
+        up = 1 + mpmath.mpf(2) ** -53
+        th, om = ([mpmath.mpf(float(x)) for x in coder.arrays[i]] for i in (0, 2))
+        exact, rounded = [mpmath.mpf(0)] * len(th), [mpmath.mpf(0)] * len(th)
+        for _ in range(n):
+            value = 1 + mpmath.fsum(w * s for w, s in zip(om, exact, strict=True))
+            total = om[0] * rounded[0] * up
+            for w, s in zip(om[1:], rounded[1:], strict=True):
+                total = (total + w * s * up) * up
+            encoded = (total + 1) * up
+            exact = [r * s + 1 for r, s in zip(th, exact, strict=True)]
+            rounded = [(r * s * up + 1) * up for r, s in zip(th, rounded, strict=True)]
+        assert 0.7 * coder.rounding_error < encoded - value <= coder.rounding_error
+
+
+@pytest.mark.privacy
+def test_the_error_of_a_wide_row_is_within_the_bound_of_its_norm():
+    """However its norm is spread over entries and over time."""
+    n, size, rng = 200, 16, np.random.default_rng(0)
+    coder = BLT(8).coder(n)
+    C = np.zeros((n, n), dtype=np.longdouble)
+    th, _, om, _ = (row.astype(np.longdouble) for row in coder.arrays)
+    column = np.concatenate([[1.0], np.vander(th, n - 1, increasing=True).T @ om])
+    for j in range(n):
+        C[j:, j] = column[: n - j]
+    peaks = np.eye(size)[np.arange(n) % size]
+    for rows in (rng.normal(size=(n, size)), peaks, np.repeat(np.eye(size), n // size + 1, axis=0)[:n]):
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        secret, encoded = coder.start(size)[0], []
+        for k, row in enumerate(rows, start=1):
+            secret, more = coder.encode(secret, row, k)
+            encoded.append(more[0])
+        off = np.linalg.norm((np.array(encoded) - C @ rows).astype(float), axis=1)
+        assert np.max(off) <= coder.rounding_error
+
+
+@pytest.mark.parametrize(("n", "rel"), [(1, 1e-12), (31, 1e-12), (400, 5e-3), (3000, 5e-3)])
+@pytest.mark.parametrize("aim", ["max", "average"])
+def test_the_error_of_the_late_average(n, rel, aim):
+    """That of the weights of `late_average` over sqrt(k), from the noise of all sums; exactly for short streams."""
+    coder = BLT(3, aim).coder(n)
+    k = np.arange(1.0, n + 1.0)
+    weights = (k / n) ** 3.5 - ((k - 1) / n) ** 3.5
+    b, be = blt.coefficients(*coder.arrays[:2])
+    terms = b + np.vander(coder.arrays[1], n, increasing=True).T @ be  # b_0, …, b_{n-1}
+    noise = np.convolve(terms, weights[::-1])[:n]
+    assert coder.average_error == pytest.approx(coder.sensitivity * np.linalg.norm(noise), rel=rel)
+    late = (k / n) ** 4 - ((k - 1) / n) ** 4
+    assert n < 100 or weights == pytest.approx(late / np.sqrt(k) / np.sum(late / np.sqrt(k)), rel=0.01, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "before", "after", "more"), [(500, 1.77, 1.495, 1.07), (2000, 1.90, 1.54, 1.086)])
+def test_a_strategy_for_the_average_has_less_noise_in_it(n, before, after, more):
+    """At n = 500 half as much again as one release of it alone, for 7 % more noise on the last point."""
+    largest, average = BLT(5).coder(n), BLT(5, "average").coder(n)
+    assert largest.average_error == pytest.approx(before, abs=0.01)
+    assert average.average_error <= after
+    last = [coder.sensitivity * float(coder.error(n)) for coder in (largest, average)]
+    assert 1.0 < last[1] / last[0] <= more
+    user = Participation(rows=4, per_release=1, apart=n // 8)
+    for_users = [BLT(5, aim).coder_for(n, user) for aim in ("max", "average")]
+    errors = [c.sensitivity_to(user) / c.sensitivity * c.average_error for c in for_users]
+    assert errors[1] < 0.95 * errors[0]
+
+
+@pytest.mark.parametrize(("t", "most", "epochs"), [(2**10, 4.51, 5.05), (2**20, 5.83, 7.32)])
+def test_one_strategy_for_all_rounds_has_less_noise_than_doubling_epochs(t, most, epochs):
+    """Its largest error up to t, what rounding adds included, also of the 4,185 entries of PQFTL with 90 features."""
+    budget = Privacy(1.0, 1e-6)
+    squared = Problem(Squared(), L2Ball(0.5), 90, label_bound=1.0)
+    for private in (private_sum(10, 1.0, budget), pqftl(squared, budget)):
+        errors = private.calibrated.noise_sd(t) * budget.mu / float(private.learner.certificate.at(1))
+        assert errors <= most
+        assert private.calibrated.start()[0]["buffers"].shape == (8, private.learner.statistic_size)
+    coder = Anytime().coder(None)
+    assert coder.sensitivity * float(coder.error(t - 1)) == pytest.approx(epochs, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,8 @@ def test_the_number_of_releases_is_an_integer(name, n):
         STRATEGIES[name].coder(n)
 
 
-@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in EPOCHS])
-def test_only_doubling_epochs_do_without_a_horizon(name):
+@pytest.mark.parametrize("name", [*TREES, "square root"])
+def test_trees_and_square_roots_need_a_horizon(name):
     """The others say what to do."""
-    with pytest.raises(InvalidInput, match=r"State a horizon, or use Anytime\(\)"):
+    with pytest.raises(InvalidInput, match=r"State a horizon, or use BLT\(buffers=8\)"):
         STRATEGIES[name].coder(None)

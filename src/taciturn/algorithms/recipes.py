@@ -19,7 +19,6 @@ from taciturn.learners.giga import GIGA, Step
 from taciturn.learners.igd import IGD
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.vector_sum import VectorSum
-from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian, Shape
@@ -199,7 +198,7 @@ def private_sum(
     privacy, horizon, schedule, calibration, allow_broken, seed, unit
         As in `taciturn.Private`.
     strategy : PrefixSum, optional
-        How: `BLT()` by default, `Anytime()` without a horizon; the paper's calibrations need
+        How: `BLT()` by default, `BLT(buffers=8)` without a horizon; the paper's calibrations need
         `BinaryTree(refined=False)`.
     neighbours, on_bad
         As in `taciturn.Problem`.
@@ -294,5 +293,5 @@ def class_sums(
 
 
 def _strategy(horizon: int | None, schedule: Schedule | None) -> PrefixSum:
-    """BLT where the number of releases is known."""
-    return Anytime() if Timetable(schedule or every(1), horizon).horizon is None else BLT()
+    """More buffers where the number of releases is not known: one strategy for the 2²³ rounds that there may be."""
+    return BLT(buffers=8) if Timetable(schedule or every(1), horizon).horizon is None else BLT()

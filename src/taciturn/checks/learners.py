@@ -176,7 +176,8 @@ def _apart(one: Arrays, other: Arrays) -> float:
 def statistics_and_points_have_the_stated_size(case: LearnerCase) -> None:
     """Statistics have `statistic_size` entries within `magnitude`, points lie in the domain, states keep their types.
 
-    A mechanism clips what exceeds the certified magnitude, and a point outside the domain is not valid.
+    A mechanism clips what exceeds the certified magnitude, charges floating-point errors by a certified norm, and a
+    point outside the domain is not valid.
     """
     learner, (V, y), n = case.learner, case.bounded, case.rows
     exact, row = learner.statistic(learner.absorb(learner.start(), 0, V, y, learner.problem.first_point), n)
@@ -186,6 +187,12 @@ def statistics_and_points_have_the_stated_size(case: LearnerCase) -> None:
     largest = float(np.max(np.abs(row)))
     demand(
         largest <= most, f"an entry is {largest:.5g}, and the certified magnitude is {most:.5g}", "State its magnitude."
+    )
+    longest = n * learner.certificate.norm_of(learner.statistic_size)
+    length = float(np.linalg.norm(row))
+    within = learner.certificate.reach != "entry" or length <= longest
+    demand(
+        within, f"a statistic has norm {length:.5g}, and {longest:.5g} is certified", "State the norm of its shares."
     )
     demand(_kinds(exact) == _kinds(learner.start()), "the state changes its names or types", "Use those of start().")
     _decides_in_the_domain(case, row if learner.certificate.metric == "l2" else np.zeros(1))

@@ -14,6 +14,7 @@ protocols of learners and mechanisms are in `core/protocols.py`.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ class Private(Accounted):
     privacy : Privacy
         The total budget. With a calibration of the paper's, the paper's own parameters.
     horizon : int, optional
-        Number of examples planned for; later ones are rejected. Without a horizon the stream has no end.
+        Number of examples planned for; later ones are rejected. Without it, a stream ends where its mechanism does.
     calibration : {"exact", "paper-printed", "paper-proven"}
         How the noise is chosen; `guarantee` states what it claims and what it delivers.
     allow_broken : bool
@@ -496,7 +497,8 @@ class Private(Accounted):
         certificate = self.certificate
         rounds = self.timetable.following(0, self.timetable.horizon or 64, 4096)
         some = np.unique(np.geomspace(1.0, max(len(rounds), 1), 64).astype(np.int64))[: len(rounds)] - 1
-        return np.array([certificate.magnitude, *certificate.at(rounds[some])])
+        norm = math.inf if certificate.norm is None else certificate.norm
+        return np.array([certificate.magnitude, norm, *certificate.at(rounds[some])])
 
     def draft(self) -> State:
         """The first state of a stream that is not open yet: `open` it, before what was prepared from it is committed.

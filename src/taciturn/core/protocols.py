@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Literal, Protocol
@@ -59,6 +60,9 @@ class Certificate:
     participation : Participation
         How often the protected unit takes part. `at(t)` is for each of its rows if one example moves one statistic
         (entry), and for all of them together otherwise (tail).
+    norm : float, optional
+        The largest l2 norm of one example's share of a statistic (entry), for any data, rounding errors of the learner
+        included. Floating-point errors of a strategy are charged by it. None if only entries are bounded.
 
     Examples
     --------
@@ -77,9 +81,12 @@ class Certificate:
     paper: PaperNoise | None = field(default=None, compare=False)
     most: int | None = None
     participation: Participation = ONCE
+    norm: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
+        if self.norm is not None:
+            object.__setattr__(self, "norm", float_or_nan(self.norm))
         if self.most is not None:
             object.__setattr__(self, "most", integer("most", self.most))
 
@@ -94,6 +101,16 @@ class Certificate:
     def at(self, t: ArrayLike) -> Array:
         """The bound after `t` examples, rounding errors of the learner included."""
         return np.asarray(self.bound(np.asarray(t, dtype=np.float64)), dtype=np.float64)
+
+    def norm_of(self, size: int) -> float:
+        """`norm`, or what follows from `magnitude` for a statistic of so many entries.
+
+        >>> from taciturn import Privacy, private_sum
+        >>> certificate = private_sum(100, 1.0, Privacy(1.0, 1e-6), horizon=10).learner.certificate
+        >>> [round(each.norm_of(100), 5) for each in (certificate, replace(certificate, norm=None))]
+        [1.0, 10.0]
+        """
+        return math.sqrt(size) * self.magnitude if self.norm is None else self.norm
 
     def for_unit(self, unit: Unit, timetable: Timetable) -> Certificate:
         """The certificate for all rows of one unit, from that for one row.

@@ -91,7 +91,8 @@ class ClassSums:
         moved = R if self.problem.neighbours == "zero-out" else math.sqrt(2.0) * R
         bound = partial(entry_bound, moved, R, 0)
         lemma = "proof in taciturn.ClassSums"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, most=MOST)
+        norm = R * (1.0 + 2.0**-40)
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, most=MOST, norm=norm)
 
     def start(self) -> Arrays:
         """Nothing yet."""

@@ -59,6 +59,11 @@ def entry_bound(moved: float, magnitude: float, size: int, t: Values) -> Array:
     return np.where(np.asarray(t) <= MOST, bound, math.inf)
 
 
+def longest_row(longest: float, magnitude: float, size: int) -> float:
+    """The largest norm of a contribution on its lattice, or of a sum of products, from that of an exact one."""
+    return longest * (1.0 + 2.0**-40) + 4.0 * math.sqrt(size) * lattice_of(magnitude)
+
+
 def product_bound(moved: float, magnitude: float, size: int, t: Values) -> Array:
     """The same where sums of products, up to 2²⁶ of them, are made floats and multiplied: two roundings of 2⁻⁵³."""
     bound = moved * (1.0 + 2.0**-40) + 4.0 * math.sqrt(size) * lattice_of(magnitude)

@@ -11,7 +11,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.core.protocols import Certificate
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, rounded
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
 
@@ -114,7 +114,9 @@ class FTRL:
         moved = self.problem.gradient_diameter
         bound = partial(entry_bound, moved, self.magnitude, self.statistic_size)
         lemma = "proof in taciturn.FTRL"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, self.magnitude, MOVES_ITS_OWN, lemma, most=MOST)
+        largest = self.magnitude
+        norm = longest_row(largest, largest, self.statistic_size)
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, largest, MOVES_ITS_OWN, lemma, most=MOST, norm=norm)
 
     def start(self) -> Arrays:
         """Nothing yet."""

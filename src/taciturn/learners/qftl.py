@@ -15,7 +15,7 @@ from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, product_bound, unit_of
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, longest_row, product_bound, unit_of
 from taciturn.problem.losses import Squared
 from taciturn.problem.multiclass import OneHot
 from taciturn.problem.problem import Problem
@@ -119,7 +119,10 @@ class QFTL:
             bound = partial(product_bound, moved, largest, self.problem.size)
             papers = None
         lemma = "proof in taciturn.accounting.errata.quadratic_pair"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma, papers, MOST)
+        R = self.problem.norm_bound
+        norm = longest_row(R * math.hypot(R, self.w * self.label_bound), self._magnitude, self.statistic_size)
+        made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma)
+        return made(papers, MOST, norm=norm)
 
     def start(self) -> Arrays:
         """Nothing yet."""

@@ -11,7 +11,7 @@ from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting import paper
 from taciturn.accounting.gdp import Privacy
 from taciturn.core.protocols import Certificate
-from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, rounded
+from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
 from taciturn.problem.problem import Problem
 
 
@@ -42,7 +42,9 @@ class VectorSum:
         moved = 2.0 * R if self.problem.neighbours == "replace" else R
         bound = partial(entry_bound, moved, R, self.statistic_size)
         lemma = "the triangle inequality"
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, self._paper_noise, MOST)
+        norm = longest_row(R, R, self.statistic_size)
+        papers = self._paper_noise
+        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, papers, MOST, norm=norm)
 
     def start(self) -> Arrays:
         """Nothing yet."""

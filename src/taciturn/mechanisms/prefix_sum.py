@@ -8,8 +8,9 @@ every entry makes the stream mu-GDP with
 
 however many sums are released. `lattice` is what rounding to multiples of g adds. Where encoding only adds rows up (a
 tree), each row is rounded once, before it is encoded: `sqrt(size)·g·max_j ‖C e_j‖`. Where it multiplies, encoded rows
-are rounded, and one example may flip the rounding of every later one: `sqrt(rows·size)·(g + 2e)`, e the floating-point
-error of an encoded entry, which may differ between the two worlds.
+are rounded, and one example may flip the rounding of every later one: `sqrt(rows·size)·g`. The floating-point error of
+an encoded row, a vector of norm e at most, may differ between the two worlds, too: `sqrt(rows)·2e`. e is
+`rounding_error` times the largest norm of a row, which is that of a contribution times the examples between releases.
 
 If the unit of privacy has several examples, u_j of them in row j, it moves `C·x` by at most `Delta·‖C u‖`, and
 `max_j ‖C e_j‖` is replaced by the largest `‖C u‖` over all patterns that the certificate's participation allows
@@ -68,7 +69,7 @@ class PrefixSum:
         """n, validated: a strategy that needs a horizon rejects None."""
         if n is None:
             raise InvalidInput(
-                f"{type(self).__name__} is planned for a number of releases. State a horizon, or use Anytime()."
+                f"{type(self).__name__} is planned for a number of releases. State a horizon, or use BLT(buffers=8)."
             )
         return integer("the number of releases", n)
 
@@ -289,7 +290,8 @@ class Finite(NoisySums):
             wait = max(wait, int(np.max(np.diff(rounds, prepend=last))))
             last = int(rounds[-1])
         self.largest = certificate.magnitude * wait
-        errors = 2.0 * math.sqrt(rows * size) * coder.rounding_error * self.largest
+        longest_row = checked_norm(certificate, size) * wait
+        errors = 2.0 * math.sqrt(rows) * coder.rounding_error * longest_row
         self.sensitivity = sensitivity_to(coder, certificate.participation)
         self._reach = reach(self.sensitivity, certificate.participation)
         ideal = np.array([moved * self.sensitivity * (1.0 + 2.0**-40) + errors])
@@ -378,8 +380,9 @@ class Endless(NoisySums):
         self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / self._reach)
         rows = coder.before(releases + 1)
         coarsest = self.magnitude * LONGEST * _COARSE
-        rounding = 2.0 * coder.rounding_error * self.magnitude * longest + coarsest
-        ideal = moved * self.sensitivity * (1.0 + 2.0**-40) + math.sqrt(rows * size) * rounding
+        errors = 2.0 * coder.rounding_error * checked_norm(certificate, size) * longest
+        rounding = math.sqrt(rows) * (errors + math.sqrt(size) * coarsest)
+        ideal = moved * self.sensitivity * (1.0 + 2.0**-40) + rounding
         finest = math.sqrt(rows * size) * _FINE
         self.sd = sd or ideal / (ideal_mu(claimed, self._sampling) * _SAFE - finest)
         self._mu = (ideal / self.sd + finest) * (1.0 + 2.0**-45)
@@ -434,6 +437,11 @@ class Endless(NoisySums):
         """With the sampler's cost for what is spent, where a certificate moves the sums by more than the budget."""
         sampling = sampling_cost(self._most_draws, 1.01 * self._mu / self._reach)
         return total([Cost(self._mu**2), max(self._sampling, sampling, key=lambda cost: cost.extra_delta)])
+
+
+def checked_norm(certificate: Certificate, size: int) -> float:
+    """The largest norm of one example's share of a statistic, validated."""
+    return float(checked(np.asarray(certificate.norm_of(size)), certificate.magnitude))
 
 
 def planned(timetable: Timetable) -> tuple[int, int]:

@@ -51,7 +51,11 @@ class Coder(Protocol):
 
     @property
     def rounding_error(self) -> float:
-        """Bound on the floating-point error of an entry of an encoded row, per unit of the largest row."""
+        """Bound on the floating-point error of an encoded row, in the l2 norm, per unit of the largest norm of a row.
+
+        Entries are encoded by themselves. If the error of an entry is at most `Σ_l a_l·|x_l|`, x_l the same entry of
+        row l, then the norm of the error is at most `Σ_l a_l·‖x_l‖`, so that `Σ_l a_l` is such a bound.
+        """
 
     def rows(self, k: int) -> int:
         """The number of encoded rows that row k adds."""
