@@ -74,7 +74,7 @@ def test_three_classes():
 @pytest.mark.parametrize("rows", [np.array([[0.5, -0.1], [0.1, 0.2]]), sp.csr_matrix([[0.5, -0.1], [0.1, 0.2]])])
 def test_negative_entries_are_rejected(rows):
     """By `fit` and by each `partial_fit`, before anything is learnt."""
-    model = PrivateNaiveBayes(**(STATED | {"epsilon": 100.0}), horizon=10)
+    model = PrivateNaiveBayes(**(STATED | {"epsilon": 30.0}), horizon=1_000)
     with pytest.raises(ValueError, match="Negative values in data passed to PrivateNaiveBayes"):
         model.fit(rows, ["ham", "spam"])
     model.partial_fit(abs(rows), ["ham", "spam"])
