@@ -156,7 +156,9 @@ def _learnt(contract: Contract) -> str:
         length += (
             " State another feature_bound if you know the norms of most rows: a smaller one makes the noise smaller."
         )
-    return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}"
+    features = contract.problem.features
+    also = "" if features is None else f" The model is linear in {features}: a smooth function of the columns."
+    return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}"
 
 
 def plan_report(made: Plan) -> list[RenderableType]:
@@ -166,7 +168,7 @@ def plan_report(made: Plan) -> list[RenderableType]:
 
     data = made.as_data()
     table = Table("setting", "value")
-    for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
+    for name in ("features", "mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
         table.add_row(name, escape(f"{data[name]}"))
     table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")
     noise = Table("strategy", f"noise on an entry of {made.noise_on}, last release")
