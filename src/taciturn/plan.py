@@ -95,9 +95,9 @@ _LITTLE = 5.0  # the signal below which it is still far from one without privacy
 _MOST_COLUMNS = 1_000  # whose ranges are found
 _SPARED = 0.05  # share of a stream that a stage may take
 _RANDOM = 2000  # random features, if any
-_ENOUGH = 5_000.0  # rows times mu, for random features of known scales; twice as many for others
+_ENOUGH = 5_000.0  # rows times mu, for random features of known scales; four times as many for others
 _BASIC = 16_000.0  # rows times mu at which scales are the basic ones
-_ANY_SCALE = 3.0  # of random features, in units of one over the feature bound
+_ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -449,7 +449,7 @@ def feature_map(
     Examples
     --------
     >>> print(feature_map("random", 1.0, Privacy(1.0, 1e-6), horizon=500_000))
-    2,000 random features of scale 3.66 and seed 0, and the raw ones
+    2,000 random features of scale 3.05 and seed 0, and the raw ones
     >>> feature_map("random", 1.0, Privacy(1.0, 1e-6), horizon=1_000) is None
     True
     """
@@ -459,12 +459,12 @@ def feature_map(
         one_of("features", features, get_args(FeatureName))
         if features == "linear" or not by_ftrl or horizon is None:
             return None
-        if _strength(privacy, horizon, unit) < (_ENOUGH if scales else 2.0 * _ENOUGH):
+        if _strength(privacy, horizon, unit) < (_ENOUGH if scales else 4.0 * _ENOUGH):
             return None
         features = _RANDOM
     bound = positive("feature_bound", feature_bound)
     finer = 1.0 if horizon is None else min(max((_strength(privacy, horizon, unit) / _BASIC) ** 0.1, 0.5), 2.0)
-    scale = tuple(finer * each for each in scales) if scales else finer * _ANY_SCALE / bound
+    scale = tuple(_rounded(finer * each) for each in scales) if scales else _rounded(finer * _ANY_SCALE / bound)
     return RandomFeatures(integer("features", features, least=2), scale, length=bound)
 
 
@@ -477,6 +477,11 @@ def feature_scales(numbers: int, groups: int) -> tuple[float, float]:
     (1.5, 0.4)
     """
     return min(2.0, 6.0 / math.sqrt(max(1, numbers))), 0.8 / math.sqrt(max(1, groups))
+
+
+def _rounded(scale: float) -> float:
+    """A scale to three digits: the same on every machine, as it is part of a stream's settings."""
+    return float(f"{scale:.3g}")
 
 
 def _strength(privacy: Privacy, horizon: int, unit: Unit) -> float:

@@ -220,7 +220,7 @@ def test_the_guarantee_names_what_is_public():
     assert made.guarantee(made.plan(seed=1)).startswith("Simulation: not private.")
 
 
-@pytest.mark.parametrize("features", ["random", 20, {"count": 20, "scale": [1.0] * 10, "length": 1.5, "seed": 3}])
+@pytest.mark.parametrize("features", ["random", 20, {"count": 20, "scale": [1.0] * 10, "seed": 3}])
 def test_features_are_declared(features):
     """By a name, a number or a table; the declaration gives the same contract, and linear ones have none."""
     made = contract(horizon=500_000, features=features)

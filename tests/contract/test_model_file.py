@@ -78,10 +78,10 @@ def test_no_secret_is_in_it(learnt, tmp_path):
     assert not numbers & {value for value in secrets if value not in (0.0, 1.0, 2.0)}
 
 
-@pytest.mark.parametrize("features", [20, {"count": 20, "scale": 2.0, "length": 1.5, "seed": 3}])
+@pytest.mark.parametrize("features", [20, {"count": 20, "scale": 2.0, "seed": 3}])
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_features_are_in_the_file(tmp_path, target, features):
-    """Count, scale, length and seed are written and used for predictions, whatever the rule has become since."""
+    """Count, scale and seed are written and used for predictions, whatever the rule has become since."""
     made = contract(target, horizon=60, features=features)
     [batch] = read(made, data(target))
     stream = Stream(made.plan(seed=2))

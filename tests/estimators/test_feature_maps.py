@@ -31,7 +31,7 @@ def test_classifiers_learn_from_random_features(kind):
     assert model.score(X, y) > 0.9
     assert model.coef_.shape == (1, 102)
     assert kind(**STATED, classes=[0, 1]).fit(X, y).score(X, y) < 0.7
-    assert model.plan_.as_data()["features"] == "100 random features of scale 2.66 and seed 0, and the raw ones"
+    assert model.plan_.as_data()["features"] == "100 random features of scale 2.21 and seed 0, and the raw ones"
 
 
 def test_regression_learns_from_random_features():
@@ -94,8 +94,8 @@ def test_the_rule_prefers_linear_models():
     assert feature_map("linear", 1.0, budget, 500_000) is None
     assert feature_map("random", 1.0, budget, 30_000) is None
     assert feature_map("random", 1.0, budget, 30_000, scales=(1.0,)).count == 2000
-    assert feature_map(100, 2.0, budget).scale == 1.5
-    assert feature_map(100, 2.0, budget, 10_000_000).scale > 1.5
+    assert feature_map(100, 2.0, budget).scale == 1.25
+    assert feature_map(100, 2.0, budget, 10_000_000).scale > 1.25
     assert feature_map(100, 2.0, budget, scales=(1.0, 0.5)) == RandomFeatures(100, (1.0, 0.5), 2.0)
     assert feature_scales(4, 0) == (2.0, 0.8)
     for numbers in ({"loss": "squared", "label_bound": 1.0}, {"loss": "hinge", "classes": 2, "method": "pqftl"}):
@@ -123,3 +123,12 @@ def test_the_transformer_knows_its_norm():
     assert len(mapped.get_feature_names_out()) == 52
     model = make_pipeline(clone(mapped), PrivateLinearSVC(epsilon=1.0, feature_bound=1.5, classes=[0, 1], seed=1))
     assert model.fit(X, y).predict(X).shape == (2000,)
+
+
+def test_random_features_of_standardised_columns():
+    """Where bounds are found privately, random features are of what is found: any units, and missing values."""
+    X, y = circle(40_000)
+    raw = X * [1e4, 1e-3] + [5e4, 0.02]
+    raw[np.random.default_rng(1).random(40_000) < 0.02, 0] = np.nan
+    model = PrivateLinearSVC(epsilon=1.0, feature_bound="private", classes=[0, 1], features=100, seed=1)
+    assert model.fit(raw, y).score(raw, y) > 0.85

@@ -41,7 +41,7 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Literal, get_args
@@ -72,6 +72,7 @@ from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Plan, feature_scales
 from taciturn.problem.problem import Problem
+from taciturn.problem.random_features import RandomFeatures
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Contract:
     columns : tuple of columns
         In the order of their features.
     loss, method, release, horizon, features, radius, ridge, quantile, huber_width
-        As in `taciturn.estimators.settings.Settings`.
+        As in `taciturn.estimators.settings.Settings`; random features have the length of the feature bound.
     stated_bound : float, optional
         The feature bound, if it is stated.
     intercept : bool
@@ -162,6 +163,8 @@ class Contract:
             named = name in ("release", "period") and isinstance(getattr(self, name), str)
             if (value := getattr(self, name)) is not None and not named:
                 object.__setattr__(self, name, integer(name, value))
+        if isinstance(self.features, RandomFeatures):
+            object.__setattr__(self, "features", replace(self.features, length=self.feature_bound))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
             raise InvalidInput(f"the target {self.target.column} has {has}; learning.loss is {self.loss}. Use {fit}.")

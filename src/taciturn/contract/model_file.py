@@ -1,7 +1,7 @@
 """`model.json`: the latest model, its contract, and the privacy that was spent. All of it is public.
 
 Weights belong to the features as the contract encodes them and, if `features` is not null, to random features of these
-(`taciturn.RandomFeatures`, with this count, scale, length and public seed). The score of a row is the inner product of
+(`taciturn.RandomFeatures`, with this count, scale and public seed). The score of a row is the inner product of
 the weights and the row, clipped to `feature_bound`, plus the weight of the intercept times its constant. Numbers are
 written so that reading them back gives the same bits.
 """
@@ -156,8 +156,9 @@ def _model(file: Section) -> Model:
     if (bound := file.positive("feature_bound")) is not None and bound != contract.feature_bound:
         contract = replace(contract, stated_bound=bound)  # another default, when the file was written
     features = None if file.take("features") is None else features_of(file)
-    if features != contract.problem.features:
-        contract = replace(contract, features=features or "linear")  # another rule, when the file was written
+    stated = replace(contract, features=features or "linear")
+    if stated.problem.features != contract.problem.features:
+        contract = stated  # another rule, when the file was written
     spent = file.section("spent")
     epsilon = math.inf if spent.take("epsilon") is None else spent.number("epsilon")
     point = _point(contract, file.listed("scores"))

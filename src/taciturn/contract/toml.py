@@ -45,7 +45,7 @@ def release_of(learning: Section) -> str | int:
 
 
 def features_of(learning: Section) -> FeatureChoice:
-    """What is learnt from: a name, a number of random features, or a table with all settings of random features.
+    """What is learnt from: a name, a number of random features, or a table of their settings, but for the length.
 
     >>> features_of(Section("learning", {"features": {"count": 100, "scale": 2.0}}))
     RandomFeatures(count=100, scale=2.0, length=1.0, seed=0)
@@ -64,8 +64,7 @@ def features_of(learning: Section) -> FeatureChoice:
     made = RandomFeatures(
         integer(table.key("count"), table.number("count")),
         tuple(map(float, scales)) if isinstance(scale, list) else float(scales[0]),
-        table.positive("length") or 1.0,
-        int(table.number("seed", 0)),
+        seed=integer(table.key("seed"), table.number("seed", 0), least=0),
     )
     table.close()
     return made
@@ -75,7 +74,7 @@ def features_declared(features: Features | None) -> Any:
     """The same as plain data, in the form that `features_of` takes; None for the default."""
     if isinstance(features, RandomFeatures):
         scale = list(features.scale) if isinstance(features.scale, tuple) else features.scale
-        return {"count": features.count, "scale": scale, "length": features.length, "seed": features.seed}
+        return {"count": features.count, "scale": scale, "seed": features.seed}
     return None if features == "linear" else features
 
 
