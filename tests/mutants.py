@@ -23,6 +23,7 @@ SELECTED = (
     "mechanisms/test_tree.py",
     "mechanisms/test_prefix_sum_endless.py::test_an_endless_stream_is_paid_for_in_advance",
     "problem/test_problem.py",
+    "problem/test_features.py",
     "readers/test_csv.py::test_a_corrupt_row_changes_no_other_and_takes_one_round",
     "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
     "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
@@ -114,6 +115,12 @@ MUTANTS = (
         "problem/clipping.py",
         "return bound * (1.0 - max(1e-12, dimension * 2.0**-51))",
         "return bound * 1e9",
+    ),
+    Mutant(
+        "the image of a bad row survives",
+        "problem/features.py",
+        "return np.where(bad[:, None], np.nan, Z) if bad.any() else Z",
+        "return Z",
     ),
     Mutant(
         "level count off by one",

@@ -23,11 +23,12 @@ GUESTS = {"reproduce"}  # example code: public names come by the front door, as 
 LATE = {
     ("taciturn.core.loop", "taciturn.compiled.passes"),
     ("taciturn.core.participation", "taciturn.compiled.participation"),
+    ("taciturn.problem.random_features", "taciturn.compiled.waves"),
     ("taciturn.accounting.ledger", "taciturn.store.book"),
     ("taciturn.accounting.ledger", "taciturn.store.verify"),
 }
-"""The imports that point to the right, inside functions: the loop looks for a compiled pass when it needs one, and a
-ledger that is opened by an address, or verified, for the database."""
+"""The imports that point to the right, inside functions: the loop looks for a compiled pass when it needs one, random
+features for their compiled cosines, and a ledger that is opened by an address, or verified, for the database."""
 
 
 def module_name(path: Path) -> str:

@@ -1,6 +1,7 @@
 """Noise is drawn in `noise/sampling.py` alone, and meets exact data in three places.
 
-`datasets/` and `checks/streams.py` draw from seeds what protects no one.
+`datasets/` and `checks/streams.py` draw from seeds what protects no one. So does `problem/random_features.py`, from a
+hash: its directions are public.
 """
 
 from __future__ import annotations

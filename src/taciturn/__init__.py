@@ -55,6 +55,7 @@ _HOME = {
     "Problem": "problem.problem",
     "QFTL": "learners.qftl",
     "Quantile": "problem.losses",
+    "RandomFeatures": "problem.random_features",
     "Release": "core.release",
     "Releases": "core.release",
     "ScalarLoss": "problem.scalar_loss",

@@ -68,6 +68,7 @@ from taciturn.problem.multiclass import OneHot as OneHot
 from taciturn.problem.multiclass import Softmax as Softmax
 from taciturn.problem.nets import grid as grid
 from taciturn.problem.problem import Problem as Problem
+from taciturn.problem.random_features import RandomFeatures as RandomFeatures
 from taciturn.problem.scalar_loss import ScalarLoss as ScalarLoss
 from taciturn.problem.sets import Box as Box
 from taciturn.problem.sets import ConvexSet as ConvexSet
@@ -121,6 +122,7 @@ __all__ = [
     "Private",
     "Problem",
     "Quantile",
+    "RandomFeatures",
     "Release",
     "Releases",
     "ScalarLoss",

@@ -84,7 +84,7 @@ from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardise
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
 from taciturn.core.staged import Stage, Staged
-from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, not_negative, one_of
+from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, not_negative, one_of, positive
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.qftl import QFTL
@@ -94,12 +94,16 @@ from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
 from taciturn.problem.column_maps import Standardise
+from taciturn.problem.features import FeatureMap
 from taciturn.problem.losses import Huber, Logistic, Squared
 from taciturn.problem.multiclass import OneHot, ScoresLoss
 from taciturn.problem.problem import Problem
+from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import WholeSpace
 
+FeatureName = Literal["linear", "random"]
+Features = FeatureName | int | FeatureMap
 Method = Literal["pqftl", "pftrl", "pgiga", "pigd", "class-sums", "objective"]
 _OF_SUMS: dict[str, Callable[..., Private]] = {"pqftl": pqftl, "pftrl": pftrl, "class-sums": class_sums}
 _MOST_SQUARED = 500  # entries of an example whose products, d(d+1)/2 of them, are still added up
@@ -110,6 +114,10 @@ _LITTLE = 5.0  # the signal below which it is still far from one without privacy
 _WHITENED = 0.03  # share of the curvature of a row, where features are spread evenly
 _MOST_COLUMNS = 1_000  # whose ranges are found
 _SPARED = 0.05  # share of a stream that a stage may take
+_RANDOM = 2000  # random features, if any
+_ENOUGH = 5_000.0  # rows times mu, for random features of known scales; four times as many for others
+_BASIC = 16_000.0  # rows times mu at which scales are the basic ones
+_ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
 _SPREAD = 50.0  # features of a class that matter to class sums
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
@@ -239,6 +247,7 @@ class Plan:
             "method": self.method,
             "why": self.why,
             "model": "late average of the released points" if self.averages else "last released point",
+            "features": "linear" if problem.features is None else str(problem.features),
             "mechanism": repr(private.mechanism) if isinstance(private, Private) else "ObjectivePerturbation",
             "schedule": repr(private.timetable.schedule),
             "horizon": private.horizon,
@@ -297,7 +306,8 @@ class Plan:
             return t * problem.norm_bound / (_SPREAD * learner.classes * self.noise_sd(k))
         if isinstance(learner, QFTL):
             longest = learner.w * learner.label_bound * problem.norm_bound  # the gradient at 0
-        return t * longest / (self.noise_sd(k) * problem.size)
+        weights = problem.size if problem.features is None else problem.outputs * (problem.dimension + 1)
+        return t * longest / (self.noise_sd(k) * weights)
 
 
 def left_out(names: Iterable[str]) -> str:
@@ -442,6 +452,72 @@ def _after_stages(plan: Plan, stages: tuple[Stage, ...], horizon: int | None) ->
     rows = staged.rows_of_stages
     why = f"{plan.why}; {', '.join(kinds)} are found privately in the first {rows:,} rows"
     return replace(plan, private=staged, why=why)
+
+
+def feature_map(
+    features: Features,
+    feature_bound: float,
+    privacy: Privacy,
+    horizon: int | None = None,
+    *,
+    unit: Unit = EXAMPLE,
+    by_ftrl: bool = True,
+    scales: tuple[float, ...] | None = None,
+) -> FeatureMap | None:
+    """The public map of a setting: None for "linear", random features by the rule of this module, or so many of them.
+
+    Parameters
+    ----------
+    features : {"linear", "random"}, int or FeatureMap
+        The setting.
+    feature_bound, privacy, horizon, unit
+        Those of the problem, the budget and the stream.
+    by_ftrl : bool
+        Whether classes are learnt by private FTRL, for which "random" was measured; it is "linear" for all else.
+    scales : tuple of float, optional
+        The basic scale of each feature by `feature_scales`, if it is known which are numbers; else one for all.
+
+    Examples
+    --------
+    >>> print(feature_map("random", 1.0, Privacy(1.0, 1e-6), horizon=500_000))
+    2,000 random features of scale 3.05 and seed 0, and the raw ones
+    >>> feature_map("random", 1.0, Privacy(1.0, 1e-6), horizon=1_000) is None
+    True
+    """
+    if isinstance(features, FeatureMap):
+        return features
+    if isinstance(features, str):
+        one_of("features", features, get_args(FeatureName))
+        if features == "linear" or not by_ftrl or horizon is None:
+            return None
+        if _strength(privacy, horizon, unit) < (_ENOUGH if scales else 4.0 * _ENOUGH):
+            return None
+        features = _RANDOM
+    bound = positive("feature_bound", feature_bound)
+    finer = 1.0 if horizon is None else min(max((_strength(privacy, horizon, unit) / _BASIC) ** 0.1, 0.5), 2.0)
+    scale = tuple(_rounded(finer * each) for each in scales) if scales else _rounded(finer * _ANY_SCALE / bound)
+    return RandomFeatures(integer("features", features, least=2), scale, length=bound)
+
+
+def feature_scales(numbers: int, groups: int) -> tuple[float, float]:
+    """Basic scales of random features by the rule of this module: of a number in [-1, 1], and of an indicator.
+
+    `numbers` is how many numbers there are, and `groups` from how many columns the indicators come.
+
+    >>> feature_scales(numbers=16, groups=4)
+    (1.5, 0.4)
+    """
+    return min(2.0, 6.0 / math.sqrt(max(1, numbers))), 0.8 / math.sqrt(max(1, groups))
+
+
+def _rounded(scale: float) -> float:
+    """A scale to three digits: the same on every machine, as it is part of a stream's settings."""
+    return float(f"{scale:.3g}")
+
+
+def _strength(privacy: Privacy, horizon: int, unit: Unit) -> float:
+    """How much there is to learn from: the number of rows times mu, divided among the rows of a user."""
+    return horizon * privacy.mu / (unit.rows if isinstance(unit, User) else 1)
 
 
 def rows_per_user(

@@ -222,3 +222,37 @@ def test_the_guarantee_names_what_is_public():
     assert "number and order of examples are public" in sentence
     assert "names of the columns" in sentence
     assert made.guarantee(made.plan(seed=1)).startswith("Simulation: not private.")
+
+
+@pytest.mark.parametrize("features", ["random", 20, {"count": 20, "scale": [1.0] * 10, "seed": 3}])
+def test_features_are_declared(features):
+    """By a name, a number or a table; the declaration gives the same contract, and linear ones have none."""
+    made = contract(horizon=500_000, features=features)
+    assert made.problem.width == (2000 if features == "random" else 20) + made.dimension + 1
+    assert contract_of(made.declared) == made
+    assert "random features" in made.plan().as_data()["features"]
+    assert "features" not in contract(features="linear").declared["learning"]
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ("cosine", "learning.features must be one of linear, random"),
+        (True, "learning.features must be one of linear, random"),
+        ({"count": 20}, "learning.features.scale must be a number"),
+        ({"count": 2.5, "scale": 1.0}, "learning.features.count must be an integer"),
+        ({"count": 20, "scale": 1.0, "sead": 1}, "learning.features.sead is unknown"),
+        ({"count": 20, "scale": [1.0]}, "scale has 1 numbers for 10 features"),
+    ],
+)
+def test_wrong_features_are_rejected(features, words):
+    """With the key, as everywhere."""
+    with pytest.raises(InvalidInput, match=words):
+        contract(features=features).problem  # noqa: B018
+
+
+def test_a_column_with_the_name_of_a_random_feature_is_rejected():
+    """Weights are stored by name."""
+    made = contract(columns={"cos 1": {"range": [0, 1]}}, features=4)
+    with pytest.raises(InvalidInput, match="has the name of a random one"):
+        made.plan()

@@ -60,7 +60,7 @@ def test_the_file_says_what_was_promised_and_what_it_cost(learnt, tmp_path):
     assert list(written["scores"][0]["weights"]) == list(made.feature_names)
     assert set(written) == {
         "format", "guarantee", "delivered_epsilon", "simulated", "spent", "round", "releases", "feature_bound",
-        "scores", "contract",
+        "features", "scores", "contract",
     }  # fmt: skip
 
 
@@ -89,6 +89,30 @@ def test_no_secret_is_in_it(learnt, tmp_path):
     secrets = {float(value) for array in arrays for value in array.ravel() if array.dtype.kind in "fi"}
     assert len(secrets) > 5
     assert not numbers & {value for value in secrets if value not in (0.0, 1.0, 2.0)}
+
+
+@pytest.mark.parametrize("features", [20, {"count": 20, "scale": 2.0, "seed": 3}])
+@pytest.mark.parametrize("target", TARGETS)
+def test_random_features_are_in_the_file(tmp_path, target, features):
+    """Count, scale and seed are written and used for predictions, whatever the rule has become since."""
+    made = contract(target, horizon=60, features=features)
+    [batch] = read(made, data(target))
+    stream = Stream(made.plan(seed=2))
+    stream.learn(batch.X, batch.y)
+    write_model(tmp_path / "model.json", made, stream)
+    model = read_model(tmp_path / "model.json")
+    assert model.contract == made
+    scores = stream.plan.private.problem.predict(stream.model, batch.X)
+    assert np.array_equal(model.scores(batch.X), scores)
+    written = json.loads((tmp_path / "model.json").read_text())
+    assert written["features"]["count"] == 20
+    assert list(written["scores"][0]["weights"])[:2] == ["cos 1", "cos 2"]
+    scale = written["features"]["scale"] = [0.25] * made.dimension
+    (tmp_path / "other.json").write_text(json.dumps(written))
+    other = read_model(tmp_path / "other.json")
+    assert other.problem.features.scale == tuple(scale)
+    assert not np.array_equal(other.scores(batch.X), scores)
+    assert read_model(tmp_path / "model.json").problem.features == stream.plan.private.problem.features
 
 
 def test_a_model_before_any_release_is_data_free():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -54,6 +54,9 @@ def plan(
     radius: Annotated[float, typer.Option(help="Largest norm of a model.")] = 1.0,
     ridge: Annotated[float, typer.Option(help="Strong convexity of every loss.")] = 0.0,
     feature_bound: Annotated[float, typer.Option(help="Largest norm of the features of an example.")] = 1.0,
+    features: Annotated[
+        str, typer.Option(help="linear, random (by a public rule), or a number of random features.")
+    ] = "linear",
     label_bound: Annotated[float, typer.Option(help="Largest absolute label, for regression.")] = 1.0,
     neighbours: Annotated[
         Literal["replace", "zero-out", "label"], typer.Option(help="Neighbour relation of the budget.")
@@ -79,11 +82,13 @@ def plan(
     from taciturn.accounting.gdp import Privacy
     from taciturn.accounting.unit import EXAMPLE, User
     from taciturn.contract.explain import plan_report
-    from taciturn.plan import recommend
+    from taciturn.plan import feature_map, recommend
     from taciturn.plan import rows_per_user as chosen_rows
     from taciturn.problem.problem import Problem
     from taciturn.problem.sets import L2Ball
 
+    budget = Privacy(epsilon, delta)
+    choice: Any = int(features) if features.isdecimal() else features
     problem = Problem(
         _loss(loss, classes),
         L2Ball(radius),
@@ -92,8 +97,8 @@ def plan(
         label_bound=label_bound,
         ridge=ridge,
         neighbours=neighbours,
+        features=feature_map(choice, feature_bound, budget, horizon),
     )
-    budget = Privacy(epsilon, delta)
     if rows_per_user == 0:
         if horizon is None:
             raise InvalidInput("--rows-per-user 0 chooses from the number of rows. State --horizon.")

@@ -18,6 +18,7 @@ positive = [2]                       # these against the rest; or classes = [1, 
 [learning]
 loss = "logistic"                    # or hinge; for numbers squared, absolute, huber, quantile
 horizon = 581012                     # without it a stream ends at 2^23 rows for most methods
+features = "random"                  # or a number of random features; without it, models are linear in the columns
 
 [columns]
 Elevation = { range = [1859, 3858] }
@@ -40,7 +41,7 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Literal, get_args
@@ -55,8 +56,11 @@ from taciturn.contract.columns import Bad, Column, Ignored, Range
 from taciturn.contract.target import Target
 from taciturn.contract.toml import (
     KINDS,
+    FeatureChoice,
     Section,
     column_of,
+    features_declared,
+    features_of,
     period_of,
     read_toml,
     reject_blanks,
@@ -67,8 +71,9 @@ from taciturn.contract.values import Values
 from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.learners.exact_sums import MOST
-from taciturn.plan import Plan
+from taciturn.plan import Plan, feature_scales
 from taciturn.problem.problem import Problem
+from taciturn.problem.random_features import RandomFeatures
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,8 @@ class Contract:
         The column to predict.
     columns : tuple of columns
         In the order of their features.
-    loss, method, release, horizon, radius, ridge, quantile, huber_width
-        As in `taciturn.estimators.settings.Settings`.
+    loss, method, release, horizon, features, radius, ridge, quantile, huber_width
+        As in `taciturn.estimators.settings.Settings`; random features have the length of the feature bound.
     stated_bound : float, optional
         The feature bound, if it is stated.
     intercept : bool
@@ -128,6 +133,7 @@ class Contract:
     apart: int = 1
     period: int | ClockPeriod | None = None
     without_id: WithoutId = "bad"
+    features: FeatureChoice = "linear"
 
     def __post_init__(self) -> None:
         names = [self.target.column, *(column.name for column in self.columns)]
@@ -158,6 +164,8 @@ class Contract:
             named = name in ("release", "period") and isinstance(getattr(self, name), str)
             if (value := getattr(self, name)) is not None and not named:
                 object.__setattr__(self, name, integer(name, value))
+        if isinstance(self.features, RandomFeatures):
+            object.__setattr__(self, "features", replace(self.features, length=self.feature_bound))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):
             has, fit = ("classes", "logistic or hinge") if self.target.names else ("a range", "squared or absolute")
             raise InvalidInput(f"the target {self.target.column} has {has}; learning.loss is {self.loss}. Use {fit}.")
@@ -188,9 +196,20 @@ class Contract:
         """Largest norm of a row: as stated, or by the rule above."""
         if self.stated_bound is not None:
             return self.stated_bound
-        numbers = sum(isinstance(column, Range) for column in self.read)
-        others = len(self.read) - numbers
+        numbers, others = self._kinds
         return math.sqrt(others + min(numbers, numbers / 3.0 + 0.6 * math.sqrt(numbers)))
+
+    @property
+    def _kinds(self) -> tuple[int, int]:
+        """How many columns are numbers, and how many are not."""
+        numbers = sum(isinstance(column, Range) for column in self.read)
+        return numbers, len(self.read) - numbers
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        """The scale of random features for each feature."""
+        of_numbers, others = feature_scales(*self._kinds)
+        return tuple(of_numbers if isinstance(column, Range) else others for column in self.read for _ in column.names)
 
     def settings(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:
         """The same settings, as the estimators take them."""
@@ -214,6 +233,8 @@ class Contract:
             apart=self.apart,
             period=self.period,
             without_id=self.without_id,
+            features=self.features,
+            scales=self._scales,
             on_bad=on_bad,
             seed=seed,
         )
@@ -226,12 +247,22 @@ class Contract:
                 'of at most that and start a new run afterwards, which spends the budget again; or set method = "giga"'
                 ", which has no such limit."
             )
+        self.weight_names  # noqa: B018, rejects names that are used twice
         return self.settings(on_bad, seed).plan(self.dimension, self.horizon)
 
     @cached_property
     def problem(self) -> Problem:
         """The problem that is learnt, for predictions: bad rows have the score 0."""
-        return self.settings(on_bad="zero").problem(self.dimension)
+        return self.settings(on_bad="zero").problem(self.dimension, self.horizon)
+
+    @cached_property
+    def weight_names(self) -> tuple[str, ...]:
+        """Names of the features that have weights: those above or, with random features, those and these."""
+        features = self.problem.features
+        names = self.feature_names if features is None else tuple(features.names(self.feature_names))
+        if len(set(names)) < len(names):
+            raise InvalidInput("a feature has the name of a random one, such as cos 1. Rename its column.")
+        return names
 
     def encode_labels(self, values: Values) -> tuple[Array, Bad]:
         """Labels as the plan's problem takes them, and a mask of the bad ones."""
@@ -249,6 +280,7 @@ class Contract:
             "method": self.method,
             "release": self.release,
             "horizon": self.horizon,
+            "features": features_declared(self.features),
             "feature_bound": self.stated_bound,
             "radius": self.radius,
             "ridge": self.ridge,
@@ -332,6 +364,7 @@ def contract_of(data: dict[str, Any]) -> Contract:
         method=learning.choice("method", get_args(MethodName), "auto"),
         release=release_of(learning),
         horizon=learning.integer("horizon"),
+        features=features_of(learning),
         stated_bound=learning.positive("feature_bound"),
         radius=learning.positive("radius"),
         ridge=learning.positive("ridge"),

@@ -169,7 +169,9 @@ def _learnt(contract: Contract) -> str:
         length += (
             " State another feature_bound if you know the norms of most rows: a smaller one makes the noise smaller."
         )
-    return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}"
+    features = contract.problem.features
+    also = "" if features is None else f" The model is linear in {features}: a smooth function of the columns."
+    return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}"
 
 
 def plan_report(made: Plan) -> list[RenderableType]:
@@ -179,7 +181,7 @@ def plan_report(made: Plan) -> list[RenderableType]:
 
     data = made.as_data()
     table = Table("setting", "value")
-    for name in ("mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
+    for name in ("features", "mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
         table.add_row(name, escape(f"{data[name]}"))
     for relation, epsilon in made.private.guarantee.epsilons.items():
         table.add_row(f"epsilon, {relation}", rounded_up(epsilon, 4))

@@ -1,8 +1,9 @@
 """`model.json`: the latest model, its contract, and the privacy that was spent. All of it is public.
 
-Weights belong to the features as the contract encodes them. The score of a row is the inner product of the weights and
-the row, clipped to `feature_bound`, plus the weight of the intercept times its constant. Numbers are written so that
-reading them back gives the same bits.
+Weights belong to the features as the contract encodes them and, if `features` is not null, to random features of these
+(`taciturn.RandomFeatures`, with this count, scale and public seed). The score of a row is the inner product of
+the weights and the row, clipped to `feature_bound`, plus the weight of the intercept times its constant. Numbers are
+written so that reading them back gives the same bits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import replaced
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.contract.toml import Section
+from taciturn.contract.toml import Section, features_declared, features_of
 from taciturn.errors import InvalidInput
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.stream import Spent, Stream
@@ -94,19 +95,20 @@ class Model:
             "round": self.round,
             "releases": self.releases,
             "feature_bound": self.contract.feature_bound,
+            "features": features_declared(self.problem.features),
             "scores": self._scores(),
             "contract": self.contract.declared,
         }
 
     def _scores(self) -> list[dict[str, Any]]:
         names = self.contract.target.names
-        dimension = self.contract.dimension
+        dimension = self.problem.mapped_dimension
         rows = self.point.reshape(self.problem.outputs, self.problem.width)
         whose = names if len(rows) > 1 else [names[-1] if names else self.contract.target.column]
         return [
             {
                 "of": of,
-                "weights": dict(zip(self.contract.feature_names, row[:dimension].tolist(), strict=True)),
+                "weights": dict(zip(self.contract.weight_names, row[:dimension].tolist(), strict=True)),
                 "intercept": {"constant": self.problem.intercept, "weight": float(row[dimension:].sum())},
             }
             for of, row in zip(whose, rows, strict=True)
@@ -167,6 +169,10 @@ def _model(file: Section) -> Model:
     contract = contract_of(file.section("contract").data)
     if (bound := file.positive("feature_bound")) is not None and bound != contract.feature_bound:
         contract = replace(contract, stated_bound=bound)  # another default, when the file was written
+    features = None if file.take("features") is None else features_of(file)
+    stated = replace(contract, features=features or "linear")
+    if stated.problem.features != contract.problem.features:
+        contract = stated  # another rule, when the file was written
     spent = file.section("spent")
     epsilon = math.inf if spent.take("epsilon") is None else spent.number("epsilon")
     point = _point(contract, file.listed("scores"))
@@ -193,13 +199,13 @@ def _delivered(file: Section) -> dict[str, float | None]:
 
 
 def _point(contract: Contract, scores: list[Any]) -> Array:
-    problem = contract.settings().problem(contract.dimension)
+    problem = contract.problem
     rows = []
     for entry in scores:
         section = Section("scores", entry if isinstance(entry, dict) else {})
         section.take("of")
         weights, intercept = section.section("weights"), section.section("intercept")
-        row = [weights.number(name) for name in contract.feature_names]
+        row = [weights.number(name) for name in contract.weight_names]
         constant, weight = intercept.number("constant"), intercept.number("weight")
         if constant != problem.intercept:
             raise InvalidInput(

@@ -14,11 +14,14 @@ from taciturn.contract.columns import Categories, Column, Hashed, Ignored, Range
 from taciturn.contract.target import Classes, Number, Positive, Target
 from taciturn.contract.values import is_number, short_repr
 from taciturn.errors import InvalidInput, integer, positive
+from taciturn.plan import FeatureName, Features
+from taciturn.problem.random_features import RandomFeatures
 
 BLANK = "?"
 """The placeholder of a draft for a value that the user has to state."""
 
 Choice = TypeVar("Choice", bound=str)
+FeatureChoice = FeatureName | int | RandomFeatures
 
 KINDS = "range = [low, high], categories = [...], hash = 256 or ignore = true"
 
@@ -39,6 +42,40 @@ def release_of(learning: Section) -> str | int:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     return learning.choice("release", ("auto", "geometric", "every"), "auto")
+
+
+def features_of(learning: Section) -> FeatureChoice:
+    """What is learnt from: a name, a number of random features, or a table of their settings, but for the length.
+
+    >>> features_of(Section("learning", {"features": {"count": 100, "scale": 2.0}}))
+    RandomFeatures(count=100, scale=2.0, length=1.0, seed=0)
+    """
+    value = learning.take("features", "linear")
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if not isinstance(value, dict):
+        names: tuple[FeatureName, ...] = get_args(FeatureName)
+        return learning.choice("features", names, "linear")
+    table = learning.section("features")
+    scale = table.take("scale")
+    scales = scale if isinstance(scale, list) else [scale]
+    if not scales or not all(map(is_number, scales)):
+        raise InvalidInput(f"{table.key('scale')} must be a number, or a list of one for each feature.")
+    made = RandomFeatures(
+        integer(table.key("count"), table.number("count")),
+        tuple(map(float, scales)) if isinstance(scale, list) else float(scales[0]),
+        seed=integer(table.key("seed"), table.number("seed", 0), least=0),
+    )
+    table.close()
+    return made
+
+
+def features_declared(features: Features | None) -> Any:
+    """The same as plain data, in the form that `features_of` takes; None for the default."""
+    if isinstance(features, RandomFeatures):
+        scale = list(features.scale) if isinstance(features.scale, tuple) else features.scale
+        return {"count": features.count, "scale": scale, "seed": features.seed}
+    return None if features == "linear" else features
 
 
 def period_of(privacy: Section) -> int | ClockPeriod | None:

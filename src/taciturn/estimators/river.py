@@ -134,6 +134,9 @@ class PrivateLogisticRegression(PrivateClassifier):
         When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
     horizon : int, optional
         How many examples there will be at most. Later ones are rejected.
+    feature_map : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are, random features of them by a public rule, so many random
+        features, or the images of a public map. (scikit-learn's estimators call it `features`.)
     radius, ridge : float, optional
         By the rules of `taciturn.estimators.settings`, if None.
     neighbours : {"replace", "zero-out", "label"}

@@ -23,7 +23,7 @@ from taciturn.estimators.labels import Classes, Labels, classes_of
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
-from taciturn.plan import Plan
+from taciturn.plan import Features, Plan
 from taciturn.problem.predict import coefficients
 
 try:
@@ -55,6 +55,7 @@ class PrivateLinear(base.Estimator):
     method: MethodName = "auto"
     release: str | int = "auto"
     horizon: int | None = None
+    feature_map: Features = "linear"
     radius: float | None = None
     ridge: float | None = None
     neighbours: Neighbours = "replace"
@@ -81,8 +82,10 @@ class PrivateLinear(base.Estimator):
 
     @property
     def weights(self) -> dict[Hashable, Any]:
-        """The weights of the current model, by names of features or numbers of buckets; public."""
+        """The weights of the current model, by names of (mapped) features or numbers of buckets; public."""
         names = self._feed.features.names
+        if (features := self._feed.problem.features) is not None:
+            names = features.names([str(name) for name in names])
         rows, _ = self._coefficients
         weights: dict[Hashable, Any] = self._by_class([dict(zip(names, row, strict=True)) for row in rows.tolist()])
         return weights
@@ -147,7 +150,8 @@ class PrivateLinear(base.Estimator):
         """How labels become numbers."""
 
     def _settings_for(self, loss: LossName | Literal["naive-bayes"], **more: Any) -> Settings:
-        stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {"loss", "classes"}
+        stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {"loss", "classes", "features"}
+        more["features"] = self.feature_map  # the parameter features has the names of the raw ones
         return Settings(loss, **{name: getattr(self, name) for name in stated}, **more)
 
     @property

@@ -1,4 +1,4 @@
-"""Transformers for scikit-learn: scaling by public ranges, and clipping to a public norm. They cost no privacy."""
+"""Transformers for scikit-learn: scaling by public ranges, public random features, clipping. They cost no privacy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 try:
-    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassNamePrefixFeaturesOutMixin,
+        OneToOneFeatureMixin,
+        TransformerMixin,
+    )
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.scaling needs scikit-learn: install taciturn[sklearn].") from None
@@ -16,9 +21,10 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, positive
 from taciturn.problem.clipping import clip_rows
+from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.ranges import between
 
-__all__ = ["NormClip", "PublicScaler"]
+__all__ = ["NormClip", "PublicRandomFeatures", "PublicScaler"]
 
 
 class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -77,6 +83,43 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "a range must be (low, high) with low < high, both finite. State them from public facts."
             )
         return pairs[:, 0], pairs[:, 1]
+
+
+class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Random Fourier features of the columns, and the columns themselves, in rows of norm at most `length`.
+
+    The directions are public: they come from a hash of a public seed, and nothing is learnt. Private estimators map by
+    themselves (`features=2000`), a block of rows at a time; this is for other models, which need all rows mapped.
+
+    Parameters
+    ----------
+    count, scale, length, seed
+        As in `taciturn.RandomFeatures`. The `feature_bound` of a private model behind it is `length`.
+
+    Examples
+    --------
+    >>> rows = PublicRandomFeatures(count=4, scale=2.0).fit_transform([[3.0, 4.0], [0.6, 0.0]])
+    >>> rows.shape, np.linalg.norm(rows, axis=1).round(3)
+    ((2, 6), array([1.   , 0.994]))
+    """
+
+    def __init__(self, count: int = 1000, scale: Any = 1.0, length: float = 1.0, seed: int = 0) -> None:
+        self.count = count
+        self.scale = scale
+        self.length = length
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None) -> PublicRandomFeatures:
+        """Read the number and names of the columns, and nothing else."""
+        validate_data(self, X)
+        self.map_ = RandomFeatures(self.count, self.scale, self.length, self.seed)
+        self._n_features_out = self.map_.width(self.n_features_in_)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The images of the rows."""
+        check_is_fitted(self)
+        return self.map_(validate_data(self, X, reset=False, dtype=np.float64))
 
 
 class NormClip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -33,7 +33,7 @@ from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, integer, number, one_of, positive
-from taciturn.plan import Method, Plan, recommend
+from taciturn.plan import Features, Method, Plan, feature_map, recommend
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
@@ -44,6 +44,7 @@ LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantil
 MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
 NAIVE_BAYES = "naive-bayes"
 _METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga"}
+_STANDARD_SCALE = 1.6  # of random features of standardised columns, divided by the root of how many there are
 _CLASSIFY = ("logistic", "hinge", NAIVE_BAYES)
 
 
@@ -72,6 +73,11 @@ class Settings:
     release : {"auto", "last", "geometric", "every"} or int
         When models are published: by the plan, once after the last row of a batch, at rounds that grow by a tenth,
         after each example, or after every k.
+    features : {"linear", "random"}, int or FeatureMap
+        What is learnt from: the features as they are, random features of them by the rule of `taciturn.plan`, so many
+        random features, or the images of any public map.
+    scales : tuple of float, optional
+        The basic scale of random features for each feature, if it is known which are numbers; else one for all.
     radius, ridge : float, optional
         By the rules above, if None.
     quantile, huber_width : float
@@ -112,6 +118,8 @@ class Settings:
     period: int | ClockPeriod | None = None
     without_id: WithoutId = "bad"
     precondition: bool = False
+    features: Features = "linear"
+    scales: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -137,7 +145,7 @@ class Settings:
                 "fit(), without a longer horizon, or leave release= out."
             )
         once = batch and self.release in ("auto", "last")
-        problem = self.problem(dimension, horizon if once else None)
+        problem = self.problem(dimension, horizon, once)
         plan = recommend(
             problem,
             privacy,
@@ -158,18 +166,25 @@ class Settings:
             )
         return plan
 
-    def problem(self, dimension: int, batch: int | None = None) -> Problem:
-        """The problem with `dimension` features, for a stream, or for one release of so many rows."""
+    def problem(self, dimension: int, horizon: int | None = None, once: bool = False) -> Problem:
+        """The problem with `dimension` features and `horizon` examples, for a stream, or for one release of all."""
         bound = self._feature_bound(dimension)
         label_bound = None if self.classes else self._label_bound
         ridge = self.ridge if self.ridge is not None else (bound**2 / 100.0 if self.method in ("igd", "giga") else 0.0)
         domain: ConvexSet = L2Ball(positive("radius", self._radius(bound, label_bound)))
         if self.loss == NAIVE_BAYES:
             domain = WholeSpace()
-        if batch is not None and self._perturbs:
+        by_ftrl = self.classes > 0 and self.method in ("auto", "ftrl")
+        scales = self.scales
+        if self.feature_bound == "private":
+            scales = (_STANDARD_SCALE / math.sqrt(dimension),) * dimension
+        features = feature_map(
+            self.features, bound, self._privacy, horizon, unit=self.unit, by_ftrl=by_ftrl, scales=scales
+        )
+        if once and horizon is not None and features is None and self._perturbs:
             domain = WholeSpace()
             size = dimension + self.fit_intercept
-            ridge = ridge_for(self._privacy, batch, bound, size) if self.ridge is None else self.ridge
+            ridge = ridge_for(self._privacy, horizon, bound, size) if self.ridge is None else self.ridge
         return Problem(
             self._loss,
             domain,
@@ -180,6 +195,7 @@ class Settings:
             ridge=ridge,
             neighbours=self.neighbours,
             on_bad=self.on_bad,
+            features=features,
         )
 
     def _feature_bound(self, dimension: int) -> float:

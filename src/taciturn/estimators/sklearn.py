@@ -24,6 +24,7 @@ from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
+from taciturn.plan import Features
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateNaiveBayes"]
 
@@ -55,6 +56,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     horizon : int, optional
         Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
         for streams without an end, which needs more noise.
+    features : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are; random Fourier features of them, if a public rule
+        expects those to help, so that it is a smooth function of the features (`taciturn.estimators.settings`); so many
+        random features; or the images of a public map.
     radius, ridge : float, optional
         Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
     neighbours : {"replace", "zero-out", "label"}
@@ -85,7 +90,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     Attributes
     ----------
     coef_, intercept_ : ndarray, float
-        The latest model; before the first release a point that does not depend on data.
+        The latest model; before the first release a point that does not depend on data. With a map of features, the
+        weights are those of the mapped ones.
     privacy_spent_ : Spent
         What the releases so far cost.
     guarantee_ : str
@@ -121,6 +127,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         method: MethodName = "auto",
         release: str | int = "auto",
         horizon: int | None = None,
+        features: Features = "linear",
         radius: float | None = None,
         ridge: float | None = None,
         neighbours: Neighbours = "replace",
@@ -144,6 +151,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.method = method
         self.release = release
         self.horizon = horizon
+        self.features = features
         self.radius = radius
         self.ridge = ridge
         self.neighbours = neighbours
@@ -207,7 +215,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         missing values. One of the two must be stated.
     classes : array-like, optional
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
-    fit_intercept, method, release, horizon, radius, ridge, neighbours, ledger, seed
+    fit_intercept, method, release, horizon, features, radius, ridge, neighbours, ledger, seed
         As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares. `fit` of two classes
         publishes once, by objective perturbation, whose epsilon adds plainly to that of other models in a ledger; state
         a radius, or `method="ftrl"`, for private FTRL, whose models add more slowly.

@@ -26,7 +26,7 @@ from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
 from taciturn.estimators.labels import classes_of, labels_of
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
-from taciturn.plan import Plan
+from taciturn.plan import Features, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
 
@@ -295,6 +295,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         method: MethodName = "auto",
         release: str | int = "auto",
         horizon: int | None = None,
+        features: Features = "linear",
         radius: float | None = None,
         ridge: float | None = None,
         neighbours: Neighbours = "replace",
@@ -315,6 +316,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.method = method
         self.release = release
         self.horizon = horizon
+        self.features = features
         self.radius = radius
         self.ridge = ridge
         self.neighbours = neighbours

@@ -172,8 +172,7 @@ def _weights(run: Run, contract: Contract) -> tuple[list[Weight], int]:
     problem = run.stream.problem
     scale = np.ones((problem.outputs, problem.width))
     scale[:, problem.mapped_dimension :] = problem.intercept
-    mapped = contract.feature_names if problem.features is None else problem.features.names(contract.feature_names)
-    features = [*mapped, *(["intercept"] if problem.intercept else [])]
+    features = [*contract.weight_names, *(["intercept"] if problem.intercept else [])]
     classes = [f"{name}: " for name in contract.target.names] if problem.outputs > 1 else [""]
     names = [f"{of_class}{name}" for of_class in classes for name in features]
     late = [line for line in last_lines(run.folder.models, _POINTS) if 2 * line["t"] > run.stream.t]
