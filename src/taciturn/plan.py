@@ -405,16 +405,15 @@ def _stages(
     for name, value in (("ranges", ranges), ("label_range", label_range)):
         if isinstance(value, str):
             one_of(name, value, ("private",))
-    if ranges is None and label_range is not None:
-        raise InvalidInput("a label's range is found beside those of the features. Say ranges='private' too.")
-    if ranges is not None:
+    if ranges is not None or label_range is not None:
+        ranges = ranges or ()
         columns = None if isinstance(ranges, str) else tuple(integer("a column", j, least=0) for j in ranges)
         count = problem.dimension if columns is None else len(columns)
-        if not 1 <= count <= _MOST_COLUMNS:
+        labels = label_range is not None
+        if not 1 <= count + labels <= _MOST_COLUMNS:
             raise InvalidInput(
                 f"ranges are found for 1 to {_MOST_COLUMNS:,} columns, got {count:,}. State feature_bound."
             )
-        labels = label_range is not None
         together = unit.participation.per_release
         rows = max(300, math.ceil(13.0 * math.sqrt(2.0 * (count + labels)) * 2.6 * together / privacy.mu))
         closer = horizon is None or 3 * rows <= _SPARED * horizon
@@ -497,6 +496,15 @@ def feature_map(
     finer = 1.0 if horizon is None else min(max((_strength(privacy, horizon, unit) / _BASIC) ** 0.1, 0.5), 2.0)
     scale = tuple(_rounded(finer * each) for each in scales) if scales else _rounded(finer * _ANY_SCALE / bound)
     return RandomFeatures(integer("features", features, least=2), scale, length=bound)
+
+
+def standard_scale(columns: int) -> float:
+    """The scale of random features of so many standardised columns.
+
+    >>> standard_scale(16)
+    0.4
+    """
+    return 1.6 / math.sqrt(max(1, columns))
 
 
 def feature_scales(numbers: int, groups: int) -> tuple[float, float]:

@@ -193,7 +193,7 @@ def _counts(problem: Problem, edges: Array, stage: Ranges | Scales, least: float
         problem,
         features=bins,
         domain=WholeSpace(),
-        feature_bound=2.0 * bins.count * columns**0.5,
+        feature_bound=2.0 * bins.count * max(columns, 1) ** 0.5,
         intercept=1.0,
         label_center=0.0,
         label_scale=1.0,

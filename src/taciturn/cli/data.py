@@ -27,13 +27,20 @@ def init(
     positive: Annotated[
         str | None, typer.Option(help="Positive values of the target, against the rest, as in 2.")
     ] = None,
-    target_range: Annotated[str | None, typer.Option(help="Range of the target, as in 0:10.")] = None,
+    target_range: Annotated[
+        str | None, typer.Option(help="Range of the target, as in 0:10, or private to find it in the first rows.")
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything that is published.")] = None,
     delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
     horizon: Annotated[
         int | None, typer.Option(help="Number of rows; by default at most 2^23 with most methods.")
     ] = None,
-    ranges: Annotated[Texts, typer.Option("--range", help="Range of a column, as in age=0:100.")] = None,
+    ranges: Annotated[
+        Texts,
+        typer.Option(
+            "--range", help="Range of a column, as in age=0:100, or age=private to find it in the first rows."
+        ),
+    ] = None,
     categories: Annotated[Texts, typer.Option(help="Categories of a column, as in soil=clay,sand.")] = None,
     hashes: Annotated[Texts, typer.Option("--hash", help="Column to hash and number of buckets, as in ip=256.")] = None,
     ignore: Annotated[Texts, typer.Option(help="Column to ignore.")] = None,

@@ -5,12 +5,13 @@ The encoding of a value depends on that value and on the contract only.
 | declared | features | a value becomes |
 |---|---|---|
 | `range = [low, high]` | 1 | scaled linearly to [-1, 1]; a value outside the range is clipped |
+| `range = "private"` | 1 | standardised by a center and a scale that are found privately, and clipped to ±3 |
 | `categories = [...]` | one per category | one-hot; an unknown or missing value is 0 everywhere |
 | `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value`; a missing value is 0 |
 | `ignore = true` | 0 | not read |
 
-Each of the first three adds at most 1 to the squared norm of a row: with n such columns, the norm of a row is at most
-`sqrt(n)`.
+Each but the second adds at most 1 to the squared norm of a row: with n such columns, the norm of a row is at most
+`sqrt(n)`. A standardised value adds about 1.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from taciturn.problem.ranges import between
 Bad = NDArray[np.bool_]
 Named = int | float | str
 """A category or class as it is declared."""
+
+_LARGEST = 1e300  # of the numbers whose range is found
 
 MOST_BUCKETS = 2**20
 """Largest number of buckets of a hashed column; with more features, the noise outweighs the data."""
@@ -80,6 +83,44 @@ class Range:
 
     def declared(self) -> dict[str, Any]:
         return {"range": [self.low, self.high]}
+
+
+@dataclass(frozen=True)
+class PrivateRange:
+    """A number whose center and scale are found privately in the first rows of the stream; no value is bad.
+
+    What is encoded is the number itself, NaN where it is missing or no number: it is standardised later.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((2, 1))
+    >>> PrivateRange("income").encode(PlainValues(["5e4", ""]), out)
+    array([False, False])
+    >>> out.ravel()
+    array([50000.,    nan])
+    """
+
+    name: str
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write these numbers to `out`; infinite ones are the largest there are."""
+        numbers = values.numbers()
+        out[:, 0] = np.clip(numbers, -_LARGEST, _LARGEST)
+        return np.zeros(len(numbers), dtype=np.bool_)
+
+    def error(self, value: Any) -> str | None:
+        """None: a value that is no number counts as missing."""
+        return None
+
+    def declared(self) -> dict[str, Any]:
+        return {"range": "private"}
 
 
 @dataclass(frozen=True)
@@ -211,7 +252,7 @@ class Ignored:
         return {"ignore": True}
 
 
-Column = Range | Categories | Hashed | Ignored
+Column = Range | PrivateRange | Categories | Hashed | Ignored
 
 
 def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.contract.columns import Categories, Column, Hashed, Range
+from taciturn.contract.columns import Categories, Column, Hashed, PrivateRange, Range
 from taciturn.contract.contract import Contract
-from taciturn.contract.target import Number, Positive
+from taciturn.contract.target import Number, Positive, PrivateNumber
 from taciturn.plan import Plan, left_out
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ def target_in_words(contract: Contract) -> str:
     target = contract.target
     if isinstance(target, Number):
         return f"{target.column}, a number from {target.low:g} to {target.high:g}"
+    if isinstance(target, PrivateNumber):
+        return f"{target.column}, a number"
     if isinstance(target, Positive):
         return f"whether {target.column} is {target.names[1]} or something else"
     return f"{target.column}, one of {', '.join(map(str, target.classes))}"
@@ -135,6 +137,8 @@ def column_in_words(column: Column) -> str:
     """The declaration of a column in words."""
     if isinstance(column, Range):
         return f"a number from {column.low:g} to {column.high:g}"
+    if isinstance(column, PrivateRange):
+        return "a number, whose range is found privately"
     if isinstance(column, Categories):
         listed = ", ".join(map(str, column.values[:8]))
         return f"one of {listed}" + (f" and {len(column.values) - 8} more" if len(column.values) > 8 else "")

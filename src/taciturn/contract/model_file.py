@@ -4,6 +4,10 @@ Weights belong to the features as the contract encodes them and, if `features` i
 (`taciturn.RandomFeatures`, with this count, scale and public seed). The score of a row is the inner product of
 the weights and the row, clipped to `feature_bound`, plus the weight of the intercept times its constant. Numbers are
 written so that reading them back gives the same bits.
+
+`found` has what the first rows were used to find, or null: the center and the scale of columns, in whose units values
+are learnt, clipped at `limit`; the rows of a matrix that features are multiplied with; and the center and the scale of
+the target, in whose units scores are. All of it is published with noise, like the weights.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ import json
 import math
 import os
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +29,77 @@ from taciturn.contract.toml import Section, features_declared, features_of
 from taciturn.errors import InvalidInput
 from taciturn.estimators.labels import probabilities
 from taciturn.estimators.stream import Spent, Stream
+from taciturn.problem.column_maps import LinearMap, Standardise
+from taciturn.problem.features import Chain
 from taciturn.problem.problem import Problem
 
 FORMAT = "taciturn model 1"
+
+
+class Found(NamedTuple):
+    """What stages have found: how columns are standardised, a map of features, and center and scale of the target."""
+
+    standardise: Standardise | None
+    mixed: LinearMap | None
+    center: float
+    scale: float
+
+    def added_to(self, problem: Problem) -> Problem:
+        """The problem with these maps before and behind its own."""
+        maps = [each for each in (self.standardise, problem.features, self.mixed) if each is not None]
+        features = None if not maps else maps[0] if len(maps) == 1 else Chain(tuple(maps))
+        return replace(problem, features=features, label_center=self.center, label_scale=self.scale)
+
+    def as_data(self, contract: Contract) -> dict[str, Any]:
+        """As in the file."""
+        columns: dict[str, Any] = {}
+        if self.standardise is not None:
+            for j, center, scale in zip(contract.found, self.standardise.center, self.standardise.scale, strict=True):
+                columns[contract.feature_names[j]] = {"center": float(center), "scale": float(scale)}
+        return {
+            "columns": columns,
+            "limit": self.standardise.limit if self.standardise is not None else None,
+            "matrix": None if self.mixed is None else self.mixed.matrix.tolist(),
+            "target": {"center": self.center, "scale": self.scale},
+        }
+
+
+def found_in(problem: Problem) -> Found | None:
+    """What was found, out of the problem with which a stream predicts; None if there is nothing."""
+    features = problem.features
+    maps = features.maps if isinstance(features, Chain) else () if features is None else (features,)
+    standardise = next((each for each in maps if isinstance(each, Standardise)), None)
+    mixed = next((each for each in maps if isinstance(each, LinearMap)), None)
+    center, scale = problem.label_center, problem.label_scale
+    if standardise is None and mixed is None and (center, scale) == (0.0, 1.0):
+        return None
+    return Found(standardise, mixed, center, scale)
+
+
+def _found(contract: Contract, file: Section) -> Found | None:
+    """What the file says was found, validated."""
+    if file.take("found") is None:
+        return None
+    section = file.section("found")
+    columns, target = section.section("columns"), section.section("target")
+    limit, matrix = section.take("limit"), section.take("matrix")
+    standardise = mixed = None
+    try:
+        if limit is not None:
+            each = [columns.section(contract.feature_names[j]) for j in contract.found]
+            center = np.array([one.number("center") for one in each])
+            scale = np.array([one.number("scale") for one in each])
+            standardise = Standardise(center, scale, section.number("limit"), contract.found)
+        if matrix is not None:
+            mixed = LinearMap(np.array(matrix, dtype=np.float64).reshape(contract.dimension, contract.dimension))
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            "found.matrix must have a row of numbers for each feature. The file is incomplete."
+        ) from None
+    made = Found(standardise, mixed, target.number("center"), target.number("scale"))
+    for part in (section, columns, target):
+        part.close()
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +124,8 @@ class Model:
         Whether the noise came from a seed: then the model is not private.
     delivered_epsilon : dict
         What the noise delivers at the contract's delta, by neighbour relation; None where there is no finite epsilon.
+    found : Found, optional
+        What stages have found before the model was learnt.
 
     Examples
     --------
@@ -70,11 +145,13 @@ class Model:
     guarantee: str
     simulated: bool
     delivered_epsilon: dict[str, float | None] = field(default_factory=dict)
+    found: Found | None = None
 
-    @property
+    @cached_property
     def problem(self) -> Problem:
         """The problem that was learnt; bad rows have the score 0."""
-        return self.contract.problem
+        problem = self.contract.problem
+        return problem if self.found is None else self.found.added_to(problem)
 
     def scores(self, X: Any) -> Array:
         """Scores of encoded rows."""
@@ -95,7 +172,8 @@ class Model:
             "round": self.round,
             "releases": self.releases,
             "feature_bound": self.contract.feature_bound,
-            "features": features_declared(self.problem.features),
+            "features": features_declared(self.contract.problem.features),
+            "found": None if self.found is None else self.found.as_data(self.contract),
             "scores": self._scores(),
             "contract": self.contract.declared,
         }
@@ -132,7 +210,8 @@ def model_of(
     if delivered_epsilon is None:
         delivered_epsilon = stream.plan.private.guarantee.as_data()
     spent = spent or stream.spent
-    return Model(contract, stream.model, last, stream.k, spent, guarantee, simulated, delivered_epsilon)
+    found = found_in(stream.problem) if stream.k else None
+    return Model(contract, stream.model, last, stream.k, spent, guarantee, simulated, delivered_epsilon, found)
 
 
 def write_model(
@@ -185,6 +264,7 @@ def _model(file: Section) -> Model:
         file.text("guarantee", "The file is incomplete."),
         file.flag("simulated", True),
         _delivered(file),
+        _found(contract, file),
     )
     file.take("format")
     for section in (file, spent):

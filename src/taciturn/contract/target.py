@@ -1,10 +1,10 @@
-"""The target: classes, some values against the rest, or a number with a public range."""
+"""The target: classes, some values against the rest, or a number, whose range is public or found privately."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,4 +168,41 @@ class Number:
         return {"column": self.column, "range": [self.low, self.high]}
 
 
-Target = Classes | Positive | Number
+@dataclass(frozen=True)
+class PrivateNumber:
+    """A number whose center and scale are found privately in the first rows of the stream.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> PrivateNumber("price").encode(PlainValues(["7", "many"]))
+    (array([7., 0.]), array([False,  True]))
+    """
+
+    column: str
+
+    @property
+    def names(self) -> tuple[Named, ...]:
+        return ()
+
+    @property
+    def label_bound(self) -> Literal["private"]:
+        return "private"
+
+    def encode(self, values: Values) -> tuple[Array, Bad]:
+        """The number itself, and a mask of the bad ones."""
+        numbers = values.numbers()
+        bad = ~np.isfinite(numbers)
+        return np.where(bad, 0.0, numbers), bad
+
+    def decode(self, scores: Array) -> NDArray[Any]:
+        """Predictions are numbers already."""
+        return scores
+
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        return number_error(self.column, value)
+
+    def declared(self) -> dict[str, Any]:
+        return {"column": self.column, "range": "private"}
+
+
+Target = Classes | Positive | Number | PrivateNumber

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.accounting.unit import ClockPeriod
-from taciturn.contract.columns import Categories, Column, Hashed, Ignored, Range, check_values
-from taciturn.contract.target import Classes, Number, Positive, Target
+from taciturn.contract.columns import Categories, Column, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.target import Classes, Number, Positive, PrivateNumber, Target
 from taciturn.contract.values import is_number, short_repr
 from taciturn.errors import InvalidInput, integer, positive
 from taciturn.plan import FeatureName, Features
@@ -23,7 +23,7 @@ BLANK = "?"
 Choice = TypeVar("Choice", bound=str)
 FeatureChoice = FeatureName | int | RandomFeatures
 
-KINDS = "range = [low, high], categories = [...], hash = 256 or ignore = true"
+KINDS = 'range = [low, high], range = "private", categories = [...], hash = 256 or ignore = true'
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def target_of(section: Section) -> Target:
             "classes = [1, 2, 7], positive = [2] for these against the rest, or range = [0, 10] for a number."
         )
     if kinds == ["range"]:
-        return Number(column, *section.pair("range"))
+        return PrivateNumber(column) if _is_private(section) else Number(column, *section.pair("range"))
     values = check_values(f"target.{kinds[0]}", section.listed(kinds[0]))
     if kinds == ["positive"]:
         return Positive(column, values)
@@ -132,7 +132,7 @@ def column_of(name: str, declared: Any) -> Column:
     _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
-        made = Range(name, *section.pair("range"))
+        made = PrivateRange(name) if _is_private(section) else Range(name, *section.pair("range"))
     elif kinds == ["categories"]:
         made = Categories(name, check_values(f"columns.{name}.categories", section.listed("categories")))
     elif kinds == ["hash"]:
@@ -143,6 +143,11 @@ def column_of(name: str, declared: Any) -> Column:
         raise InvalidInput(f"columns.{name} must have exactly one of {KINDS}.")
     section.close()
     return made
+
+
+def _is_private(section: Section) -> bool:
+    """Whether the range of this section is to be found."""
+    return section.data.get("range") == "private" and section.take("range") == "private"
 
 
 def _reject_near_misses(section: Section, kinds: list[str]) -> None:

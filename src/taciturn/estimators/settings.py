@@ -33,7 +33,7 @@ from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, integer, number, one_of, positive
-from taciturn.plan import Features, Method, Plan, feature_map, recommend
+from taciturn.plan import Features, Method, Plan, feature_map, recommend, standard_scale
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
@@ -44,7 +44,6 @@ LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantil
 MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
 NAIVE_BAYES = "naive-bayes"
 _METHODS: dict[str, Method] = {"pqftl": "pqftl", "ftrl": "pftrl", "igd": "pigd", "giga": "pgiga"}
-_STANDARD_SCALE = 1.6  # of random features of standardised columns, divided by the root of how many there are
 _CLASSIFY = ("logistic", "hinge", NAIVE_BAYES)
 
 
@@ -66,6 +65,8 @@ class Settings:
         Largest label in absolute value, for numbers.
     precondition : bool
         Whether a map that spreads features evenly is found first.
+    ranges : tuple of int, optional
+        The features whose ranges are found, if not all are; the feature bound is then a number.
     classes : int
         How many there are; 0 for numbers.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
@@ -120,6 +121,7 @@ class Settings:
     precondition: bool = False
     features: Features = "linear"
     scales: tuple[float, ...] | None = None
+    ranges: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -155,7 +157,7 @@ class Settings:
             unit=unit,
             once=once,
             seed=self.seed,
-            ranges="private" if self.feature_bound == "private" else None,
+            ranges="private" if self.feature_bound == "private" else self.ranges,
             label_range="private" if self.label_bound == "private" else None,
             precondition=self.precondition,
         )
@@ -177,7 +179,7 @@ class Settings:
         by_ftrl = self.classes > 0 and self.method in ("auto", "ftrl")
         scales = self.scales
         if self.feature_bound == "private":
-            scales = (_STANDARD_SCALE / math.sqrt(dimension),) * dimension
+            scales = (standard_scale(dimension),) * dimension
         features = feature_map(
             self.features, bound, self._privacy, horizon, unit=self.unit, by_ftrl=by_ftrl, scales=scales
         )
@@ -217,7 +219,8 @@ class Settings:
     def _perturbs(self) -> bool:
         """Whether one release is made by objective perturbation; with a stated ridge of 0 there is no proof."""
         chosen = self.method == "auto" and self.radius is None and self.ridge != 0.0 and self.rows_per_user is None
-        chosen = chosen and self.feature_bound != "private" and not self.precondition  # stages are for streams
+        stages = self.feature_bound == "private" or self.ranges is not None or self.precondition  # for streams only
+        chosen = chosen and not stages
         return chosen and self.loss == "logistic" and self.classes == 2
 
     @property

@@ -76,6 +76,9 @@ class LinearMap(FeatureMap):
     def __call__(self, X: Array) -> Array:
         return X @ self.matrix.T
 
+    def names(self, names: Sequence[str]) -> list[str]:
+        return [f"direction {j}" for j in range(1, len(self.matrix) + 1)]
+
 
 @dataclass(frozen=True, eq=False)
 class Bins(FeatureMap):

@@ -91,7 +91,7 @@ class Draft:
                 *learning,
                 *settings,
                 "\n[columns]",
-                "# each as { range = [low, high] }, { categories = [...] }, { hash = 256 } or { ignore = true }",
+                '# each as { range = [low, high] }, { range = "private" }, { categories = [...] }, { hash = 256 } or { ignore = true }',
                 *columns,
                 "",
             ]
@@ -111,7 +111,7 @@ _MEANING = {
     "column": "the column to predict; it is not a feature, so remove it from [columns]",
     "classes": 'all of them, as in ["no", "yes"]; or positive = ["yes"], against the rest; or range = [0, 10]',
     "positive": "these against the rest",
-    "range": "numbers; values outside the range are clipped",
+    "range": "numbers; values outside the range are clipped; private, if it is to be found in the first rows",
 }
 _SETTINGS = (
     '# loss = "logistic"  # or hinge; for numbers squared, absolute, huber, quantile',
@@ -213,16 +213,20 @@ def _first_line(stream: IO[bytes]) -> bytes:
     return bytes(line)
 
 
-def range_of(text: str, key: str) -> list[float]:
-    """Parse a range: two numbers separated by a colon.
+def range_of(text: str, key: str) -> list[float] | str:
+    """Parse a range: two numbers separated by a colon, or "private" for one that is found in the first rows.
 
-    >>> range_of("-173:601", "VDH")
-    [-173, 601]
+    >>> range_of("-173:601", "VDH"), range_of("private", "VDH")
+    ([-173, 601], 'private')
     """
+    if text.strip() == "private":
+        return "private"
     low, colon, high = text.partition(":")
     ends = [number_of(low), number_of(high)]
     if not colon or not all(end == end for end in ends):
-        raise InvalidInput(f"the range of {key} must be two numbers separated by a colon, as in 0:100; got {text!r}.")
+        raise InvalidInput(
+            f"the range of {key} must be two numbers separated by a colon, as in 0:100, or private; got {text!r}."
+        )
     check_range(f"the range of {key}", *ends)
     return [_short(end) for end in ends]
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.columns import Range
+from taciturn.contract.columns import PrivateRange, Range
 from taciturn.contract.contract import Contract
-from taciturn.contract.target import Number
+from taciturn.contract.target import Number, PrivateNumber
 from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.readers.csv import CsvRows, header_of
 from taciturn.readers.jsonl import JsonRows
@@ -193,8 +193,10 @@ def _parquet(
 
 def _numbers(contract: Contract) -> frozenset[str]:
     """Names of the numeric columns."""
-    ranges = {column.name for column in contract.read if isinstance(column, Range)}
-    return frozenset(ranges | ({contract.target.column} if isinstance(contract.target, Number) else set()))
+    ranges = {column.name for column in contract.read if isinstance(column, Range | PrivateRange)}
+    return frozenset(
+        ranges | ({contract.target.column} if isinstance(contract.target, Number | PrivateNumber) else set())
+    )
 
 
 def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> None:
