@@ -190,6 +190,12 @@ MUTANTS = (
         "return replace(line, live=following)",
     ),
     Mutant(
+        "a closed stream is forgotten in its own month",
+        "accounting/ledger.py",
+        "(period <= self.last or not (self.closed or self.finished))",
+        "not (self.closed or self.finished)",
+    ),
+    Mutant(
         "a bad row takes no round",
         "readers/rows.py",
         "yield Batch(X, y, first, part.lines, part.size, start, users)",

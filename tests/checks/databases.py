@@ -22,11 +22,13 @@ def ledger_case(kind, folder, postgres=None):
         return LedgerCase()
     if kind == "sqlite":
         new = files(folder)
-        return LedgerCase(lambda budget: Ledger.create(new(), budget), lambda ledger: Ledger(ledger.address))
+        return LedgerCase(
+            lambda budget, **terms: Ledger.create(new(), budget, **terms), lambda ledger: Ledger(ledger.address)
+        )
     populations = itertools.count()
 
-    def create(budget):
-        return Ledger.create(postgres(), budget, population=f"people {next(populations)}")
+    def create(budget, **terms):
+        return Ledger.create(postgres(), budget, population=f"people {next(populations)}", **terms)
 
     return LedgerCase(create, lambda ledger: Ledger(ledger.address, population=ledger.population))
 

@@ -47,17 +47,16 @@ def nothing(*_, **__):
     """A check that finds nothing wrong."""
 
 
-def mu_only(self, *_):
-    """The sum of reservations, without what is not Gaussian."""
-    value = self.reserved[0] if hasattr(self, "lines") else 0.0
-    return Cost(float(value))
+def mu_only(costs, total=books.total):
+    """The sum of costs, without what is not Gaussian."""
+    return Cost(total(costs).mu_squared)
 
 
 def records_first(enter=books._MemoryBook.enter):
-    def planted(self, lineage, line, neighbours, kind, content):
+    def planted(self, lineage, line, neighbours, kind, content, learnt):
         seen = self._records.newest()
         self._records.replace(seen, seen.value.with_event(kind, lineage, content))
-        enter(self, lineage, line, neighbours, kind, content)
+        enter(self, lineage, line, neighbours, kind, content, learnt)
 
     return planted
 
@@ -67,9 +66,8 @@ def generous(largest=books.largest_mu):
 
 
 def reserves_charges(self, cost, neighbours="replace", settings=None, unit="example"):
-    self._enter(
-        "charged", f"one-off {time.monotonic_ns()}", books.Line(cost, FREE, None, True), neighbours, settings, unit
-    )
+    line = books.Line(cost, FREE, None, True)
+    self._enter("charged", f"one-off {time.monotonic_ns()}", line, neighbours, settings, unit, books.JUST_NOW)
 
 
 def overwriting(self, seen, value):
@@ -100,14 +98,14 @@ def without(condition, check=books.check_step):
     return planted
 
 
-def last_number(line, spent):
+def last_number(line, spent, finished=False):
     """What the store told last, also if it is smaller."""
     if not books.at_most(spent, line.reserved):
         raise BudgetExhausted("too much.")
     return replace(line, spent=spent)
 
 
-def open_again(line, used, following, spent):
+def open_again(line, used, following, spent, learnt=None, clock=None):
     """A commit that does not ask whether the stream was closed."""
     return replace(line, spent=spent, live=following)
 
@@ -120,6 +118,50 @@ def known_only(change=books._MemoryBook.change):
     return planted
 
 
+def always(line, period):
+    """Every line counts for ever: nothing renews."""
+    return True
+
+
+def while_it_is_open(line, period):
+    """What has ended does not count, also where its rows are."""
+    return not (line.closed or line.finished) and line.first <= period
+
+
+def with_rows_only(line, period):
+    """A stream counts from its first row to its last, also if it goes on."""
+    return line.first <= period <= line.last
+
+
+def present_only(extended=books.extended):
+    """Look at the last row alone."""
+
+    def planted(line, learnt, clock, releases):
+        return extended(line, learnt._replace(first=None), clock, releases)
+
+    return planted
+
+
+def any_period(line, learnt, clock, releases):
+    """No check of the periods of rows."""
+    return replace(line, last=max(line.last, learnt.last or 0), finished=learnt.finished)
+
+
+def resumable(line, learnt, clock, releases, extended=books.extended):
+    """A stream that has finished goes on."""
+    return extended(replace(line, finished=False), learnt, clock, releases)
+
+
+def never_finished(line, learnt, clock, releases, extended=books.extended):
+    """A stream counts until it is closed."""
+    return extended(line, learnt._replace(finished=False), clock, releases)
+
+
+def from_now_on(line, learnt, clock, entering=books.entering):
+    """A state counts from the present period on, whatever rows it has."""
+    return entering(line, books.JUST_NOW, clock)
+
+
 def rounded(cost):
     return [float(f"{part:.6g}").hex() for part in cost.parts]
 
@@ -127,8 +169,8 @@ def rounded(cost):
 FAULTS = [
     ("two_halves_fit_and_no_more", "memory", books, "check_room", nothing),
     ("two_halves_fit_and_no_more", "sqlite", books, "check_room", nothing),
-    ("all_kinds_of_cost_add", "memory", books._Records, "total", property(mu_only)),
-    ("all_kinds_of_cost_add", "sqlite", book.DatabaseBook, "_reserved", mu_only),
+    ("all_kinds_of_cost_add", "memory", books, "total", mu_only),
+    ("all_kinds_of_cost_add", "sqlite", books, "total", mu_only),
     ("rejections_leave_no_trace", "memory", books._MemoryBook, "enter", records_first()),
     ("what_is_left_fits", "memory", books, "largest_mu", generous()),
     ("charges_are_spent_at_once", "sqlite", Ledger, "charge", reserves_charges),
@@ -153,6 +195,19 @@ FAULTS = [
     ("another_process_sees_the_same", "sqlite", book, "written", rounded),
     ("copies_share_the_records", "memory", Ledger, "__deepcopy__", lambda self, memo: Ledger(self.privacy)),
     ("copies_share_the_records", "sqlite", Ledger, "__copy__", lambda self: Ledger(self.privacy)),
+    ("ended_streams_count_in_their_periods", "memory", books.Line, "holds", always),
+    ("ended_streams_count_in_their_periods", "sqlite", books.Line, "holds", while_it_is_open),
+    ("ended_streams_count_in_their_periods", "postgres", books, "sums_from", lambda first, lines: [(first, FREE)]),
+    ("open_streams_count_until_they_end", "memory", books.Line, "holds", with_rows_only),
+    ("open_streams_count_until_they_end", "sqlite", books.Line, "holds", while_it_is_open),
+    ("rows_belong_to_periods_that_count", "memory", books, "extended", any_period),
+    ("rows_belong_to_periods_that_count", "sqlite", books, "extended", present_only()),
+    ("rows_belong_to_periods_that_count", "memory", books, "_check_not_ahead", nothing),
+    ("finished_streams_release_nothing", "memory", books, "extended", resumable),
+    ("finished_streams_release_nothing", "sqlite", books, "extended", never_finished),
+    ("states_with_rows_count_from_their_first", "memory", books, "learnt_by", lambda at: books.JUST_NOW),
+    ("states_with_rows_count_from_their_first", "sqlite", book, "entering", from_now_on),
+    ("periods_have_one_unit", "memory", books, "check_unit", nothing),
 ]
 
 

@@ -9,10 +9,11 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, pigd
+from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, User, pftrl, pigd
 from taciturn.cli.app import app
 from taciturn.errors import StateConflict
 from taciturn.store import Store
+from tags import tags
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
 
@@ -248,3 +249,74 @@ def test_the_witness_is_told_when_a_ledger_is_created(tmp_path):
     create = ["budget", "create", "--epsilon", "1", "--delta", "1e-6"]
     assert "add --witness" in run(*create, tmp_path / "one.db").stdout
     assert "it remembers" in run(*create, tmp_path / "two.db", "--witness", tmp_path / "witness.db").stdout
+
+
+# Ledgers that renew.
+
+
+@pytest.fixture
+def monthly(tmp_path):
+    """A ledger that renews, with a stream that is open, a fit, and one that was closed."""
+    path = tmp_path / "monthly.db"
+    done = run("budget", "create", path, "--epsilon", 1, "--delta", "1e-6", "--unit", "user and month", "--renews")
+    assert "for one user and month, and renews" in done.stdout
+    ledger, small = Ledger(path), Privacy(0.3, 1e-6)
+    unit = User(rows=1, period="month")
+    pftrl(PROBLEM, small, horizon=1000, unit=unit).start(ledger)
+    pftrl(PROBLEM, small, horizon=1, unit=unit).fit([[0.6, 0.8]], [1], ledger, users=[1])
+    ledger.close(pftrl(PROBLEM, small, horizon=9, unit=unit).start(ledger).lineage)
+    return path
+
+
+def test_show_states_periods_and_what_a_year_costs(monthly):
+    ledger = Ledger(monthly)
+    data = answer("budget", "show", monthly)
+    a_year, _ = ledger.user_over(12)
+    (name,) = ledger.by_period()
+    assert (data["renews"], data["period"], list(data["periods"])) == (True, name, [name])
+    assert data["periods"][name]["epsilon"] == ledger.reserved.epsilon(1e-6) == data["reserved"]["epsilon"]
+    assert data["left"]["epsilon"] == pytest.approx(ledger.left)
+    assert data["year"]["periods"] == 12
+    assert data["year"]["cost"]["mu"] == a_year.mu > 5 * Privacy(0.3, 1e-6).mu
+    assert [row["counts"] for row in data["streams"]] == [True] * 3
+    text = run("budget", "show", monthly).stdout
+    assert "per user and month, replace, renews" in text
+    assert "for a user with rows in 12 months" in " ".join(text.split())
+    for word in (name, "open, counts", "finished, counts", "closed, counts"):
+        assert word in text
+    page = monthly.with_suffix(".html")
+    run("budget", "show", monthly, "--html", page)
+    assert "with rows in 12 months" in tags_of(page)
+    assert run("budget", "verify", monthly).exit_code == 0
+    history = run("budget", "history", monthly).stdout
+    assert "renews every month" in history
+    assert f"counts up to {name}" in history
+
+
+def tags_of(page):
+    text = page.read_text(encoding="utf-8")
+    tags(text)
+    return text
+
+
+def test_what_is_not_known_of_a_year_is_named(monthly):
+    Ledger(monthly).reserve("f" * 32, Cost(rho=1e-6), unit="user and month")
+    assert answer("budget", "show", monthly)["year"]["not_known"] == ["f" * 32]
+    assert "what ffffffff adds is not known" in " ".join(run("budget", "show", monthly).stdout.split())
+
+
+def test_a_ledger_that_does_not_renew_has_no_periods(address):
+    data = answer("budget", "show", address)
+    assert data["renews"] is False
+    assert "periods" not in data
+    assert "year" not in data
+
+
+def test_closing_says_up_to_when_it_counts(monthly):
+    lineage = next(name for name, line in Ledger(monthly).lines.items() if not (line.closed or line.finished))
+    assert "counts up to the period of its last row" in run("budget", "close", monthly, lineage).stdout
+
+
+def test_renewal_needs_a_period(tmp_path):
+    done = run("budget", "create", tmp_path / "a.db", "--epsilon", 1, "--delta", "1e-6", "--renews")
+    assert "only the budget of a period renews" in str(done.exception)

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from small_run import go, saved, shown, users_of, write_case
-from taciturn import InvalidInput, StateConflict
+from taciturn import InvalidInput, Ledger, Privacy, StateConflict
 from taciturn.cli.app import app
 from taciturn.contract.contract import contract_of, read_contract
 from taciturn.contract.explain import in_plain_words
@@ -113,6 +113,25 @@ class TestCheck:
     def test_without_a_column_of_ids_it_says_so(self, tmp_path):
         toml, data = write_case(tmp_path, 50)
         assert "names no column" in CliRunner().invoke(app, ["check", str(toml), str(data)]).stdout
+
+
+def test_a_run_with_months_counts_in_a_ledger_that_renews(tmp_path):
+    """Until its horizon, of which the store tells its ledger; half-way it is interrupted."""
+    toml, data = write_case(tmp_path, ROWS, release="100", rows_per_user=2)
+    toml.write_text(toml.read_text().replace("rows_per_user = 2", 'rows_per_user = 2\nperiod = "month"'))
+    ledger = Ledger.create(tmp_path / "budget.db", Privacy(2.0, 1e-5), unit="user and month", renews=True)
+    lines = data.read_text().splitlines()
+    data.write_text("\n".join(lines[: ROWS // 2]) + "\n")
+    command = ["learn", str(toml), str(data), "--out", str(tmp_path / "run"), "--ledger", str(tmp_path / "budget.db")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    (line,) = ledger.lines.values()
+    assert (line.first, line.last, line.finished) == (ledger.period, ledger.period, False)
+    data.write_text("\n".join(lines) + "\n")
+    assert CliRunner().invoke(app, [*command, "--resume"]).exit_code == 0
+    (line,) = ledger.lines.values()
+    assert line.finished
+    assert line.spent == line.reserved
+    assert ledger.verify().ok
 
 
 @pytest.mark.parametrize(

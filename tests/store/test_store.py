@@ -138,7 +138,7 @@ def test_a_ledger_that_is_away_is_told_later(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "budget.db", BUDGET)
     saved = create(store, ledger=ledger)
 
-    def away(self, lineage, spent):
+    def away(self, *_):
         raise StoreUnavailable("away. Try again later.")
 
     with monkeypatch.context() as patched:

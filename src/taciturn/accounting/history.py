@@ -34,8 +34,8 @@ class Event(NamedTuple):
     version : str
         Version of the package.
     kind : str
-        `created`, `opened`, `charged`, `closed`, `moved`, `restored`, `adopted`, or `unwitnessed`: its witness was
-        given up.
+        `created`, `opened`, `charged`, `closed`, `finished`, `moved`, `restored`, `adopted`, or `unwitnessed`: its
+        witness was given up.
     lineage : str
         The stream or one-off release that it is about; empty if it is about the ledger.
     content : str

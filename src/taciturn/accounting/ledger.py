@@ -14,6 +14,37 @@ again, a signal handler passes the check a second time before the change; if not
 is no lock. All that is known is in immutable records; a check is a function of a record, and a change puts the next
 record behind the one that was checked, if nothing is there yet: one call of `dict.setdefault`, which CPython carries
 out atomically. The caller that comes second checks again, against the newer record.
+
+**Ledgers that renew.** The unit of such a ledger is a user and a period P of a public clock, and its budget B is for
+each period by itself. Every row has a period: for a stream with `User(period=P)` that in which its process learnt the
+row (`UserRecords`, where it never goes back); for a stream of users without a period, that of the ledger's clock at the
+row's commit, or the one of the rows before it, if the clock was set back. No content of a row is read for it. A stream
+of cost C *holds* C in a set H of periods. It is opened with H = {first, first + 1, …}, where `first` is the
+period of its first row, or the present one before there is a row. When it is closed, or has released all that it can
+(`finished`), H becomes {first, …, last}, where `last` is the period of its last row; for a stream that went on in a
+database that was lost, the present one. A one-off charge holds its cost in the present period alone.
+
+*Claim.* For every user and every period p: two worlds that differ in the contents of the rows which the user has
+contributed in p, to all streams of the ledger together, give releases, of all streams and at all times, that satisfy B.
+
+*Proof.* (i) *Each stream.* The rows of a stream in p are among those that its guarantee is about: all rows of the user
+in p by the stream's own periods, or all rows of the user. So a stream with rows in p adds at most C, over all its later
+releases, and one without adds nothing: its releases are computed from other rows and from releases. (ii) *Rows in p
+imply that p is in H.* A commit is rejected, in one step with the check, unless the periods of all rows of the new state
+are at least `first`, and it stores the last of them as `last`; a store elsewhere has the ledger do that before its own
+commit (`hold`). So every row that a release can depend on has a period of at least `first`, and of at most `last` when
+H is cut there; then nothing more is committed, except rows after the last release of a finished stream, on which no
+release depends. A state that has learnt rows before it enters, by a fork, a loaded file or an adoption, enters with the
+period of its first row: its releases depend on those rows, too. (iii) *Sums.* For every p the costs of the streams with
+p in H are within B, at every moment: a stream enters only if that holds with it for each p ≥ first (the sum can only
+rise at the `first` of some stream, so a finite number of sums is compared), and H only shrinks after that. (iv) Costs
+add under adaptive composition, so by (i) and (ii) the total for the rows of p is the sum over streams with p in H. ∎
+
+The proof uses no property of any clock, except after a lost database (`taciturn.store.restore`). Clocks decide what
+"this month" means, so the ledger also rejects a commit whose last rows are not of the present period of its own clock,
+or of the one before it (they were learnt before a border, and are committed after it), up to `SKEW`. The clock of a
+ledger is that of the PostgreSQL server, or of the machine with the SQLite file. A row that is given to a model again in
+a later period is a contribution of that period, too. A user who stays pays in each period; `user_over` says how much.
 """
 
 from __future__ import annotations
@@ -22,25 +53,69 @@ import contextlib
 import math
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from datetime import datetime, timedelta
 from html import escape
-from typing import Any, Generic, Protocol, TypeVar, get_args
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from taciturn._util.html import bar
 from taciturn._util.output import rounded_down, rounded_up
+from taciturn.accounting import unit as units
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
-from taciturn.accounting.unit import LEDGER_UNITS, covers
-from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, one_of
+from taciturn.accounting.unit import LEDGER_UNITS, ClockPeriod, covers, period_name, period_of
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, one_of
 
 Position = tuple[int, int, int, str]
 """Generation, examples seen, releases made and a random token: a state is live only if all are the newest."""
 
 SECOND_STREAM = "open a second, separately charged stream with Private.fork"
+
+SKEW = timedelta(minutes=5)
+"""How far the clock of a process may be ahead of that of a renewing ledger."""
+
+
+class Learnt(NamedTuple):
+    """When the rows of a state were learnt, for ledgers that renew.
+
+    Attributes
+    ----------
+    first, last : int, optional
+        Numbers of the periods of its first and last row (`taciturn.accounting.unit.period_of`). None if there are no
+        rows, or if rows have no period of their own: then they are those of the ledger's clock.
+    finished : bool
+        Whether nothing more can be released.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    finished: bool = False
+
+
+EARLIEST = 1
+"""A period before all others, for rows of which nobody knows when they were learnt."""
+
+JUST_NOW = Learnt()
+"""Rows of the present period, of a stream that goes on."""
+
+
+class Clock(NamedTuple):
+    """The public clock of a ledger that renews: its kind of period, and the time."""
+
+    period: ClockPeriod
+    now: datetime
+
+    @property
+    def number(self) -> int:
+        """The present period."""
+        return period_of(self.period, self.now)
+
+    def name(self, number: int) -> str:
+        """What a period is called."""
+        return period_name(self.period, number) if number > EARLIEST else "periods before all others"
 
 
 @dataclass(frozen=True)
@@ -48,13 +123,31 @@ class Line:
     """One lineage in a ledger: the most it can cost, what it has cost, and its live generation.
 
     `live` is None for a stream whose states a store guards, and for a one-off release. `closed` says that nothing
-    more is released; what was reserved stays reserved.
+    more is released; what was reserved stays reserved. In a ledger that renews, `first` and `last` are the periods of
+    its first and its last row, or those in which it was opened, and `finished` says that it has released all that it
+    can. In others they are None and False.
     """
 
     reserved: Cost
     spent: Cost
     live: Position | None = None
     closed: bool = False
+    first: int | None = None
+    last: int | None = None
+    finished: bool = False
+
+    def holds(self, period: int) -> bool:
+        """Whether its reservation counts in a period; in a ledger that does not renew, always.
+
+        >>> stream = Line(gaussian(0.1), FREE, first=5, last=6)
+        >>> [stream.holds(period) for period in (4, 5, 6, 7)]
+        [False, True, True, True]
+        >>> [closed(stream).holds(period) for period in (4, 5, 6, 7)]
+        [False, True, True, False]
+        """
+        if self.first is None or self.last is None:
+            return True
+        return self.first <= period and (period <= self.last or not (self.closed or self.finished))
 
 
 @dataclass(frozen=True)
@@ -71,12 +164,27 @@ class Terms:
         Whose data is protected: an example, or a user, perhaps of one period (`taciturn.accounting.unit.LEDGER_UNITS`).
     neighbours : {"replace", "zero-out", "label"}, optional
         The relation of all costs; None until the first cost decides it.
+    renews : bool
+        Whether the budget is for each period of the unit by itself: what ended before a period does not count in it.
     """
 
     privacy: Privacy | None = None
     population: str = "people"
     unit: str = "example"
     neighbours: str | None = None
+    renews: bool = False
+
+    def __post_init__(self) -> None:
+        if self.renews and self.unit in ("example", "user"):
+            raise InvalidInput(
+                f"only the budget of a period renews, and the unit is one {self.unit}. State a unit such as 'user and "
+                "month', or leave out renews."
+            )
+
+    @property
+    def period(self) -> ClockPeriod | None:
+        """The kind of period by which it renews; None if it does not."""
+        return cast(ClockPeriod, self.unit.removeprefix("user and ")) if self.renews else None
 
 
 class Book(Protocol):
@@ -103,20 +211,25 @@ class Book(Protocol):
     def last(self) -> tuple[int, str]:
         """How many events there are, and the hash of the last, stored apart from them."""
 
-    def reserved(self) -> Cost:
-        """The sum of all reservations."""
+    def clock(self) -> Clock | None:
+        """The clock of a ledger that renews."""
 
-    def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+    def enter(
+        self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any], learnt: Learnt
+    ) -> None:
         """Add a lineage if it fits, or check that a known one goes on; see `admitted`."""
 
     def change(self, lineage: str, changed: Change, kind: str | None = None) -> None:
-        """Replace a line by what `changed` makes of it, atomically, and add an event if `kind` is given."""
+        """Replace a line by what `changed` makes of it, atomically.
+
+        Add an event of this kind, `closed` or `finished`, if the line is that after the change, and was not before.
+        """
 
 
 class Change(Protocol):
     """A line after a change; an error if the change is not allowed. Pure: it may be called repeatedly."""
 
-    def __call__(self, line: Line) -> Line: ...
+    def __call__(self, line: Line, clock: Clock | None) -> Line: ...
 
 
 class Ledger:
@@ -135,6 +248,8 @@ class Ledger:
         A second database, elsewhere, that notices when this one was restored from a backup.
     unit : {"example", "user", "user and month", …}, optional
         Whose data is protected, for a ledger in memory: by default an example. One in a database has its own.
+    renews : bool
+        Whether the budget of a ledger in memory is for each period by itself, as in `create`.
 
     Examples
     --------
@@ -168,6 +283,7 @@ class Ledger:
         population: str | None = None,
         witness: str | os.PathLike[str] | None = None,
         unit: str | None = None,
+        renews: bool = False,
     ) -> None:
         if unit is not None:
             one_of("unit", unit, LEDGER_UNITS)
@@ -177,12 +293,14 @@ class Ledger:
             self._book: Book = book.open_book(where, population, witness)
             if unit not in (None, self.unit):
                 raise Unprovable(f"the unit of {where} is one {self.unit}, not one {unit}. Create another ledger.")
+            if renews and not self.renews:
+                raise Unprovable(f"the budget of {where} does not renew. Create another ledger, with renews=True.")
             return
         known = where is None or isinstance(where, Privacy)
         expect("the argument", where, known, 'Privacy(epsilon=1.0, delta=1e-6) or an address such as "budget.db"')
         if witness is not None:
             raise InvalidInput("a ledger in memory has no witness. Create it in a file: Ledger.create('budget.db', …).")
-        self._book = _MemoryBook(Terms(where, population or "people", unit or "example"))
+        self._book = _MemoryBook(Terms(where, population or "people", unit or "example", renews=renews))
 
     @classmethod
     def create(
@@ -193,6 +311,7 @@ class Ledger:
         population: str = "people",
         neighbours: str | None = None,
         unit: str = "example",
+        renews: bool = False,
         witness: str | os.PathLike[str] | None = None,
     ) -> Ledger:
         """Create a ledger in a database, and open it.
@@ -210,6 +329,9 @@ class Ledger:
         unit : {"example", "user", "user and day", "user and week", "user and month", …}
             Whose data is protected. A ledger of users rejects streams that protect single examples; one of users and
             months also accepts streams that count a user's rows anew every month.
+        renews : bool
+            Whether the budget is for each period by itself: a stream counts in every period from the one in which it
+            was opened to that of its last row, and no longer. A user who stays pays in each period: see `user_over`.
         witness : str or path, optional
             A second database, elsewhere, that notices when this one was restored from a backup.
         """
@@ -219,7 +341,7 @@ class Ledger:
         known = neighbours is None or neighbours in get_args(Neighbours)
         expect("neighbours", neighbours, known, '"replace", "zero-out" or "label"')
         one_of("unit", unit, LEDGER_UNITS)
-        return cls.of_book(book.create_book(address, Terms(privacy, population, unit, neighbours), witness))
+        return cls.of_book(book.create_book(address, Terms(privacy, population, unit, neighbours, renews), witness))
 
     @classmethod
     def of_book(cls, book: Book) -> Ledger:
@@ -246,6 +368,11 @@ class Ledger:
         return self._book.terms.unit
 
     @property
+    def renews(self) -> bool:
+        """Whether its budget is for each period of the unit by itself."""
+        return self._book.terms.renews
+
+    @property
     def neighbours(self) -> str | None:
         """The neighbour relation of all its costs; None before the first."""
         return self._book.terms.neighbours
@@ -262,13 +389,57 @@ class Ledger:
 
     @property
     def spent(self) -> Cost:
-        """The cost of every release made so far."""
-        return total(line.spent for line in self._book.lines().values())
+        """The cost of every release made so far; if it renews, by streams that count in the present period."""
+        return total(line.spent for line in self._present())
 
     @property
     def reserved(self) -> Cost:
-        """The cost of every release made or still to come in the streams opened so far."""
-        return self._book.reserved()
+        """The cost of every release made or still to come in the streams opened so far.
+
+        If the ledger renews, in those that count in the present period.
+        """
+        return total(line.reserved for line in self._present())
+
+    def _present(self) -> list[Line]:
+        """The lines that count now."""
+        period = self.period
+        return [line for line in self._book.lines().values() if period is None or line.holds(period)]
+
+    @property
+    def period(self) -> int | None:
+        """The number of the present period, by the ledger's clock; None if it does not renew."""
+        clock = self._book.clock()
+        return None if clock is None else clock.number
+
+    def by_period(self) -> dict[str, Cost]:
+        """What is reserved in each period from that of the first stream to the present one, if the ledger renews.
+
+        >>> monthly = Ledger(Privacy(1.0, 1e-6), unit="user and month", renews=True)
+        >>> monthly.charge(gaussian(0.01), unit="user and month")
+        >>> [round(cost.mu, 6) for cost in monthly.by_period().values()]
+        [0.1]
+        """
+        if (clock := self._book.clock()) is None:
+            return {}
+        lines = list(self._book.lines().values())
+        here = clock.number
+        start = min([here, *(line.first for line in lines if line.first is not None and line.first > EARLIEST)])
+        periods = range(start, here + 1)
+        return {clock.name(each): total(line.reserved for line in lines if line.holds(each)) for each in periods}
+
+    def user_over(self, periods: int) -> tuple[Cost, list[str]]:
+        """The cost for a user with rows in so many periods from now on, if nothing is opened or closed meanwhile.
+
+        Streams that are open cost what `Private.user_over` says, and others that count in the present period what they
+        reserved; across streams costs add. With it come the lineages for which that is not known.
+
+        Whatever is opened and closed meanwhile: if all costs are Gaussian, n periods cost at most n times the mu of the
+        budget. *Proof.* A stream with rows in m of them costs at most m·mu, by group privacy, and in each period the
+        sum of mu² is at most that of the budget, B². So the sum of (m·mu)² ≤ n·(sum of m·mu²) ≤ n·n·B². ∎
+        """
+        from taciturn.store import verify
+
+        return verify.user_over(self, integer("periods", periods))
 
     @property
     def left(self) -> float | None:
@@ -278,7 +449,15 @@ class Ledger:
         1.0
         """
         privacy = self.privacy
-        return None if privacy is None else gaussian(largest_mu(privacy, self.reserved) ** 2).epsilon(privacy.delta)
+        return None if privacy is None else gaussian(self.largest_mu**2).epsilon(privacy.delta)
+
+    @property
+    def largest_mu(self) -> float:
+        """The mu of the largest Gaussian cost that still fits."""
+        privacy = self.privacy
+        if privacy is None:
+            return math.inf
+        return min(largest_mu(privacy, cost) for _, cost in sums_from(self.period, self._book.lines().values()))
 
     @property
     def lines(self) -> Mapping[str, Line]:
@@ -316,13 +495,15 @@ class Ledger:
         at: Position = (0, 0, 0, ""),
         settings: Any = None,
         unit: str = "example",
+        learnt: Learnt | None = None,
     ) -> None:
         """Reserve `cost` for a lineage that stands at `at`; one that is known must go on where it stands.
 
         The ledger then guards the states of the lineage: `commit` accepts each once. `settings`, plain data, are
-        recorded in the history.
+        recorded in the history. `learnt` says when the rows of the state were learnt: by default at any time before.
         """
-        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings, unit)
+        learnt = learnt_by(at) if learnt is None else learnt
+        self._enter("opened", lineage, Line(cost, spent, at), neighbours, settings, unit, learnt)
 
     def reserve(
         self,
@@ -333,13 +514,14 @@ class Ledger:
         name: str | None = None,
         follows: str | None = None,
         unit: str = "example",
+        learnt: Learnt = JUST_NOW,
     ) -> None:
         """Reserve `cost` for a lineage whose states a store guards; a second call for the same cost changes nothing.
 
         The history says what the stream is called, and `adopted` of one that `follows` another lineage after a restore.
         """
         kind, more = entered_as(name, follows)
-        self._enter(kind, lineage, Line(cost, FREE), neighbours, settings, unit, more)
+        self._enter(kind, lineage, Line(cost, FREE), neighbours, settings, unit, learnt, more)
 
     def charge(self, cost: Cost, neighbours: str = "replace", settings: Any = None, unit: str = "example") -> None:
         """Spend `cost` at once, for a release that belongs to no stream, or reject it.
@@ -350,7 +532,8 @@ class Ledger:
         >>> ledger.spent.plain_epsilon
         0.4
         """
-        self._enter("charged", f"one-off {uuid.uuid4().hex}", Line(cost, cost, None, True), neighbours, settings, unit)
+        line = Line(cost, cost, None, True)
+        self._enter("charged", f"one-off {uuid.uuid4().hex}", line, neighbours, settings, unit, JUST_NOW)
 
     def _enter(
         self,
@@ -360,6 +543,7 @@ class Ledger:
         neighbours: str,
         settings: Any,
         unit: str,
+        learnt: Learnt,
         more: Mapping[str, str] | None = None,
     ) -> None:
         check_unit(self.unit, unit)
@@ -370,22 +554,38 @@ class Ledger:
         content = {"reserved": written(line.reserved), "neighbours": neighbours, "settings": settings, "unit": unit}
         content |= more or {}
         with rejections_told():
-            self._book.enter(lineage, line, neighbours, kind, content)
+            self._book.enter(lineage, line, neighbours, kind, content, learnt)
 
-    def commit(self, lineage: str, used: Position, following: Position, spent: Cost) -> None:
+    def commit(self, lineage: str, used: Position, following: Position, spent: Cost, learnt: Learnt = JUST_NOW) -> None:
         """Record that the state at `used` is used up, `following` is live, and what is spent; then show releases.
 
         Raises `StateConflict`, and records nothing, if `used` is not the live state.
         """
-        self._book.change(lineage, lambda line: committed(line, used, following, spent))
+        self._book.change(
+            lineage,
+            lambda line, clock: committed(line, used, following, spent, learnt, clock),
+            "finished" if learnt.finished else None,
+        )
 
-    def record_spent(self, lineage: str, spent: Cost) -> None:
-        """Record what a stream in a store has spent; an older, smaller number changes nothing."""
-        self._book.change(lineage, lambda line: mirrored(line, spent))
+    def hold(self, lineage: str, learnt: Learnt, releases: bool = True) -> None:
+        """Before a store elsewhere commits a state, with releases or without: count its rows in their periods.
+
+        It is an error if the ledger does not accept them. Without effect if the ledger does not renew.
+        """
+        self._book.change(lineage, lambda line, clock: extended(line, learnt._replace(finished=False), clock, releases))
+
+    def record_spent(self, lineage: str, spent: Cost, finished: bool = False) -> None:
+        """Record what a stream in a store has spent, and whether it has finished; a smaller number changes nothing."""
+        self._book.change(
+            lineage, lambda line, clock: mirrored(line, spent, finished), "finished" if finished else None
+        )
 
     def close(self, lineage: str) -> None:
-        """End a stream: nothing more can be released. What it reserved stays reserved."""
-        self._book.change(lineage, closed, "closed")
+        """End a stream: nothing more can be released. What it reserved stays reserved.
+
+        In a ledger that renews it does not count in the periods after that of its last row.
+        """
+        self._book.change(lineage, lambda line, clock: closed(line), "closed")
 
     # How it is shown and passed on.
 
@@ -456,17 +656,100 @@ def entered_as(name: str | None, follows: str | None) -> tuple[str, dict[str, st
 # Checks: functions of records alone.
 
 
-def admitted(terms: Terms, known: Line | None, reserved: Cost, line: Line, neighbours: str) -> bool:
+def admitted(
+    terms: Terms, known: Line | None, others: Iterable[Line], line: Line, neighbours: str, clock: Clock | None = None
+) -> bool:
     """Whether a new lineage enters (True), or goes on as it is (False); otherwise an error.
 
-    `known` is the lineage's present line, if there is one, and `reserved` the sum of all reservations.
+    `known` is the lineage's present line, if there is one, and `others` are all lines.
     """
     check_relation(terms.neighbours, neighbours)
     if known is not None:
         check_goes_on(known, line)
         return False
-    check_room(terms.privacy, reserved, line.reserved)
+    for period, reserved in sums_from(line.first, others):
+        if period is not None and not line.holds(period):
+            continue
+        which = "" if clock is None or period is None else clock.name(period)
+        check_room(terms.privacy, reserved, line.reserved, which)
     return True
+
+
+def sums_from(first: int | None, lines: Iterable[Line]) -> list[tuple[int | None, Cost]]:
+    """What is reserved in `first`, and in each later period in which that may be more: there a stream begins.
+
+    The sum of all lines, if `first` is None: the ledger does not renew.
+
+    >>> lines = [Line(gaussian(0.1), FREE, first=4, last=4, closed=True), Line(gaussian(0.2), FREE, first=7, last=7)]
+    >>> [(period, round(cost.mu_squared, 6)) for period, cost in sums_from(4, lines)]
+    [(4, 0.1), (7, 0.2)]
+    """
+    lines = list(lines)
+    if first is None:
+        return [(None, total(line.reserved for line in lines))]
+    later = {line.first for line in lines if line.first is not None and line.first > first}
+    return [
+        (period, total(line.reserved for line in lines if line.holds(period))) for period in (first, *sorted(later))
+    ]
+
+
+def entering(line: Line, learnt: Learnt, clock: Clock | None) -> Line:
+    """The line of a stream that enters, with its periods."""
+    if clock is None:
+        return line
+    here = clock.number
+    first = here if learnt.first is None else learnt.first
+    last = max(first, here if learnt.last is None else learnt.last)
+    _check_not_ahead(last, here, clock)
+    return replace(line, first=first, last=last, finished=learnt.finished)
+
+
+def learnt_by(at: Position) -> Learnt:
+    """When the rows of a state were learnt of which nothing else is known."""
+    return Learnt(EARLIEST) if at[1] else JUST_NOW
+
+
+def extended(line: Line, learnt: Learnt, clock: Clock | None, releases: bool) -> Line:
+    """The line of a stream that has learnt more rows, as `learnt` says of all its rows; see the module."""
+    if clock is None or line.first is None or line.last is None:
+        return line
+    if line.closed:
+        raise _ended()
+    if line.finished:
+        if releases:
+            raise StateConflict(
+                "this stream has released all that it could, and does not count in later periods of its ledger. Start "
+                f"a new one, or {SECOND_STREAM}."
+            )
+        return line
+    here = clock.number
+    last = max(line.last, here) if learnt.last is None else learnt.last
+    first = last if learnt.first is None else learnt.first
+    if first < line.first:
+        raise StateConflict(
+            f"this stream counts from {clock.name(line.first)} on, and has rows of an earlier period. Nothing was "
+            "committed: learn from them again, with the present clock; or open it anew with Private.fork."
+        )
+    _check_not_ahead(last, max(line.last, here), clock)
+    if last < here - 1:
+        raise StateConflict(
+            f"these rows were learnt in {clock.name(last)}, and the ledger is in {clock.name(here)}. Nothing was "
+            "committed: learn from them again, without now= or with the present time."
+        )
+    return replace(line, last=max(line.last, last), finished=learnt.finished)
+
+
+def _check_not_ahead(last: int, here: int, clock: Clock) -> None:
+    """Reject rows of a period that has not begun."""
+    if last > max(here, Clock(clock.period, clock.now + SKEW).number):
+        raise StateConflict(
+            f"these rows were learnt in {clock.name(last)}, and the ledger is in {clock.name(here)}. Nothing was "
+            "committed: set the clock of this machine, leave out now=, or wait until the ledger's clock is there."
+        )
+
+
+def _ended() -> StateConflict:
+    return StateConflict(f"this stream was closed. Start a new one, or {SECOND_STREAM}.")
 
 
 def check_relation(settled: str | None, neighbours: str) -> None:
@@ -491,29 +774,36 @@ def check_unit(unit: str, of_stream: str) -> None:
         )
 
 
-def check_room(privacy: Privacy | None, reserved: Cost, cost: Cost) -> None:
-    """Reject a cost that does not fit a budget in addition to what is `reserved`."""
+def check_room(privacy: Privacy | None, reserved: Cost, cost: Cost, period: str = "") -> None:
+    """Reject a cost that does not fit a budget in addition to what is `reserved`, in a period if it is named."""
     needed = total([reserved, cost])
     if privacy is not None and not needed.within(privacy):
-        raise NoRoom(privacy, reserved, cost)
+        raise NoRoom(privacy, reserved, cost, period)
 
 
 class NoRoom(BudgetExhausted):
     """A cost that does not fit a budget; its sentence takes milliseconds, and is made after all locks have ended."""
 
-    def __init__(self, privacy: Privacy, reserved: Cost, cost: Cost) -> None:
+    def __init__(self, privacy: Privacy, reserved: Cost, cost: Cost, period: str = "") -> None:
         super().__init__(privacy, reserved, cost)
         self._terms = privacy, reserved, cost
+        self._period = period
 
     def __str__(self) -> str:
         privacy, reserved, cost = self._terms
+        within = f" in {self._period}" if self._period else ""
+        remedy = "Give the model a smaller budget; that of a ledger is fixed."
+        if self._period:
+            remedy = (
+                "Give the model a smaller budget; or close streams that have ended, which do not count after the "
+                "period of their last row."
+            )
         needed, all_of_it = (each.epsilon(privacy.delta) for each in (cost, total([reserved, cost])))
         left = gaussian(largest_mu(privacy, reserved) ** 2).epsilon(privacy.delta) * (1.0 + 1e-9)  # past the bisection
         return (
             f"opening this stream would reserve epsilon = {rounded_up(needed, 4)} at delta = {privacy.delta:g}, and "
-            f"epsilon = {rounded_down(left, 4)} of the ledger's {privacy.epsilon:g} is left: all streams together "
-            f"would have epsilon = {rounded_up(all_of_it, 4)}. Give the model a smaller budget; that of a ledger is "
-            "fixed."
+            f"epsilon = {rounded_down(left, 4)} of the ledger's {privacy.epsilon:g} is left{within}: all streams "
+            f"together would have epsilon = {rounded_up(all_of_it, 4)}. {remedy}"
         )
 
 
@@ -543,7 +833,7 @@ def largest_mu(privacy: Privacy, reserved: Cost) -> float:
 def check_goes_on(known: Line, line: Line) -> None:
     """Reject a known lineage that does not stand where `line` does, reserved another cost, or has ended."""
     if known.closed:
-        raise StateConflict(f"this stream was closed. Start a new one, or {SECOND_STREAM}.")
+        raise _ended()
     if (known.live is None) != (line.live is None):
         raise StateConflict(
             "this stream's states are guarded by a store, and not by this ledger. Go on with it in its store, or "
@@ -557,12 +847,20 @@ def check_goes_on(known: Line, line: Line) -> None:
         raise StateConflict("this stream reserved another cost when it opened. Go on with its settings.")
 
 
-def committed(line: Line, used: Position, following: Position, spent: Cost) -> Line:
+def committed(
+    line: Line,
+    used: Position,
+    following: Position,
+    spent: Cost,
+    learnt: Learnt = JUST_NOW,
+    clock: Clock | None = None,
+) -> Line:
     """The line after a commit."""
     if line.closed:
-        raise StateConflict(f"this stream was closed. Start a new one, or {SECOND_STREAM}.")
+        raise _ended()
     _check_live(line, used)
     check_step(used, following, line.spent, spent, line.reserved)
+    line = extended(line, learnt, clock, following[2] > used[2])
     return replace(line, spent=spent, live=following)
 
 
@@ -575,12 +873,13 @@ def check_step(used: Position, following: Position, before: Cost, spent: Cost, r
         raise BudgetExhausted(f"this stream reserved {reserved} and would have spent {spent}.")
 
 
-def mirrored(line: Line, spent: Cost) -> Line:
-    """The line after its store told what was spent."""
+def mirrored(line: Line, spent: Cost, finished: bool = False) -> Line:
+    """The line after its store told what was spent, and whether the stream has finished."""
     if line.live is not None:
         raise StateConflict("this stream's states are guarded by this ledger, and not by a store. Go on with commit.")
     if not at_most(spent, line.reserved):
         raise BudgetExhausted(f"this stream reserved {line.reserved} and has spent {spent}.")
+    line = replace(line, finished=line.finished or (finished and line.first is not None))
     return replace(line, spent=spent) if at_most(line.spent, spent) else line
 
 
@@ -589,9 +888,12 @@ def closed(line: Line) -> Line:
     return replace(line, closed=True)
 
 
-def used_up(line: Line) -> Line:
-    """The line of a stream that ended, and may have spent all that it reserved."""
-    return replace(line, closed=True, spent=line.reserved)
+def used_up(line: Line, clock: Clock | None) -> Line:
+    """The line of a stream that ended, and may have learnt until now and spent all that it reserved."""
+    last = line.last
+    if clock is not None and last is not None and not (line.closed or line.finished):
+        last = max(last, clock.number)
+    return replace(line, closed=True, spent=line.reserved, last=last)
 
 
 def _check_live(line: Line, at: Position) -> None:
@@ -669,16 +971,11 @@ class _Records:
 
     terms: Terms
     lines: Mapping[str, _Register[Line]] = field(default_factory=dict)
-    reserved: tuple[Fraction | float, ...] = (Fraction(0),) * len(FREE.parts)  # exact: no sum has to be made again
     events: tuple[Event, ...] = ()
 
     def newest_lines(self) -> Iterator[tuple[str, Line]]:
         """The present lines of all streams."""
         return ((name, line.newest().value) for name, line in self.lines.items())
-
-    @property
-    def total(self) -> Cost:
-        return Cost(*(float(part) for part in self.reserved))
 
     def with_event(self, kind: str, lineage: str, content: dict[str, Any]) -> _Records:
         chain = self.events[-1].chain if self.events else FIRST
@@ -709,24 +1006,28 @@ class _MemoryBook:
         events = self.events()
         return len(events), events[-1].chain if events else FIRST
 
-    def reserved(self) -> Cost:
-        return self._records.newest().value.total
+    def clock(self) -> Clock | None:
+        period = self.terms.period
+        return None if period is None else Clock(period, units.utc_now())
 
-    def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+    def enter(
+        self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any], learnt: Learnt
+    ) -> None:
         self._check_process()
         done = False
         while not done:
             seen = self._records.newest()
             records = seen.value
             known = records.lines[lineage].newest().value if lineage in records.lines else None
-            if not admitted(records.terms, known, records.total, line, neighbours):
+            clock = self.clock()
+            entered = entering(line, learnt, clock) if known is None else line
+            others = [other for _, other in records.newest_lines()]
+            if not admitted(records.terms, known, others, entered, neighbours, clock):
                 return
-            parts = zip(records.reserved, line.reserved.parts, strict=True)
             new = replace(
-                records.with_event(kind, lineage, content),
+                records.with_event(kind, lineage, content | periods_told(entered)),
                 terms=replace(records.terms, neighbours=neighbours),
-                lines={**records.lines, lineage: _Register(line)},
-                reserved=tuple(before + (Fraction(part) if math.isfinite(part) else part) for before, part in parts),
+                lines={**records.lines, lineage: _Register(entered)},
             )
             done = self._records.replace(seen, new)
         self._check_process()
@@ -740,12 +1041,14 @@ class _MemoryBook:
         done = False
         while not done:
             seen = line.newest()
-            done = line.replace(seen, changed(seen.value))
-        while kind is not None:
+            clock = None if seen.value.first is None else self.clock()
+            done = line.replace(seen, changed(seen.value, clock))
+        new = line.newest().value
+        while kind is not None and getattr(new, kind):
             records = self._records.newest()
             if any((event.kind, event.lineage) == (kind, lineage) for event in records.value.events):
                 break  # a second call changes nothing, and completes one that was interrupted
-            if self._records.replace(records, records.value.with_event(kind, lineage, {})):
+            if self._records.replace(records, records.value.with_event(kind, lineage, ended_told(new))):
                 break
         self._check_process()
 
@@ -756,6 +1059,18 @@ class _MemoryBook:
                 "this ledger belongs to the process that made it: a forked child has only a copy, which would spend "
                 "the same budget again. Run the stream where its ledger is, or create the ledger in a file."
             )
+
+
+def periods_told(line: Line) -> dict[str, Any]:
+    """What the history says of the periods of a stream that enters."""
+    if line.first is None:
+        return {}
+    return {"periods": [line.first, line.last]} | ({"finished": True} if line.finished else {})
+
+
+def ended_told(line: Line) -> dict[str, Any]:
+    """What the history says of the periods of a stream that has ended."""
+    return {} if line.first is None else {"last": line.last}
 
 
 def unknown_stream() -> StateConflict:

@@ -11,6 +11,7 @@ follows from positions and ids alone.
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -176,6 +177,56 @@ class User:
 
 EXAMPLE = Example()
 Unit = Example | User
+
+
+# Periods of a public clock.
+
+
+def utc_now() -> datetime.datetime:
+    """The time of this machine's clock."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def period_of(period: ClockPeriod, now: datetime.datetime) -> int:
+    """The number of the period in which a time lies, in UTC; the next period has the next number.
+
+    >>> period_of("month", datetime.datetime(2026, 12, 31)), period_of("month", datetime.datetime(2027, 1, 1))
+    (24324, 24325)
+    """
+    if not isinstance(now, datetime.datetime):
+        raise InvalidInput(f"now must be a datetime, of UTC if it names no zone, got {type(now).__name__}.")
+    if now.tzinfo is not None:
+        now = now.astimezone(datetime.UTC)
+    months = now.year * 12 + now.month
+    numbers = {
+        "day": now.toordinal(),
+        "week": (now.toordinal() + 6) // 7,
+        "month": months,
+        "quarter": (months - 1) // 3 + 1,
+        "year": now.year,
+    }
+    return numbers[period]
+
+
+def period_name(period: ClockPeriod, number: int) -> str:
+    """What the period of this number is called.
+
+    >>> period_name("month", 24324), period_name("quarter", 8108), period_name("day", 740000)
+    ('2026-12', '2026 Q4', '2027-01-19')
+    >>> period_name("week", period_of("week", datetime.datetime(2026, 11, 18)))
+    'the week of 2026-11-16'
+    """
+    if period == "day":
+        return datetime.date.fromordinal(number).isoformat()
+    if period == "week":
+        return f"the week of {datetime.date.fromordinal(7 * number - 6).isoformat()}"
+    if period == "month":
+        return f"{(number - 1) // 12}-{(number - 1) % 12 + 1:02d}"
+    return f"{(number - 1) // 4} Q{(number - 1) % 4 + 1}" if period == "quarter" else str(number)
+
+
+IN_A_YEAR: dict[str, int] = {"day": 366, "week": 53, "month": 12, "quarter": 4, "year": 1}
+"""The most periods of each kind in a calendar year."""
 
 
 LEDGER_UNITS = ("example", "user", *(f"user and {period}" for period in get_args(ClockPeriod)))

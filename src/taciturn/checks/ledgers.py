@@ -15,7 +15,7 @@ from typing import Any
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import Event, first_fault
-from taciturn.accounting.ledger import Ledger, Position
+from taciturn.accounting.ledger import Learnt, Ledger, Position
 from taciturn.checks.suite import demand
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
 
@@ -23,6 +23,7 @@ BUDGET = Privacy(1.0, 1e-6)
 HALF = gaussian(BUDGET.mu**2 / 2.0 * (1.0 - 1e-12))
 """A cost that fits the budget twice."""
 
+MONTHLY = "user and month"
 THREADS = 8
 _ONE_STEP = "Check and change in one step: a transaction, or a compare-and-set."
 _NOTHING = "Change nothing before every check has passed."
@@ -35,7 +36,7 @@ class LedgerCase:
     Attributes
     ----------
     create : callable
-        Makes an empty ledger with the given budget.
+        Makes an empty ledger with the given budget, and with `unit` and `renews` as `Ledger.create` takes them.
     reopen : callable
         Opens the ledger again, as another process would; by default a ledger is only known in its own process.
 
@@ -45,12 +46,20 @@ class LedgerCase:
     'people'
     """
 
-    create: Callable[[Privacy], Ledger] = Ledger
+    create: Callable[..., Ledger] = Ledger
     reopen: Callable[[Ledger], Ledger] = lambda ledger: ledger
 
     def fresh(self) -> Ledger:
         """An empty ledger."""
         return self.create(BUDGET)
+
+    def monthly(self) -> tuple[Ledger, int]:
+        """An empty ledger that renews every month, and the present month."""
+        ledger = self.create(BUDGET, unit=MONTHLY, renews=True)
+        here = ledger.period
+        demand(here is not None, "a ledger that renews has no period", "Read the clock.")
+        assert here is not None
+        return ledger, here
 
 
 def position(generation: int, token: str = "") -> Position:
@@ -435,6 +444,139 @@ def copies_share_the_records(case: LedgerCase) -> None:
         demand(made.same_as(ledger), "a copy is not recognised", remedy)
 
 
+# Periods.
+
+
+def ended_streams_count_in_their_periods(case: LedgerCase) -> None:
+    """The budget is for each period: what ended before one does not count in it, and still counts in its own."""
+    ledger, here = case.monthly()
+    before = Learnt(here - 1, here - 1, finished=True)
+    for name in ("a", "b"):
+        ledger.open(name, HALF, at=position(1), unit=MONTHLY, learnt=before)
+    remedy = "Add the costs of the streams that hold a period, for each period in which the new one does."
+    again = case.reopen(ledger)
+    late = lambda: again.open("c", gaussian(1e-9), at=position(1), unit=MONTHLY, learnt=before)  # noqa: E731
+    demand(rejects(BudgetExhausted, late), "a stream with rows of a full period was accepted later", remedy)
+    demand(ledger.reserved == FREE, f"{ledger.reserved} of an earlier period counts in this one", remedy)
+    demand(not rejects(BudgetExhausted, lambda: again.charge(HALF, unit=MONTHLY)), "a new period is not empty", remedy)
+    ledger.reserve("d", HALF, unit=MONTHLY)
+    fault = "a third half was accepted in one period"
+    demand(rejects(BudgetExhausted, lambda: ledger.charge(HALF, unit=MONTHLY)), fault, remedy)
+    demand(list(ledger.by_period().values()) == [total([HALF, HALF])] * 2, "periods have other sums", remedy)
+
+
+def open_streams_count_until_they_end(case: LedgerCase) -> None:
+    """A stream counts in each period from its first row until it is closed, then until that of its last row."""
+    ledger, here = case.monthly()
+    for name in ("a", "b"):
+        ledger.open(name, HALF, at=position(1, name), unit=MONTHLY, learnt=Learnt(here - 2, here - 2))
+    remedy = "Count a stream that is open in every later period."
+    small = lambda: ledger.charge(gaussian(1e-9), unit=MONTHLY)  # noqa: E731
+    demand(rejects(BudgetExhausted, small), "a period began empty with two open streams", remedy)
+    ledger.commit("a", position(1, "a"), position(2, "c"), FREE, Learnt(here - 2, here))
+    case.reopen(ledger).close("a")
+    remedy = "Count a stream that was closed up to the period of its last row."
+    demand(rejects(BudgetExhausted, small), "a stream that was closed does not count in its last period", remedy)
+    ledger.close("b")
+    demand(ledger.reserved == HALF, f"{ledger.reserved} is reserved by one of two halves", remedy)
+    demand(not rejects(BudgetExhausted, small), "a stream counts after the period of its last row", remedy)
+    between = Learnt(here - 1, here - 1, finished=True)
+    ledger.open("e", HALF, at=position(1), unit=MONTHLY, learnt=between)
+    last = lambda: ledger.open("f", HALF, at=position(1), unit=MONTHLY, learnt=between)  # noqa: E731
+    demand(rejects(BudgetExhausted, last), "a stream does not count between its first row and its last", remedy)
+
+
+def rows_belong_to_periods_that_count(case: LedgerCase) -> None:
+    """Rows of a period before the stream was opened, of one to come, or of one long ago are rejected."""
+    ledger, here = case.monthly()
+    ledger.open("new", HALF, at=position(0, "a"), unit=MONTHLY)
+    ledger.reserve("in a store", gaussian(1e-3), unit=MONTHLY)
+    ledger.open("old", gaussian(1e-3), at=position(1, "a"), unit=MONTHLY, learnt=Learnt(here - 5, here - 5))
+    works: list[tuple[str, Callable[[], None]]] = []
+    for name, periods in (
+        ("new", (here - 1, here - 1)),
+        ("new", (here - 1, here)),
+        ("new", (here + 1, here + 1)),
+        ("old", (here - 5, here - 2)),
+        ("old", (here - 6, here)),
+    ):
+        used, learnt = position(int(name == "old"), "a"), Learnt(*periods)
+        works.append(
+            (
+                f"a commit of rows of periods {periods[0] - here} to {periods[1] - here} of a stream that is {name}",
+                lambda name=name, used=used, learnt=learnt: ledger.commit(  # type: ignore[misc]
+                    name, used, position(2, "b"), FREE, learnt
+                ),
+            )
+        )
+        if name == "new":
+            works.append(
+                ("the same of a store", lambda learnt=learnt: ledger.hold("in a store", learnt))  # type: ignore[misc]
+            )
+    for what, work in works:
+        _leaves_no_trace(case, ledger, what, StateConflict, work)
+    ledger.commit("old", position(1, "a"), position(2, "b"), FREE, Learnt(here - 5, here - 1))  # learnt before a border
+    ledger.commit("new", position(0, "a"), position(1, "b"), FREE, Learnt(here, here))
+    ledger.hold("in a store", Learnt(here, here))
+    ledger.close("in a store")
+    fault = "a stream in a store went on after it was closed"
+    demand(rejects(StateConflict, lambda: ledger.hold("in a store", Learnt(here, here))), fault, "Look at `closed`.")
+
+
+def finished_streams_release_nothing(case: LedgerCase) -> None:
+    """A stream that has released all that it can ends in the period of its last row, and releases no more."""
+    ledger, here = case.monthly()
+    before = Learnt(here - 1, here - 1)
+    ledger.open("here", HALF, at=position(1, "a"), unit=MONTHLY, learnt=before)
+    ledger.reserve("in a store", HALF, unit=MONTHLY, learnt=before)
+    ledger.commit("here", position(1, "a"), position(2, "b"), HALF, before._replace(finished=True))
+    ledger.record_spent("in a store", HALF, finished=True)
+    remedy = "Count a stream that has finished up to the period of its last row."
+    demand(case.reopen(ledger).reserved == FREE, f"{ledger.reserved} is reserved by streams that have finished", remedy)
+    more = Learnt(here - 1, here, finished=True)
+    for what, work in (
+        ("a commit", lambda: ledger.commit("here", position(2, "b"), position(3, "c"), HALF, more)),
+        ("a store's commit", lambda: ledger.hold("in a store", more)),
+    ):
+        _leaves_no_trace(case, ledger, f"{what} with releases of a stream that has finished", StateConflict, work)
+    ledger.commit("here", position(2, "b"), (3, 9, 2, "c"), HALF, more)  # rows without a release
+    ledger.hold("in a store", more, releases=False)
+    fault = f"rows after the last release reserve {ledger.reserved}"
+    demand(ledger.reserved == FREE, fault, "No release depends on them.")
+    kinds = [event.kind for event in ledger.history if event.kind != "created"]
+    demand(kinds == ["opened", "opened", "finished", "finished"], f"the history is {kinds}", "Record each ending once.")
+    found = case.reopen(ledger).verify()
+    demand(found.ok, f"an untouched ledger has faults: {found.faults}", "Compare periods with those of the history.")
+
+
+def states_with_rows_count_from_their_first(case: LedgerCase) -> None:
+    """A state that enters with rows counts in their periods; in all earlier ones if nobody knows those."""
+    ledger, here = case.monthly()
+    full = Learnt(here - 3, here - 3, finished=True)
+    for name in ("a", "b"):
+        ledger.open(name, HALF, at=position(1), unit=MONTHLY, learnt=full)
+    small, remedy = gaussian(1e-6), "Let it hold its cost from the period of its first row on."
+    for what, learnt in (("of a full period", Learnt(here - 3, here)), ("of unknown periods", None)):
+        fork = lambda learnt=learnt: ledger.open("c", small, at=position(4), unit=MONTHLY, learnt=learnt)  # noqa: E731
+        demand(rejects(BudgetExhausted, fork), f"a state with rows {what} was accepted", remedy)
+    ledger.open("c", small, at=position(4), unit=MONTHLY, learnt=Learnt(here - 2, here))
+    ledger.open("d", small, at=position(0), unit=MONTHLY)
+
+
+def periods_have_one_unit(case: LedgerCase) -> None:
+    """A ledger of users and months takes streams of users, with months or without periods, and no others."""
+    ledger, _ = case.monthly()
+    for number, unit in enumerate(("example", "user and year", "user and day", "user or row without an id")):
+        work = lambda unit=unit, number=number: ledger.open(f"{number}", gaussian(1e-6), unit=unit)  # noqa: E731
+        _leaves_no_trace(case, ledger, f"a stream that protects one {unit}", Unprovable, work)
+    ledger.open("all rows", gaussian(1e-6), unit="user")
+    ledger.open("a month", gaussian(1e-6), unit=MONTHLY)
+    other = case.reopen(ledger)
+    same = (other.renews, other.unit, other.period) == (True, MONTHLY, ledger.period)
+    demand(same, "a ledger that renews is another one when it is opened again", "Store that it does.")
+    demand(not case.fresh().renews, "a ledger renews that was not asked to", "Store that it does not.")
+
+
 CHECKS = (
     two_halves_fit_and_no_more,
     all_kinds_of_cost_add,
@@ -454,4 +596,10 @@ CHECKS = (
     history_is_chained,
     another_process_sees_the_same,
     copies_share_the_records,
+    ended_streams_count_in_their_periods,
+    open_streams_count_until_they_end,
+    rows_belong_to_periods_that_count,
+    finished_streams_release_nothing,
+    states_with_rows_count_from_their_first,
+    periods_have_one_unit,
 )

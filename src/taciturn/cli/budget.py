@@ -39,6 +39,9 @@ def create(
     unit: Annotated[
         str, typer.Option(help="Whose data is protected: example, user, or, say, user and month.")
     ] = "example",
+    renews: Annotated[
+        bool, typer.Option("--renews", help="Let the budget be for each period by itself: a user who stays pays again.")
+    ] = False,
     witness: WitnessOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,12 +53,18 @@ def create(
     from taciturn.accounting.ledger import Ledger
 
     ledger = Ledger.create(
-        address, Privacy(epsilon, delta), population=population, neighbours=neighbours, unit=unit, witness=witness
+        address,
+        Privacy(epsilon, delta),
+        population=population,
+        neighbours=neighbours,
+        unit=unit,
+        renews=renews,
+        witness=witness,
     )
     if as_json:
         _print_json(_as_data(ledger, address))
         return
-    budget = f"epsilon = {epsilon:g}, delta = {delta:g} for one {unit}"
+    budget = f"epsilon = {epsilon:g}, delta = {delta:g} for one {unit}{', and renews' if renews else ''}"
     typer.echo(f"Created a ledger of {ledger.population} in {ledger.address}: {budget}")
     typer.echo(f'Use it: ledger="{address}" in an estimator, or taciturn learn … --ledger {address}')
     if witness is None:
@@ -117,7 +126,7 @@ def history(
     table = _table("", ("", "when (UTC)", "who", "what", "stream"), "details")
     for event in events:
         stream = short(event.lineage)
-        about = _about(event, ledger.privacy)
+        about = _about(event, ledger.privacy, ledger.unit)
         table.add_row(str(event.number), _time(event.at), event.who, event.kind, stream, about)
     _print(table)
 
@@ -176,6 +185,8 @@ def close(
 ) -> None:
     """End a stream: nothing more can be released. What it reserved stays reserved.
 
+    In a ledger that renews, it does not count in the periods after that of its last row.
+
     Example: taciturn budget close budget.db 3f9a1c02
     """
     from taciturn.accounting.ledger import Ledger
@@ -190,11 +201,12 @@ def close(
         raise InvalidInput(f"{lineage} {which}: {known}. Give more of a name.")
     was = ledger.lines[found[0]]
     here = close_stream(ledger, found[0])
-    elsewhere = was.live is None and not here and not was.closed
+    elsewhere = was.live is None and not here and not was.closed and not ledger.renews
     if as_json:
         _print_json({"closed": found[0], "was_closed": was.closed, "store_elsewhere": elsewhere})
         return
-    typer.echo(f"{short(found[0])} is closed. It keeps what it reserved.")
+    keeps = "It counts up to the period of its last row" if ledger.renews else "It keeps what it reserved"
+    typer.echo(f"{short(found[0])} is closed. {keeps}.")
     if elsewhere:
         typer.echo("Its states are in a store elsewhere: what was reserved covers what it may still release there.")
 
@@ -250,7 +262,7 @@ def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
 
     privacy = ledger.privacy
     assert privacy is not None
-    reserved, spent, lines = ledger.reserved, ledger.spent, ledger.lines
+    reserved, spent, lines, here = ledger.reserved, ledger.spent, ledger.lines, ledger.period
     entered = {event.lineage: event for event in ledger.history if event.kind in ENTERS}
     released = progress(Database(address))
     rows = []
@@ -267,18 +279,21 @@ def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
                 "reserved": cost_as_data(line.reserved, privacy.delta),
                 "spent": cost_as_data(line.spent, privacy.delta),
                 "closed": line.closed,
-                "finished": is_finished(settings, released.get(lineage, 0)),
+                "finished": line.finished or is_finished(settings, released.get(lineage, 0)),
+                **({} if here is None else {"counts": line.holds(here)}),
                 "opened": None if event is None else event.at,
                 "by": None if event is None else event.who,
                 "version": None if event is None else event.version,
             }
         )
     rows.sort(key=lambda row: (row["opened"] or "", entered[row["lineage"]].number if row["lineage"] in entered else 0))
-    left = largest_mu(privacy, reserved)
+    left = ledger.largest_mu
     return {
         "address": ledger.address,
         "population": ledger.population,
         "unit": ledger.unit,
+        "renews": ledger.renews,
+        **_periods(ledger),
         "neighbours": ledger.neighbours,
         "budget": {"epsilon": privacy.epsilon, "delta": privacy.delta, "mu": privacy.mu},
         "reserved": cost_as_data(reserved, privacy.delta),
@@ -290,12 +305,40 @@ def _as_data(ledger: Ledger, address: str) -> dict[str, Any]:
     }
 
 
+def _periods(ledger: Ledger) -> dict[str, Any]:
+    """What `show` prints of a ledger that renews: each period, and what a user pays who stays for a year."""
+    from taciturn.accounting.unit import IN_A_YEAR
+
+    if not ledger.renews or ledger.privacy is None:
+        return {}
+    delta = ledger.privacy.delta
+    by_period = {name: cost_as_data(cost, delta) for name, cost in ledger.by_period().items()}
+    kind = ledger.unit.removeprefix("user and ")
+    cost, unknown = ledger.user_over(IN_A_YEAR[kind])
+    year = {"periods": IN_A_YEAR[kind], "cost": cost_as_data(cost, delta), "not_known": unknown}
+    return {"period": list(by_period)[-1], "periods": by_period, "year": year}
+
+
 def _title(data: dict[str, Any]) -> str:
     budget, relation = data["budget"], data["neighbours"]
     return (
         f"{data['population']}: epsilon = {budget['epsilon']:g} at delta = {budget['delta']:g} (mu "
         f"{budget['mu']:.4g}), per {data['unit']}{f', {relation}' if relation else ''}"
+        f"{', renews' if data['renews'] else ''}"
     )
+
+
+def _year_text(data: dict[str, Any]) -> str:
+    """What a user is promised who stays for a year."""
+    from taciturn._util.output import rounded_up
+
+    year, kind = data["year"], data["unit"].removeprefix("user and ")
+    several = f"{year['periods']} {kind}s" if year["periods"] > 1 else f"a {kind}"
+    epsilon = year["cost"]["epsilon"]
+    known = cost_text(year["cost"]) if epsilon < float("inf") else f"inf (mu {rounded_up(year['cost']['mu'], 4)})"
+    text = f"epsilon = {known} for a user with rows in {several}, if the streams that are open now stay open"
+    missing = ", ".join(short(lineage) for lineage in year["not_known"])
+    return text + (f"; what {missing} add{'s' * (len(year['not_known']) == 1)} is not known" if missing else "")
 
 
 def _left_text(data: dict[str, Any]) -> str:
@@ -319,10 +362,15 @@ def _show(data: dict[str, Any]) -> None:
     typer.echo(f"reserved  epsilon = {cost_text(data['reserved'])}")
     typer.echo(f"spent     epsilon = {cost_text(data['spent'])}")
     typer.echo(f"left      epsilon = {_left_text(data)}")
+    if data["renews"]:
+        typer.echo(f"a year    {_year_text(data)}")
     if not data["streams"]:
         typer.echo("No stream has been opened yet.")
         return
     typer.echo(SHARES)
+    if data["renews"]:
+        typer.echo(f"Reserved, spent and left are those of {data['period']}; what counts in it is marked.")
+        _print(_table_of_periods(data))
     named = any(row["name"] for row in data["streams"])
     columns = ("stream", *(("name",) if named else ()), "recipe", "reserved", "spent", "", "opened (UTC)")
     table = _table("", columns, "by")
@@ -335,9 +383,20 @@ def _show(data: dict[str, Any]) -> None:
     _print(table)
 
 
+SHOWN = 12  # periods that `show` lists
+
+
+def _table_of_periods(data: dict[str, Any]) -> Table:
+    table = _table("", (data["unit"].removeprefix("user and "),), "reserved")
+    for name, cost in list(data["periods"].items())[-SHOWN:]:
+        table.add_row(name, cost_text(cost))
+    return table
+
+
 def _state(row: dict[str, Any]) -> str:
-    """Whether a stream goes on: it is closed, has released all that it can, or is open."""
-    return "closed" if row["closed"] else "finished" if row["finished"] else "open"
+    """Whether a stream goes on: it is closed, has released all that it can, or is open; and if it counts now."""
+    state = "closed" if row["closed"] else "finished" if row["finished"] else "open"
+    return state + (", counts" if row.get("counts") else "")
 
 
 def _bar(spent: float, reserved: float, width: int = 40) -> str:
@@ -359,6 +418,11 @@ def _page(data: dict[str, Any]) -> str:
             ("left", _left_text(data)),
         )
     ]
+    renewal = []
+    if data["renews"]:
+        cells = [[escape(name), number(cost_text(cost))] for name, cost in list(data["periods"].items())[-SHOWN:]]
+        year = paragraph(f"A year: {_year_text(data)}. Reserved, spent and left are those of {data['period']}.")
+        renewal = [section("Periods", year, rows(cells, ["", number_head("reserved")]))]
     parts = [
         f"<h1>Budget of {escape(data['population'])}</h1>",
         section(
@@ -367,6 +431,7 @@ def _page(data: dict[str, Any]) -> str:
             paragraph(f"{data['share_reserved']:.0%} reserved, {data['share_spent']:.0%} spent. {SHARES}", soft=True),
             rows(sums, ["", number_head("epsilon (mu)")]),
         ),
+        *renewal,
     ]
     if data["warning"]:
         parts.append(section("Warning", paragraph(data["warning"]), alarm=True))
@@ -388,21 +453,26 @@ def _page(data: dict[str, Any]) -> str:
     return document(f"Budget of {data['population']}", "\n".join(parts))
 
 
-def _about(event: Event, privacy: Privacy) -> str:
+def _about(event: Event, privacy: Privacy, unit: str) -> str:
     """The content of an event in a few words."""
     content = _content(event)
     try:
-        return _told(event.kind, content, privacy)
+        return _told(event.kind, content, privacy, unit)
     except (KeyError, ValueError, TypeError, AttributeError):
         return "cannot be read"
 
 
-def _told(kind: str, content: dict[str, Any], privacy: Privacy) -> str:
+def _told(kind: str, content: dict[str, Any], privacy: Privacy, unit: str) -> str:
     from taciturn.accounting.ledger import read_cost
+    from taciturn.accounting.unit import period_name
     from taciturn.store.overview import recipe_of
 
     if kind == "created":
-        return f"epsilon = {content['epsilon']:g}, delta = {content['delta']:g}"
+        renews = f", renews every {unit.removeprefix('user and ')}" if content.get("renews") else ""
+        return f"epsilon = {content['epsilon']:g}, delta = {content['delta']:g}{renews}"
+    if "last" in content:
+        period: Any = unit.removeprefix("user and ")
+        return f"counts up to {period_name(period, content['last'])}"
     if "reserved" in content:
         cost = cost_text(cost_as_data(read_cost(content["reserved"]), privacy.delta))
         what = f"what {content['witness']} knew" if kind == "restored" else recipe_of(content.get("settings"))

@@ -93,9 +93,7 @@ def _found(contract: Contract, file: Section) -> Found | None:
         if matrix is not None:
             mixed = LinearMap(np.array(matrix, dtype=np.float64).reshape(contract.dimension, contract.dimension))
     except (ValueError, TypeError):
-        raise InvalidInput(
-            "found.matrix must have a row of numbers for each feature. The file is incomplete."
-        ) from None
+        raise InvalidInput("found.matrix must have a row of numbers for each feature: use an intact file.") from None
     made = Found(standardise, mixed, target.number("center"), target.number("scale"))
     for part in (section, columns, target):
         part.close()

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import Cost
-from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.accounting.unit import Unit
+from taciturn.accounting.ledger import Learnt, Ledger, LedgerLike, as_ledger
+from taciturn.accounting.unit import Unit, User
 from taciturn.core.release import Releases
-from taciturn.core.state import State
+from taciturn.core.schedule import Timetable
+from taciturn.core.state import State, learnt_before
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
 from taciturn.problem.problem import Problem
 
@@ -59,6 +60,11 @@ class Accounted:
         raise NotImplementedError
 
     @property
+    def timetable(self) -> Timetable:
+        """The published rounds."""
+        raise NotImplementedError
+
+    @property
     def settings(self) -> str:
         """A hash of the settings; a state belongs to one."""
         raise NotImplementedError
@@ -98,7 +104,15 @@ class Accounted:
             )
         if self.seed is None and new is not used:
             before, after = used.position, new.position
-            books.guard_of(used.lineage).commit(used.lineage, before, after, new.spent)
+            books.guard_of(used.lineage).commit(used.lineage, before, after, new.spent, self.learnt(new))
+
+    def learnt(self, state: State) -> Learnt:
+        """In which periods the rows of a state were learnt, and whether all that it can ever publish is published."""
+        unit = self.unit
+        finished = self.timetable.due(state.k + 1) is None
+        if not isinstance(unit, User) or not isinstance(unit.period, str) or state.users is None or not state.t:
+            return Learnt(finished=finished)
+        return Learnt(state.users.first, state.users.period, finished)
 
     def is_live(self, state: State) -> bool:
         """Whether `state` is the newest of its stream in a ledger of this process; False for a simulation."""
@@ -114,8 +128,8 @@ class Accounted:
             return False
         return True
 
-    def _open(self, state: State, ledger: Ledger) -> State:
-        """Enter `state` into a ledger."""
+    def _open(self, state: State, ledger: Ledger, learnt: Learnt | None = None) -> State:
+        """Enter `state` into a ledger; its rows were learnt at any time before, if `learnt` does not say when."""
         if self.seed is None:
             known = books.is_open(state.lineage)
             if not books.enter(state.lineage, ledger).same_as(ledger):
@@ -124,7 +138,11 @@ class Accounted:
             try:
                 reserved = self.total_cost
                 unit = self.unit.name
-                ledger.open(state.lineage, reserved, neighbours, state.spent, state.position, self.recorded, unit)
+                if learnt is None:
+                    learnt = learnt_before(state)._replace(finished=self.learnt(state).finished)
+                ledger.open(
+                    state.lineage, reserved, neighbours, state.spent, state.position, self.recorded, unit, learnt
+                )
             except (BudgetExhausted, StoreUnavailable, Unprovable):  # nothing is open: another ledger may take it
                 if not known:
                     books.leave(state.lineage, ledger)

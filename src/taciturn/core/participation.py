@@ -33,14 +33,14 @@ import math
 import secrets
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Arrays, Integers
-from taciturn.accounting.unit import User
+from taciturn.accounting.unit import User, period_of, utc_now
 from taciturn.errors import InvalidInput, StateConflict
 
 Hashes = NDArray[np.uint64]
@@ -68,11 +68,15 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UserRecords:
-    """The records of a stream's users: secret. Layers come oldest first; `period` is the last of the clock."""
+    """The records of a stream's users: secret. Layers come oldest first.
+
+    `first` and `period` are the periods of the first and of the last row, which are public; 0 before the first row.
+    """
 
     key: bytes
     layers: tuple[Layer, ...] = ()
     period: int = 0
+    first: int = 0
 
     def __repr__(self) -> str:
         return "UserRecords(secret)"
@@ -93,18 +97,19 @@ class UserRecords:
         layers = self.layers
         while len(layers) > 1:
             layers = (*layers[:-2], merge(layers[-2], layers[-1]))
-        return UserRecords(self.key, layers, self.period)
+        return UserRecords(self.key, layers, self.period, self.first)
 
-    def with_layer(self, layer: Layer, period: int, compiled: bool = True) -> UserRecords:
+    def with_layer(self, layer: Layer, compiled: bool = True) -> UserRecords:
         """The records after a call: one more layer, merged with those before it of up to twice its size."""
         layers = (*self.layers, layer)
         while len(layers) > 1 and len(layers[-2].hashes) <= min(2 * len(layers[-1].hashes), _LARGEST_LAYER):
             layers = (*layers[:-2], merge(layers[-2], layers[-1], compiled))
-        return UserRecords(self.key, layers, period)
+        return UserRecords(self.key, layers, self.period, self.first)
 
     def arrays(self, apart: bool = False) -> Arrays:
         """As plain arrays, which a state stores; `apart`, with the names of layers that are stored beside it."""
-        own = {"key": np.frombuffer(self.key, dtype=np.uint8), "period": np.array(self.period)}
+        own = {"key": np.frombuffer(self.key, dtype=np.uint8)}
+        own |= {"period": np.array(self.period), "first": np.array(self.first)}
         if apart:
             return own | {"layers": np.array([layer.name for layer in self.layers], dtype="U32")}
         one = self.merged().layers
@@ -126,7 +131,9 @@ class UserRecords:
             read = [layer_from_bytes(name, layers[name]) for name in names]
         else:
             read = [layer_of(arrays.get("hashes"), arrays.get("records"))]
-        return cls(key.tobytes(), tuple(layer for layer in read if len(layer.hashes)), int(arrays["period"]))
+        period = int(arrays["period"])
+        first = int(arrays.get("first", min(period, 1)))  # an older file does not say: perhaps the first of all
+        return cls(key.tobytes(), tuple(layer for layer in read if len(layer.hashes)), period, first)
 
 
 Layers = Mapping[str, bytes]
@@ -310,7 +317,9 @@ def admit(
     owners = hashed.owners
     if len(owners) != len(blocks):
         raise InvalidInput(f"users= has {len(owners)} ids for {len(blocks)} rows. Give one id a row.")
-    period = max(int(periods[-1]), records.period) if len(periods) else records.period
+    taken = np.maximum(periods, records.period)  # a clock that was set back does not begin an old period again
+    if len(taken):
+        records = replace(records, period=int(taken[-1]), first=records.first or int(taken[0]))
     known, rows = _by_user(owners)
     present, firsts = np.unique(known, return_index=True)
     users_here = np.ascontiguousarray(hashed.users[present])
@@ -318,7 +327,6 @@ def admit(
     ends = np.append(firsts, len(rows)).astype(np.int64)[1:]
     decide = _fast("decide", compiled) or _decide
     limits = unit.participation
-    taken = np.maximum(periods, records.period)
     counted = decide(found, firsts, ends, blocks[rows], taken[rows], limits.rows, limits.per_release, limits.apart)
     counts = np.ones(len(owners), dtype=np.bool_)
     counts[rows[~counted]] = False
@@ -331,8 +339,8 @@ def admit(
             )
         counts &= ~missing
     if not len(present):
-        return counts, UserRecords(records.key, records.layers, period)
-    return counts, records.with_layer(new_layer(users_here, found), period, compiled)
+        return counts, records
+    return counts, records.with_layer(new_layer(users_here, found), compiled)
 
 
 def _by_user(owners: Integers) -> tuple[Integers, Integers]:
@@ -425,17 +433,5 @@ def periods_of(unit: User, rounds: Integers, now: datetime.datetime | None) -> I
         return np.zeros(len(rounds), dtype=np.int64)
     if isinstance(unit.period, int):
         return np.asarray((rounds - 1) // unit.period + 1, dtype=np.int64)
-    now = datetime.datetime.now(datetime.UTC) if now is None else now
-    if not isinstance(now, datetime.datetime):
-        raise InvalidInput(f"now must be a datetime, of UTC if it names no zone, got {type(now).__name__}.")
-    if now.tzinfo is not None:
-        now = now.astimezone(datetime.UTC)
-    months = now.year * 12 + now.month
-    number = {
-        "day": now.toordinal(),
-        "week": (now.toordinal() + 6) // 7,
-        "month": months,
-        "quarter": (months - 1) // 3 + 1,
-        "year": now.year,
-    }[unit.period]
+    number = period_of(unit.period, utc_now() if now is None else now)
     return np.full(len(rounds), number, dtype=np.int64)

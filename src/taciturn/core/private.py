@@ -242,7 +242,9 @@ class Private(Accounted):
         state = self.draft()
         excluded, records = self._excluded(state, rows, users, None)
         at, releases = self._loop(state.standing, source, labels, excluded)  # nothing is reserved if a row is rejected
-        self._open(self._next_state(state, at, records), as_ledger(ledger))  # reserves and spends in one step
+        state = self._next_state(state, at, records)
+        learnt = self.learnt(state)._replace(finished=True)  # nobody can go on with it
+        self._open(state, as_ledger(ledger), learnt)  # reserves and spends in one step
         return releases[-1]
 
     @property

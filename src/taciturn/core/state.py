@@ -22,6 +22,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn._util.atomic import OWNER_ONLY, Entry, replaced
 from taciturn.accounting.cost import FREE, Cost
+from taciturn.accounting.ledger import Learnt, learnt_by
 from taciturn.core.participation import Layers, UserRecords
 from taciturn.errors import InvalidInput, StateConflict
 
@@ -125,6 +126,12 @@ class State:
 _HEADER = ("settings", "lineage", "generation", "token", "t", "k")
 _COUNTS = ("generation", "t", "k")
 _PARTS = ("exact", "secret", "public", "numbers")
+
+
+def learnt_before(state: State) -> Learnt:
+    """When the rows were learnt that a state has, as it enters a ledger; nobody knows, if they have no periods."""
+    users = state.users
+    return Learnt(users.first, users.period) if users is not None and users.period else learnt_by(state.position)
 
 
 def new_name() -> str:

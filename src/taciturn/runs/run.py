@@ -291,6 +291,7 @@ class Run:
             input=reached.to_bytes(),
             releases=[Chunk(self.saved.position[2] + 1, state.k, last or 0, lines)] if lines else [],
             layers={layer.name: None if layer.name in stored else layer.to_bytes() for layer in layers},
+            learnt=self.stream.plan.private.learnt(state),
         )
         self.saved = saved
         self.input = reached

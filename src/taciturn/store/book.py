@@ -5,6 +5,9 @@ line of the ledger, checks the sum with the new line in it (`taciturn.accounting
 before the lock ends with the commit. Two reservations are therefore made one after the other, the second sees the line
 of the first, and the sum of all lines fits the budget at every moment.
 
+*Why the sums are those of periods, in a ledger that renews.* The lines that are read have their periods in them. A
+stream that is closed or finished after they were read only counts in fewer periods.
+
 *Why a state is used once.* A commit locks the line of its stream, compares the state's generation and token with those
 of the line, and stores those of the next state. Of two commits of one state the second waits, and then finds another
 token. ∎
@@ -20,12 +23,25 @@ from typing import Any
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.history import FIRST, Event, next_event
-from taciturn.accounting.ledger import Change, Line, Terms, admitted, read_cost, unknown_stream, written
+from taciturn.accounting.ledger import (
+    Change,
+    Clock,
+    Learnt,
+    Line,
+    Terms,
+    admitted,
+    ended_told,
+    entering,
+    periods_told,
+    read_cost,
+    unknown_stream,
+    written,
+)
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.witness import ENTERED, Place, Witness, accepted, ledger_subject
 
-_LINE = "lineage, reserved, spent, generation, t, k, token, closed"
+_LINE = "lineage, reserved, spent, generation, t, k, token, closed, first, last, finished"
 
 
 class DatabaseBook:
@@ -61,12 +77,22 @@ class DatabaseBook:
             return self._terms(now)
 
     def _terms(self, now: Transaction, lock: bool = False) -> Terms:
-        [(unit, neighbours, epsilon, delta)] = now.rows(
-            f"SELECT unit, neighbours, epsilon, delta FROM ledgers WHERE population = ? {'/*lock*/' if lock else ''}",
+        [(unit, neighbours, epsilon, delta, renews)] = now.rows(
+            "SELECT unit, neighbours, epsilon, delta, renews FROM ledgers WHERE population = ? "
+            f"{'/*lock*/' if lock else ''}",
             self.population,
         )
         privacy = Privacy(float.fromhex(epsilon), float.fromhex(delta))
-        return Terms(privacy, self.population, unit, neighbours)
+        return Terms(privacy, self.population, unit, neighbours, bool(renews))
+
+    def clock(self) -> Clock | None:
+        with self.database.transaction(write=False) as now:
+            return self.clock_within(now, self._terms(now))
+
+    def clock_within(self, now: Transaction, terms: Terms | None = None) -> Clock | None:
+        """The clock of a ledger that renews, in a transaction."""
+        period = (terms or self._terms(now)).period
+        return None if period is None else Clock(period, self.database.backend.clock(now))
 
     def lines(self) -> Mapping[str, Line]:
         with self.database.transaction(write=False) as now:
@@ -90,19 +116,17 @@ class DatabaseBook:
             [(count, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
         return int(count), chain
 
-    def reserved(self) -> Cost:
-        with self.database.transaction(write=False) as now:
-            return self._reserved(now)
+    def _ever_reserved(self, now: Transaction) -> Cost:
+        """The sum of all lines, whichever period they count in: a witness compares it."""
+        return total(line.reserved for line in self._lines(now).values())
 
-    def _reserved(self, now: Transaction) -> Cost:
-        rows = now.rows("SELECT reserved FROM lines WHERE population = ?", self.population)
-        return total(read_cost(json.loads(cost)) for (cost,) in rows)
-
-    def enter(self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]) -> None:
+    def enter(
+        self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any], learnt: Learnt
+    ) -> None:
         self._untold.add(lineage)
         try:
             with self.database.transaction() as now:
-                self.enter_within(now, lineage, line, neighbours, kind, content)
+                self.enter_within(now, lineage, line, neighbours, kind, content, learnt)
         except OutcomeUnknown as error:
             with self.database.reading_back(error) as now:  # waits for the one in doubt: both lock the ledger
                 self._terms(now, lock=True)
@@ -115,15 +139,25 @@ class DatabaseBook:
         self.tell_witness(lineage)
 
     def enter_within(
-        self, now: Transaction, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any]
+        self,
+        now: Transaction,
+        lineage: str,
+        line: Line,
+        neighbours: str,
+        kind: str,
+        content: dict[str, Any],
+        learnt: Learnt,
     ) -> bool:
         """The same in a transaction that changes more than the ledger; whether the lineage is new."""
         terms = self._terms(now, lock=True)
-        new = admitted(terms, self._line(now, lineage), self._reserved(now), line, neighbours)
+        clock = self.clock_within(now, terms)  # after the lock, which may have been waited for
+        known = self._line(now, lineage)
+        entered = entering(line, learnt, clock) if known is None else line
+        new = admitted(terms, known, self._lines(now).values(), entered, neighbours, clock)
         if new:
-            insert_line(now, self.population, lineage, line)
+            insert_line(now, self.population, lineage, entered)
             now.execute("UPDATE ledgers SET neighbours = ? WHERE population = ?", neighbours, self.population)
-            append_event(now, self.population, kind, lineage, content)
+            append_event(now, self.population, kind, lineage, content | periods_told(entered))
         return new
 
     def _line(self, now: Transaction, lineage: str) -> Line | None:
@@ -154,19 +188,22 @@ class DatabaseBook:
         line = self._line(now, lineage)
         if line is None:
             raise unknown_stream()
-        new = changed(line)
+        new = changed(line, None if line.first is None else self.clock_within(now))
         if new != line:
+            # one UPDATE: PostgreSQL locks the ledger for a second one of the same row, in the wrong order
             now.execute(
-                "UPDATE lines SET spent = ?, generation = ?, t = ?, k = ?, token = ?, closed = ? WHERE lineage = ?",
+                "UPDATE lines SET spent = ?, generation = ?, t = ?, k = ?, token = ?, closed = ?, last = ?, "
+                "finished = ?, previous = COALESCE(?, previous) WHERE lineage = ?",
                 json.dumps(written(new.spent)),
                 *(new.live or (None, None, None, None)),
                 int(new.closed),
+                new.last,
+                int(new.finished),
+                line.live[3] if line.live is not None and new.live != line.live else None,
                 lineage,
             )
-            if line.live is not None and new.live != line.live:
-                now.execute("UPDATE lines SET previous = ? WHERE lineage = ?", line.live[3], lineage)
-            if kind is not None:
-                append_event(now, self.population, kind, lineage, {})
+            if kind is not None and getattr(new, kind) and not getattr(line, kind):
+                append_event(now, self.population, kind, lineage, ended_told(new))
         return new
 
     def tell_witness(self, lineage: str) -> None:
@@ -174,7 +211,7 @@ class DatabaseBook:
         if self.witness is not None:
             with self.database.transaction(write=False) as now:
                 [(events, chain)] = now.rows("SELECT events, chain FROM ledgers WHERE population = ?", self.population)
-                reserved = self._reserved(now)
+                reserved = self._ever_reserved(now)
                 live = now.rows("SELECT generation, token, previous FROM lines WHERE lineage = ?", lineage)
             self.witness.record(ledger_subject(self.population), Place(int(events), chain, reserved))
             for generation, token, previous in live:
@@ -186,13 +223,16 @@ class DatabaseBook:
 def insert_line(now: Transaction, population: str, lineage: str, line: Line) -> None:
     """Add a line to a ledger, which the caller has locked."""
     inserted = now.execute(
-        f"INSERT INTO lines ({_LINE}, population, previous) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '') "
+        f"INSERT INTO lines ({_LINE}, population, previous) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '') "
         "ON CONFLICT DO NOTHING",
         lineage,
         json.dumps(written(line.reserved)),
         json.dumps(written(line.spent)),
         *(line.live or (None, None, None, None)),
         int(line.closed),
+        line.first,
+        line.last,
+        int(line.finished),
         population,
     )
     if inserted != 1:
@@ -215,9 +255,11 @@ def append_event(now: Transaction, population: str, kind: str, lineage: str, con
 
 
 def _read(row: Row) -> Line:
-    _, reserved, spent, generation, t, k, token, closed = row
+    _, reserved, spent, generation, t, k, token, closed, first, last, finished = row
     live = None if generation is None else (int(generation), int(t), int(k), str(token))
-    return Line(read_cost(json.loads(reserved)), read_cost(json.loads(spent)), live, bool(closed))
+    reserved, spent = (read_cost(json.loads(cost)) for cost in (reserved, spent))
+    first, last = (None if period is None else int(period) for period in (first, last))
+    return Line(reserved, spent, live, bool(closed), first, last, bool(finished))
 
 
 def populations(database: Database) -> list[str]:
@@ -260,13 +302,14 @@ def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os
     budget = {"epsilon": privacy.epsilon, "delta": privacy.delta}
     with database.transaction() as now:
         inserted = now.execute(
-            "INSERT INTO ledgers (population, unit, neighbours, epsilon, delta, events, chain) "
-            "VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO ledgers (population, unit, neighbours, epsilon, delta, renews, events, chain) "
+            "VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
             terms.population,
             terms.unit,
             terms.neighbours,
             privacy.epsilon.hex(),
             privacy.delta.hex(),
+            int(terms.renews),
             FIRST,
         )
         if inserted != 1:
@@ -275,6 +318,7 @@ def create_book(address: str | os.PathLike[str], terms: Terms, witness: str | os
                 f"Ledger({database.address!r}), or name another population."
             )
         content = {**budget, "unit": terms.unit, "neighbours": terms.neighbours}
+        content |= {"renews": True} if terms.renews else {}
         append_event(now, terms.population, "created", "", content)
     book = DatabaseBook(database, terms.population, told)
     book.tell_witness("")

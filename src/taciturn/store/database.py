@@ -29,6 +29,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from datetime import datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
@@ -94,6 +95,9 @@ class Backend(Protocol):
 
     def identity(self, transaction: Transaction) -> str:
         """Where the database is: it changes when a file is copied, or a server restored."""
+
+    def clock(self, transaction: Transaction) -> datetime:
+        """The present time, by the one clock that all users of the database share."""
 
     def lock_all(self, transaction: Transaction) -> None:
         """Wait for all transactions that have read `place` to end, and let no other read it before this one ends."""

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.ledger import Ledger, read_cost
-from taciturn.core.private import Private
 from taciturn.errors import StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database
 from taciturn.store.encryption import is_encrypted
-from taciturn.store.verify import Unbuilt, build
+from taciturn.store.verify import Unbuilt, built
 from taciturn.store.witness import Known, compare, known, witness_of
 
 RECIPES = {
@@ -121,8 +120,7 @@ def is_finished(settings: Any, releases: int) -> bool:
     (False, True)
     """
     try:
-        made = build(settings)
-        table = (Private(**made) if isinstance(made, dict) else made).timetable
+        table = built(settings).timetable
     except (Unbuilt, TaciturnError, TypeError, ValueError, AttributeError):
         return False
     return table.horizon is not None and releases >= table.count

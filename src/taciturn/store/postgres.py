@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,10 @@ class Postgres:
             "(SELECT oid FROM pg_database WHERE datname = current_database())"
         )
         return f"server {system}, timeline {timeline}, database {oid}"
+
+    def clock(self, transaction: Transaction) -> datetime:
+        [(now,)] = transaction.rows("SELECT clock_timestamp()")  # and not now(), when the transaction began
+        return now  # type: ignore[no-any-return]
 
     def lock_all(self, transaction: Transaction) -> None:
         transaction.execute("LOCK TABLE place IN ACCESS EXCLUSIVE MODE")  # every reader of it has a lock until it ends

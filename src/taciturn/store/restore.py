@@ -16,6 +16,10 @@ database, where step 1 adds it; what is in the database and not in the witness s
 transaction, and the charge has a name that follows from the witness's hash, so that after a crash before step 3 the
 same charge is not made twice; until step 3 the database is rejected. ∎
 
+In a ledger that renews, what was lost counts in every period up to that of the recovery, and so does a stream that is
+closed because it is behind, from its first period on: lost rows were learnt before. That takes the clock of the ledger
+not to be behind the one by which they were.
+
 Without a witness nothing is known about the lost commits: if the database is not where it was, or the caller says that
 it was restored, all its streams are closed; what else was opened since the backup is nowhere, and the user must know of
 it.
@@ -31,7 +35,18 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.ledger import Ledger, Line, read_cost, used_up, written
+from taciturn.accounting.ledger import (
+    EARLIEST,
+    Clock,
+    Learnt,
+    Ledger,
+    Line,
+    entering,
+    periods_told,
+    read_cost,
+    used_up,
+    written,
+)
 from taciturn.errors import InvalidInput
 from taciturn.store.book import DatabaseBook, append_event, insert_line
 from taciturn.store.database import Database, Transaction
@@ -106,7 +121,8 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
             lost = _lost(now, population, seen)
             if subject in behind or (lacking and lost != FREE):
                 address = watching.address if watching else ""
-                if _charge(now, population, lost, seen[subject], here[subject], address):
+                clock = DatabaseBook(database, population).clock_within(now)
+                if _charge(now, population, lost, seen[subject], here[subject], address, clock):
                     charged[population] = lost
         closed = [lineage for lineage in sorted(behind) if _close(now, database, lineage)]
     if moved:
@@ -135,15 +151,18 @@ def _difference(more: float, less: float) -> float:
     return max(0.0, math.nextafter(rounded, math.inf) if Fraction(rounded) < exact else rounded)
 
 
-def _charge(now: Transaction, population: str, lost: Cost, seen: Place, here: Place, witness: str) -> bool:
+def _charge(
+    now: Transaction, population: str, lost: Cost, seen: Place, here: Place, witness: str, clock: Clock | None
+) -> bool:
     """Add what was lost as a line and an event, once for each place of the witness; it is owed, whether it fits or not.
 
-    Returns whether it was added.
+    If the ledger renews, it counts in all periods up to the present one. Returns whether it was added.
     """
     lineage = f"restored {seen.chain[:32]}"
     if now.rows("SELECT lineage FROM lines WHERE lineage = ?", lineage):
         return False
-    insert_line(now, population, lineage, Line(lost, lost, None, closed=True))
+    line = entering(Line(lost, lost, None, closed=True), Learnt(EARLIEST), clock)
+    insert_line(now, population, lineage, line)
     [(neighbours,)] = now.rows("SELECT neighbours FROM ledgers WHERE population = ?", population)
     content = {
         "reserved": written(lost),
@@ -152,7 +171,7 @@ def _charge(now: Transaction, population: str, lost: Cost, seen: Place, here: Pl
         "witness": witness,
         "events": {"database": here.generation, "witness": seen.generation},
     }
-    append_event(now, population, "restored", lineage, content)
+    append_event(now, population, "restored", lineage, content | periods_told(line))
     return True
 
 

@@ -25,9 +25,11 @@ import os
 import sqlite3
 import struct
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from taciturn.accounting import unit as units
 from taciturn.errors import InvalidInput, StoreUnavailable
 from taciturn.store import database
 from taciturn.store.database import Row, Transaction, same_process, unavailable
@@ -136,6 +138,9 @@ class Sqlite:
     def identity(self, transaction: Transaction) -> str:
         status = os.stat(self.path)
         return f"file {status.st_dev}:{status.st_ino}, made at {_made_at(self.path)}"
+
+    def clock(self, transaction: Transaction) -> datetime:
+        return units.utc_now()  # one machine has one clock
 
     def lock_all(self, transaction: Transaction) -> None:
         """Nothing is left to do: a transaction that writes has locked the file."""

@@ -10,6 +10,9 @@
 4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show. A ledger
    elsewhere is told what is spent.
 
+If the ledger renews, it also has to accept the periods of the rows: in step 3, or, if it is elsewhere, before step 1
+(`Ledger.hold`). One that cannot be reached then has to be waited for.
+
 **Claim.** Whenever a process, the machine or the connection stops, and however many processes use the stream: no round
 is shown twice with different noise; what the store records as spent is at least the cost of everything shown; every row
 is counted once, for the stream and for its user; and the reservation, which the ledger made before the first commit,
@@ -40,12 +43,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import (
+    JUST_NOW,
+    Clock,
+    Learnt,
     Ledger,
     Line,
     Position,
@@ -54,13 +60,15 @@ from taciturn.accounting.ledger import (
     check_unit,
     closed,
     entered_as,
+    extended,
+    learnt_by,
     mirrored,
     read_cost,
     rejections_told,
     used_up,
     written,
 )
-from taciturn.core.state import new_name, read_extra, read_state
+from taciturn.core.state import learnt_before, new_name, read_extra, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.store.book import DatabaseBook
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
@@ -233,17 +241,20 @@ class Store:
         label: str | None = None,
         follows: Saved | None = None,
         layers: Mapping[str, bytes] | None = None,
+        learnt: Learnt | None = None,
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
         The ledger calls the stream by its `label`, by default its name. One that `follows` another takes over its name,
         and its outbox begins with the releases of that one, which is closed, and counts as spent what it reserved.
+        `learnt` says when the rows of the state were learnt: by default at any time before.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
         process that stops between the two has reserved it in vain, which the ledger's history shows, and the next
         stream has a new lineage.
         """
         check_name("stream", name)
+        learnt = learnt_by(position) if learnt is None else learnt
         book = None if ledger is None else self._own_book(ledger)
         if ledger is not None and ledger.address is None:
             raise InvalidInput(
@@ -260,7 +271,7 @@ class Store:
         if ledger is not None and book is None:
             if lineage in ledger.lines:
                 raise _known_lineage(ledger.address)
-            ledger.reserve(lineage, reserved, neighbours, settings, label or name, before, unit)
+            ledger.reserve(lineage, reserved, neighbours, settings, label or name, before, unit, learnt)
             if spent != FREE:
                 ledger.record_spent(lineage, spent)
             self._ledgers[ledger.address or "", ledger.population] = ledger  # with its password and witness
@@ -268,6 +279,9 @@ class Store:
             check_unit(ledger.unit, unit)
         place = None if ledger is None else ("" if book is not None else ledger.address)
         public = {**(about or {}), "unit": unit} | ({} if settings is None else {"settings": settings})
+        public.pop("renews", None)  # of the stream that this one follows
+        if ledger is not None and ledger.renews:
+            public["renews"] = True
         saved = Saved(
             name,
             lineage,
@@ -290,9 +304,9 @@ class Store:
                     kind, more = entered_as(label or name, before)
                     content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
                     content |= {"unit": unit, **more}
-                    if not book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content):
+                    if not book.enter_within(now, lineage, Line(reserved, spent), neighbours, kind, content, learnt):
                         raise _known_lineage(self.address)
-                    book.change_within(now, lineage, lambda line: mirrored(line, spent))
+                    book.change_within(now, lineage, lambda line, clock: mirrored(line, spent))
                 if follows is not None:
                     self._succeed(now, follows, saved)
                 self._insert(now, saved)
@@ -393,10 +407,12 @@ class Store:
         input: bytes = b"",
         releases: Sequence[Chunk] = (),
         layers: Mapping[str, bytes | None] | None = None,
+        learnt: Learnt = JUST_NOW,
     ) -> Saved:
         """The next state of a stream, if `saved` is the newest; then its releases may be shown.
 
         `layers` are those of users' records that the state needs, by name: None for one that is stored already.
+        `learnt` says when the rows of the state were learnt; a stream with periods needs it if its ledger renews.
         Raises `StateConflict`, and stores nothing, if another process went on with the stream.
         """
         check_step(saved.position, position, saved.spent, spent, saved.reserved)
@@ -413,6 +429,10 @@ class Store:
             previous=saved.chain,
             layers=frozenset(layers),
         )
+        if saved.about.get("renews"):
+            self._check_learnt(saved, learnt)
+            if saved.ledger:
+                self._ask(saved, lambda ledger: ledger.hold(saved.lineage, learnt, position[2] > saved.position[2]))
         try:
             with self.database.transaction() as now:
                 self._advance(now, saved, new)
@@ -424,14 +444,22 @@ class Store:
                         *chunk,
                     )
                 if saved.ledger == "":
-                    self._record_spent_within(now, new)
+                    self._record_spent_within(now, new, learnt, position[2] > saved.position[2])
         except OutcomeUnknown as error:
             self._read_back(saved, new, error)
         self._note(new)
         self._tell_witness(new)
         if saved.ledger:
-            self._mirror(new)
+            self._mirror(new, learnt.finished)
         return new
+
+    def _check_learnt(self, saved: Saved, learnt: Learnt) -> None:
+        """Reject a commit that does not say in which periods its rows were learnt."""
+        if saved.about.get("unit") != "user" and learnt.last is None:
+            raise InvalidInput(
+                f"the ledger of {saved.name} renews, and this commit does not say in which periods its rows were "
+                "learnt. Pass learnt=, as Private.learnt gives it."
+            )
 
     def _advance(self, now: Transaction, saved: Saved, new: Saved) -> None:
         generation, t, k, token = new.position
@@ -494,34 +522,42 @@ class Store:
             )
         return read
 
-    def _record_spent_within(self, now: Transaction, new: Saved) -> None:
+    def _record_spent_within(self, now: Transaction, new: Saved, learnt: Learnt, releases: bool) -> None:
         assert new.population is not None
         book = DatabaseBook(self.database, new.population)
 
-        def spends(line: Line) -> Line:
+        def spends(line: Line, clock: Clock | None) -> Line:
             if line.closed:
                 raise StateConflict(f"{new.name} was closed in its ledger. Nothing was released; start a new stream.")
-            return mirrored(line, new.spent)
+            return mirrored(extended(line, learnt, clock, releases), new.spent)
 
-        book.change_within(now, new.lineage, spends)
+        book.change_within(now, new.lineage, spends, "finished" if learnt.finished else None)
 
-    def _mirror(self, new: Saved) -> None:
+    def _mirror(self, new: Saved, finished: bool) -> None:
         """Tell a ledger elsewhere what is spent. Privacy rests on the reservation, so a failure only delays this."""
+        try:
+            self._ask(new, lambda ledger: ledger.record_spent(new.lineage, new.spent, finished))
+        except StoreUnavailable:
+            return
+        except TaciturnError as error:
+            raise StateConflict(
+                f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does "
+                f"not accept the stream any more: {error}"
+            ) from error
+
+    def _ask(self, saved: Saved, change: Callable[[Ledger], None]) -> None:
+        """Change a ledger elsewhere; one that was moved, or given a witness, is opened again."""
         for last in (False, True):
             try:
-                ledger = self.ledger_of(new)
+                ledger = self.ledger_of(saved)
                 assert ledger is not None
-                return ledger.record_spent(new.lineage, new.spent)
+                return change(ledger)
             except StoreUnavailable:
-                return None
-            except TaciturnError as error:
+                raise
+            except TaciturnError:
                 if last:
-                    raise StateConflict(
-                        f"generation {new.position[0]} of {new.name} was committed, and the ledger {new.ledger} does "
-                        f"not accept the stream any more: {error}"
-                    ) from error
-                # it was moved, or given a witness, since this process opened it: the next call opens it again
-                self._ledgers.pop((new.ledger or "", new.population or ""), None)
+                    raise
+                self._ledgers.pop((saved.ledger or "", saved.population or ""), None)
 
     def _read_back(self, saved: Saved | None, new: Saved, error: OutcomeUnknown) -> None:
         """After a COMMIT that failed: whether it took effect, under a lock that waits for it."""
@@ -578,7 +614,7 @@ class Store:
                 raise StateConflict(f"{self.address} has no stream {saved.name!r} any more. Check the address.")
             if saved.ledger == "" and saved.population is not None:
                 book = DatabaseBook(self.database, saved.population, self._witness)
-                book.change_within(now, saved.lineage, closed, "closed")
+                book.change_within(now, saved.lineage, lambda line, clock: closed(line), "closed")
         if book is not None:
             book.tell_witness(saved.lineage)
         elif (ledger := self.ledger_of(saved)) is not None:
@@ -612,6 +648,7 @@ class Store:
             ledger=self.ledger_of(saved) if ledger is None else ledger,
             settings=saved.about.get("settings"),
             follows=saved,
+            learnt=learnt_before(second),
         )
         if saved.ledger and (elsewhere := self.ledger_of(saved)) is not None and saved.lineage in elsewhere.lines:
             elsewhere.record_spent(saved.lineage, saved.reserved)

@@ -18,11 +18,11 @@ from typing import Any
 
 from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.history import FIRST, Event, Verified, first_fault
-from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost
+from taciturn.accounting.ledger import Ledger, Line, at_most, read_cost, sums_from
 from taciturn.accounting.unit import covers
 from taciturn.core.private import Private
 from taciturn.core.state import name_of
-from taciturn.errors import TaciturnError
+from taciturn.errors import InvalidInput, TaciturnError
 
 _SAME_COST = 1e-6  # relative difference up to which two machines compute the same cost
 _NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]*)?p[+-]\d+|-?inf|nan")
@@ -81,6 +81,8 @@ def _content(event: Event) -> dict[str, Any] | None:
         if _enters(event):
             read_cost(data["reserved"])
             data["settings"], data["neighbours"]
+            first, last = data.get("periods", (0, 0))
+            int(first), int(last)
         return dict(data)
     except (ValueError, TypeError, KeyError):
         return None
@@ -94,6 +96,8 @@ def _other_terms(ledger: Ledger, events: Sequence[Event]) -> Iterator[str]:
             created = (event.data.get("epsilon"), event.data.get("delta"), event.data.get("unit"))
             if created != (privacy.epsilon, privacy.delta, ledger.unit):
                 yield f"the ledger was created for epsilon, delta and unit {created}, and has {privacy}, {ledger.unit}."
+            if event.data.get("renews", False) != ledger.renews:
+                yield f"the ledger was{'' if event.data.get('renews') else ' not'} created to renew, and this changed."
         if event.kind in _ENTERS and not covers(ledger.unit, event.data.get("unit", "example")):
             yield f"{event.lineage} protects one {event.data.get('unit')}, and the ledger is for one {ledger.unit}."
         if event.kind in _ENTERS and event.data["neighbours"] != ledger.neighbours:
@@ -118,10 +122,33 @@ def _other_lines(ledger: Ledger, events: Sequence[Event], lines: Mapping[str, Li
             yield f"{lineage} reserved {line.reserved}, and has spent {line.spent}."
         if line.closed != (lineage in ended or event.kind not in ("opened", "adopted")):
             yield f"{lineage} is {'closed' if line.closed else 'open'} in the ledger, and not in the history."
+        yield from _other_periods(ledger, lineage, line, [each for each in events if each.lineage == lineage])
     privacy = ledger.privacy
-    reserved = total(line.reserved for line in lines.values())
-    if privacy is not None and not reserved.within(privacy):
-        yield f"all streams together reserved {reserved}, more than {privacy} allows."
+    starts = [line.first for line in lines.values() if line.first is not None]
+    for period, reserved in sums_from(min(starts) if starts else None, lines.values()):
+        if privacy is not None and not reserved.within(privacy):
+            which = "" if period is None else f" in period {period}"
+            yield f"all streams together reserved {reserved}{which}, more than {privacy} allows."
+
+
+def _other_periods(ledger: Ledger, lineage: str, line: Line, events: Sequence[Event]) -> Iterator[str]:
+    """Differences between the periods in which a line counts, and those that follow from the history."""
+    entered = next(event for event in events if _enters(event))
+    periods = entered.data.get("periods")
+    if (periods is not None) != ledger.renews or (line.first is None) == ledger.renews:
+        yield f"{lineage} should have periods if and only if the ledger renews."
+        return
+    if periods is None or line.last is None:
+        return
+    first, last = periods
+    ends = [event for event in events if event.kind in ("closed", "finished")]
+    finished = bool(entered.data.get("finished")) or any(event.kind == "finished" for event in ends)
+    if line.finished != finished:
+        yield f"{lineage} has {'' if line.finished else 'not '}finished in the ledger, and the history differs."
+    over = ends[-1].data.get("last") if ends else last
+    fixed = line.closed or line.finished
+    if line.first != first or (line.last != over if fixed else line.last < last):
+        yield f"{lineage} counts in periods {line.first} to {line.last}, and the history has {first} to {over}."
 
 
 def _covers(recorded: Cost, cost: Cost) -> bool:
@@ -137,14 +164,45 @@ def _cost_of(settings: Any) -> tuple[Cost, str]:
     if settings is None:
         raise Unbuilt("no settings were recorded")
     try:
-        made = build(settings)
-        if isinstance(made, dict):
-            private = Private(**made)
-            return private.total_cost, private.unit.name
+        made = built(settings)
+        if isinstance(made, Private):
+            return made.total_cost, made.unit.name
         cost: Cost = made.total_cost
     except (TaciturnError, TypeError, ValueError, AttributeError) as error:
         raise Unbuilt(f"its settings are not accepted any more ({error})") from None
     return cost, "example"
+
+
+def user_over(ledger: Ledger, periods: int) -> tuple[Cost, list[str]]:
+    """The cost for a user with rows in so many periods of a ledger that renews; see `Ledger.user_over`.
+
+    *Proof.* The rows of a user in several periods are, for a stream with periods, those that `Private.user_over` is
+    about. A stream of users without a period protects all rows of a user, and so these, by what it reserved. One that
+    has ended has no rows in later periods. Costs add. ∎
+    """
+    here = ledger.period
+    if here is None:
+        raise InvalidInput(
+            "only a ledger that renews has users of several periods. Create it with renews=True (--renews)."
+        )
+    entered = {event.lineage: event for event in ledger.history if "reserved" in event.data}
+    costs, unknown = [], []
+    for lineage, line in ledger.lines.items():
+        if not line.holds(here):
+            continue
+        about = entered[lineage].data if lineage in entered else {}
+        goes_on = line.holds(here + 1) and about.get("unit") != "user"
+        try:
+            costs.append(built(about.get("settings")).user_over(periods) if goes_on else line.reserved)
+        except (Unbuilt, TaciturnError, TypeError, ValueError, AttributeError):
+            unknown.append(lineage)
+    return total(costs), unknown
+
+
+def built(settings: Any) -> Any:
+    """The private algorithm of recorded settings."""
+    made = build(settings)
+    return Private(**made) if isinstance(made, dict) else made
 
 
 def build(data: Any) -> Any:
