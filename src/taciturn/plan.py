@@ -34,7 +34,7 @@ better if classes are balanced.
 **Mechanism.** For sums BLT with five buffers, or with eight without a horizon; for iterates Gaussian noise of shape
 S^(2/3). A strategy fitted for the late average (`BLT(aim="average")`) is not used: the average has 16 to 19 % less
 noise by it, but the points at which gradients are taken have more, and on Covertype (.1, 1e-6) falls from 74.50 % to
-74.26 % (12 seeds, standard error .07), other budgets and Adult by up to .1 or not at all.
+74.26 % (12 seeds, standard error .07); at other budgets, for logistic loss and on Adult nothing was gained.
 
 **Nothing stated.** With `ranges="private"` the range, the center and the scale of each column are found in the first
 rows of the stream, and with `precondition` a map after which features are spread evenly (`taciturn.algorithms.stages`),

@@ -28,7 +28,7 @@ def init(
         str | None, typer.Option(help="Positive values of the target, against the rest, as in 2.")
     ] = None,
     target_range: Annotated[
-        str | None, typer.Option(help="Range of the target, as in 0:10, or private to find it in the first rows.")
+        str | None, typer.Option(help="Range of the target, as in 0:10, or private to find it.")
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything that is published.")] = None,
     delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
@@ -37,9 +37,7 @@ def init(
     ] = None,
     ranges: Annotated[
         Texts,
-        typer.Option(
-            "--range", help="Range of a column, as in age=0:100, or age=private to find it in the first rows."
-        ),
+        typer.Option("--range", help="Range of a column, as in age=0:100, or age=private to find it."),
     ] = None,
     categories: Annotated[Texts, typer.Option(help="Categories of a column, as in soil=clay,sand.")] = None,
     hashes: Annotated[Texts, typer.Option("--hash", help="Column to hash and number of buckets, as in ip=256.")] = None,
