@@ -60,7 +60,7 @@ def test_the_file_says_what_was_promised_and_what_it_cost(learnt, tmp_path):
     assert list(written["scores"][0]["weights"]) == list(made.feature_names)
     assert set(written) == {
         "format", "guarantee", "delivered_epsilon", "simulated", "spent", "round", "releases", "feature_bound",
-        "features", "scores", "contract",
+        "features", "found", "scores", "contract",
     }  # fmt: skip
 
 

@@ -91,8 +91,8 @@ class Draft:
                 *learning,
                 *settings,
                 "\n[columns]",
-                "# each as { range = [low, high] }, { categories = [...] }, { hash = 256 } or { ignore = true }; numbers also",
-                '# as { range = "private" }: their ranges are then found privately in the first rows',
+                "# each as { range = [low, high] }, { categories = [...] }, { hash = 256 } or { ignore = true };",
+                '# numbers also as { range = "private" }: their ranges are then found privately in the first rows',
                 *columns,
                 "",
             ]
