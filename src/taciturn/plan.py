@@ -55,7 +55,7 @@ tables (500 to 60,000 rows, epsilon .03 to 1, four methods), with gain as the sh
 without privacy has, "nothing" was said of 126, 3 of which gained more than half, and left out of 7 that gained less
 than a tenth; "little" of 141, 19 of which gained more than .8; and nothing was said of 6 that gained less than half.
 For class sums, whose features are as many as you like and of which few matter, it is `q = t·R/(50·K·s)` of K classes:
-on three collections of short texts a twentieth to a quarter of the gain is there at 1/2, and half of it at 5.
+on two collections of short texts a tenth to a third of the gain was there at 1, and a third to two thirds at 5.
 For iterates, it is the round from which on the noise is shorter than the radius. Rows without influence, beyond a
 user's bound, add no signal: their number is secret, and the burn-in is counted in rows that count.
 
