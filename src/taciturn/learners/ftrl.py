@@ -28,8 +28,9 @@ class FTRL:
 
     **Curvature.** With `curvature = c > 0` an example stands for the linearisation of its loss at the released point
     `x_i` and `(c/2)‖x - x_i‖²`: `x_{t+1} = Proj((c·Σ x_i - Ĝ_t)/((alpha + c)·t + lam_t))`, i over the t examples.
-    Published points then move less and less, and need no averaging. This is online Newton with a fixed curvature, so it
-    has no regret bound here, and too large a c forgets nothing: `taciturn.plan` has a rule. *The certificate stays Gd.*
+    Published points then move less, and an average of them gains less. Where the losses are less curved than c, points
+    learn slowly, and no bound on the regret is proven here; `taciturn.plan.curvature` has a rule. *The certificate is
+    Gd, too.*
 
     *Proof.* An example contributes `round(g_i) - round(c·x_i)`, both multiples of one lattice step. x_i is released and
     the number of examples that use it is public (an example without influence counts too), so the second part is the
