@@ -364,6 +364,9 @@ CASES: dict[str, list[Case]] = {
     "taciturn.accounting.objective.delta_perturbed": [
         Case(perturbed.delta_perturbed, {"epsilon": 2.3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
     ],
+    "taciturn.accounting.objective.epsilon_perturbed": [
+        Case(perturbed.epsilon_perturbed, {"delta": 1e-3, "m": 0.3, "hessian": 1.1, "dimensions": 2})
+    ],
     "taciturn.accounting.objective.shift_of": [
         Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
     ],

@@ -36,10 +36,8 @@ def test_a_row_keeps_its_features_whatever_its_label_is(format):
     file = FILE
     if format == "json":
         rows = [line.split(",") for line in FILE.decode().splitlines()[1:]]
-        file = (
-            "\n".join(json.dumps(dict(zip(("age", "town", "bought"), row, strict=True))) for row in rows).encode()
-            + b"\n"
-        )
+        records = [dict(zip(("age", "town", "bought"), row, strict=True)) for row in rows]
+        file = "".join(f"{json.dumps(record)}\n" for record in records).encode()
     [of_rows], [of_labels] = (
         open_rows(declared(n), io.BytesIO(file), bad_rows="zero", format=format) for n in ("replace", "label")
     )
