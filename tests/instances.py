@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import mpmath
@@ -46,6 +46,9 @@ from taciturn import (
     grid,
     private_sum,
 )
+from taciturn.learners.bin_counts import BinCounts
+from taciturn.learners.second_moment import SecondMoment
+from taciturn.problem.column_maps import Bins
 
 
 class LogCosh(ScalarLoss):
@@ -138,6 +141,15 @@ SETS: dict[str, Callable[[int], ConvexSet]] = {
 
 DISC, RIDGED = L2Ball(1.0), Problem(Logistic(), L2Ball(1.0), 2, ridge=0.1)
 CLASSES = Problem(Softmax(3), L2Ball(2.0), 2, intercept=0.5, ridge=0.1)
+BINNED = Problem(
+    Squared(),
+    WholeSpace(),
+    2,
+    feature_bound=20.0,
+    label_bound=5.0,
+    intercept=1.0,
+    features=Bins(np.array([[-1.0, -0.3, 0.2, 0.8], [-0.5, 0.0, 0.1, 0.2]])),
+)
 LEARNERS: dict[str, Learner] = {
     "igd": IGD(RIDGED),
     "igd, kinked": IGD(Problem(Hinge(), DISC, 2, intercept=1.0, ridge=0.1)),
@@ -181,6 +193,10 @@ LEARNERS: dict[str, Learner] = {
     "class sums, several": ClassSums(Problem(MultiHinge(3), DISC, 3)),
     "class sums, label": ClassSums(Problem(MultiHinge(3), DISC, 3, neighbours="label")),
     "class sums, zero-out": ClassSums(Problem(Softmax(3), WholeSpace(), 2, 1.5, intercept=1.0, neighbours="zero-out")),
+    "bin counts": BinCounts(BINNED, (-1.0, 0.0, 0.5, 1.0)),
+    "bin counts, zero-out": BinCounts(replace(BINNED, loss=Logistic(), neighbours="zero-out"), outward=True),
+    "second moment": SecondMoment(Problem(Logistic(), DISC, 2, intercept=0.5)),
+    "second moment, zero-out": SecondMoment(Problem(Logistic(), DISC, 2, neighbours="zero-out")),
     "total": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12).learner,
     "total, zero-out": private_sum(3, 1.5, Privacy(1.0, 1e-6), 12, neighbours="zero-out").learner,
     "giga, vector loss zeroed out": GIGA(

@@ -49,7 +49,9 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting import ledger as books
+from taciturn.algorithms.stages import Ranges, Scales
 from taciturn.core.protocols import Certificate
+from taciturn.core.staged import Staged
 from taciturn.core.state import read_state
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms import anytime, blt
@@ -92,6 +94,7 @@ def cases(seed=7):
         "endless ftrl": pftrl(logistic, BUDGET, seed=seed),
         "qftl": pqftl(squared, BUDGET, ROWS, seed=seed),
         "igd": pigd(logistic, BUDGET, ROWS, seed=seed),
+        "staged": Staged(FTRL(logistic), BLT(), every(1), BUDGET, ROWS, seed=seed, stages=(Ranges(4), Scales(4))),
         "endless igd": pigd(logistic, BUDGET, seed=seed),
         "paper": pigd(logistic, BUDGET, ROWS, calibration="paper-printed", allow_broken=True, seed=seed),
         "ewoo": ewoo(candidates, BUDGET, ROWS, seed=seed),

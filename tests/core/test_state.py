@@ -45,6 +45,7 @@ from taciturn import (
 )
 from taciturn.accounting import ledger as books
 from taciturn.core.state import described, fingerprint, name_of, read_extra, read_state
+from taciturn.problem.column_maps import Standardise
 
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
 BUDGET = Privacy(1.0, 1e-6)
@@ -371,6 +372,10 @@ OTHER = {
             {"ridge": 0.1 + 1e-16},
             {"neighbours": "zero-out"},
             {"on_bad": "zero"},
+            {"features": Standardise(np.zeros(2), np.ones(2))},
+            {"features": Standardise(np.zeros(2), np.array([1.0, 1.0 + 2e-16]))},
+            {"loss": Squared(), "label_bound": 1.0, "label_center": 1e-16},
+            {"loss": Squared(), "label_bound": 1.0, "label_scale": 1.0 + 3e-16},
         )
     ],
 }
@@ -387,6 +392,7 @@ def test_every_setting_is_in_the_hash():
     assert {f.name for f in fields(Private)} == settled | {"compiled"}
     assert {f.name for f in fields(Problem)} == {
         "loss", "domain", "dimension", "feature_bound", "label_bound", "intercept", "ridge", "neighbours", "on_bad",
+        "features", "label_center", "label_scale",
     }  # fmt: skip
 
 

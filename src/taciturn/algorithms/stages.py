@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from taciturn._util.arrays import Array
-from taciturn.errors import integer
+from taciturn.errors import InvalidInput, integer
 from taciturn.learners.bin_counts import BinCounts
 from taciturn.learners.second_moment import SecondMoment
 from taciturn.mechanisms.sqrt import SquareRoot
@@ -171,7 +171,9 @@ def with_standardised(problem: Problem, found: Standardise | None = None) -> Pro
     True
     """
     found = found or Standardise(np.zeros(problem.dimension), np.ones(problem.dimension))
-    others = tuple(each for each in _maps(problem.features) if not isinstance(each, Standardise))
+    others = _maps(problem.features)
+    if others and isinstance(others[0], Standardise):
+        others = others[1:]
     return replace(problem, features=Chain((found, *others)) if others else found)
 
 
@@ -187,6 +189,11 @@ def _count(problem: Problem, columns: tuple[int, ...] | None) -> int:
 
 def _counts(problem: Problem, edges: Array, stage: Ranges | Scales, least: float, outward: bool) -> BinCounts:
     """Counts of features, and of labels if there are edges for them, in the place of what the problem learns."""
+    if stage.labels and problem.loss.labels != "real":
+        raise InvalidInput(f"{type(problem.loss).__name__} learns classes, which have no range. Use labels=False.")
+    chosen = stage.columns or ()
+    if len(set(chosen)) < len(chosen) or not set(chosen) <= set(range(problem.dimension)):
+        raise InvalidInput(f"columns must be different numbers below {problem.dimension}, got {chosen}. Correct them.")
     columns = _count(problem, stage.columns)
     bins = Bins(edges[:columns], stage.columns)
     counted = replace(

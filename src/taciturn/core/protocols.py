@@ -181,6 +181,11 @@ class Learner(Protocol):
         """
 
 
+def point_size(learner: Learner) -> int:
+    """Entries of what a learner decides: those of a point of its problem, or its own `point_size`, in a stage."""
+    return int(getattr(learner, "point_size", learner.problem.size))
+
+
 class Calibrated(Protocol):
     """A calibrated mechanism, with its noise and lattice steps; release numbers `k` count from 1.
 

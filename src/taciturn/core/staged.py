@@ -49,14 +49,16 @@ from taciturn.accounting.unit import User
 from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.participation import UserRecords
 from taciturn.core.private import Private
-from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged
+from taciturn.core.protocols import Calibrated, Certificate, Learner, Mechanism, damaged, point_size
 from taciturn.core.release import Release, Releases
 from taciturn.core.schedule import Schedule, Timetable, at
 from taciturn.core.state import Standing, State
 from taciturn.errors import InvalidInput, Unprovable
+from taciturn.problem.inputs import part_of
 from taciturn.problem.problem import Problem
 
 _MOST_SPLIT = 64  # rows of a user up to which all splits are compared; for more, a sum over stages is charged
+_SAME = 1.0 + 2.0**-30  # up to which two machines compute the same bound
 _SAFE = 1.0 - 1e-7  # stages are planned this far inside the budget, more than their rounding errors
 
 
@@ -122,6 +124,7 @@ class Staged(Private):
     stages: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(self.stages))
         if self.calibration != "exact":
             raise InvalidInput("stages are proven for exact noise. Use calibration='exact'.")
         if not self.stages:
@@ -146,7 +149,10 @@ class Staged(Private):
     @cached_property
     def timetable(self) -> Timetable:
         """The rounds that publish models."""
-        return Timetable(Shifted(self.schedule, self.rows_of_stages), self.horizon)
+        horizon = self.horizon
+        if horizon is None and (last := Timetable(self.schedule, None).horizon) is not None:  # a schedule that ends
+            horizon = self.rows_of_stages + last
+        return Timetable(Shifted(self.schedule, self.rows_of_stages), horizon)
 
     @cached_property
     def parts(self) -> tuple[Private, ...]:
@@ -237,8 +243,10 @@ class Staged(Private):
             return summed
         best = [0.0] * (rows + 1)
         for part, cost in zip(parts, costs, strict=True):
-            fewer = [part.cost_for(self.unit.with_rows(j)).mu_squared for j in range(1, rows)]
-            by_rows = [0.0, *np.minimum(fewer, cost.mu_squared).tolist(), cost.mu_squared]
+            by_rows = [0.0, *[cost.mu_squared] * rows]
+            if part.certificate.reach == "entry":  # what fewer rows cost is known
+                fewer = [part.cost_for(self.unit.with_rows(j)).mu_squared for j in range(1, rows)]
+                by_rows[1:-1] = np.minimum(fewer, cost.mu_squared).tolist()
             best = [max(best[j - i] + by_rows[i] for i in range(j + 1)) for j in range(rows + 1)]
         return min(best[rows] * (1.0 + 2.0**-45), summed)
 
@@ -247,7 +255,7 @@ class Staged(Private):
     def prepare(self, state: State, X: Any, y: Any = None, users: Any = None, now: datetime | None = None) -> Prepared:
         """What `run` would return, before anything is spent: secret, and not to be shown before `commit`."""
         must_be_state(state)
-        rows, labels = self.problem.read(X, y)
+        rows, labels = self._as_given.read(X, y)
         one = self._resumed(state, len(labels))
         assert isinstance(one, Staged)
         excluded, records = one._excluded(state, len(labels), users, now)
@@ -277,7 +285,7 @@ class Staged(Private):
                 end = min(end, self.borders[index + 1] - state.t)
             without = None if excluded is None else excluded[done:end]
             here, released = part._loop(
-                here, rows[done:end], part.problem.in_own_units(labels[done:end]), without, first=done
+                here, part_of(rows, done, end), part.problem.in_own_units(labels[done:end]), without, first=done
             )
             done = end
             if index == len(self.stages):
@@ -288,6 +296,11 @@ class Staged(Private):
             index += 1
             part = self._known(found)
             here = self._first(part)
+
+    @cached_property
+    def _as_given(self) -> Problem:
+        """The problem that reads labels in the units in which they come; each part has units of its own."""
+        return replace(self.problem, label_center=0.0, label_scale=1.0)
 
     def _shown(self, released: Releases | None) -> Releases:
         """The learner's releases, by rounds of the stream; what stages release is in the state."""
@@ -312,6 +325,8 @@ class Staged(Private):
             learner = replace(made, problem=problem)
         one = copy(part)  # with its noise: what was found does not change the certificate
         object.__setattr__(one, "learner", learner)
+        if learner.statistic_size != part.learner.statistic_size or (one._certified > part._certified * _SAME).any():
+            raise Unprovable("a certificate must not depend on what stages find. Let it follow from stated bounds.")
         object.__setattr__(one, "calibrated", part.calibrated)
         object.__setattr__(self, "_last_known", (found, one))
         return one
@@ -390,14 +405,15 @@ class Staged(Private):
 
     def _numbers(self, k: int) -> Arrays:
         """The numbers of all parts; those of the learner after k releases, which the last calibration of sums needs."""
-        if self._last_numbers[0] != k:
+        last, made = self._last_numbers  # both at once: another thread may replace them
+        if last != k:
             made = {
                 f"{i}.{name}": array
                 for i, part in enumerate(self.parts)
                 for name, array in part._numbers(k if i == len(self.stages) else 0).items()
             }
             object.__setattr__(self, "_last_numbers", (k, made))
-        return self._last_numbers[1]
+        return made
 
     @cached_property
     def _last_numbers(self) -> tuple[int, Arrays]:
@@ -405,15 +421,20 @@ class Staged(Private):
 
     def _restored(self, numbers: Arrays) -> Private:
         """A copy with the numbers of a state, validated."""
-        each: list[Arrays] = [{} for _ in self.parts]
+        each: dict[str, Arrays] = {str(i): {} for i in range(len(self.parts))}
         for name, array in numbers.items():
             index, _, rest = name.partition(".")
-            if not index.isdigit() or int(index) >= len(each):
+            if index not in each:
                 raise damaged("they are not those of this stream")
-            each[int(index)][rest] = array
+            each[index][rest] = array
         one = copy(self)
-        parts = tuple(part._restored(given) for part, given in zip(self.parts, each, strict=True))
-        object.__setattr__(one, "parts", parts)
+        parts: list[Private] = []
+        for i, part in enumerate(self.parts):
+            lenient = copy(part)  # its share follows from fits, which differ between machines: the total is checked
+            object.__setattr__(lenient, "privacy", self.privacy)
+            object.__setattr__(lenient, "calibrated", part.calibrated)
+            parts.append(lenient._restored(each[str(i)]))
+        object.__setattr__(one, "parts", tuple(parts))
         if not one.guarantee.proven:
             raise damaged("they cost more than the budget")
         return one
@@ -421,9 +442,15 @@ class Staged(Private):
     def _check_arrays(self, state: State) -> None:
         """Reject a state out of a file whose arrays are not those of this stream."""
         found = self._found(state.public, state.t)
-        part = self._known(found)
-        if any(each.dtype != np.float64 or not np.isfinite(each).all() for each in found):
-            raise damaged("what its stages have found should be finite", "arrays")
+        for part, each in zip(self.parts, found, strict=False):
+            shape = (point_size(part.learner),)
+            if each.dtype != np.float64 or each.shape != shape or not np.isfinite(each).all():
+                raise damaged(f"what its stages have found should be finite, of shape {shape}", "arrays")
+        try:
+            with np.errstate(over="raise", invalid="raise", divide="raise"):
+                part = self._known(found)
+        except (InvalidInput, Unprovable, ArithmeticError) as problem:
+            raise damaged("no stages have found this", "arrays") from problem
         here = self._inner(state, len(found))
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")

@@ -65,7 +65,7 @@ class BinCounts:
     >>> from taciturn import L2Ball, Logistic, Privacy, Private, Problem, SquareRoot, at
     >>> from taciturn.problem.column_maps import Bins
     >>> bins = Bins(np.linspace(0.0, 4.0, 64)[None, :])
-    >>> problem = Problem(Logistic(), L2Ball(1.0), 1, feature_bound=99.0, intercept=1.0, features=bins)
+    >>> problem = Problem(Logistic(), L2Ball(1.0), 1, feature_bound=130.0, intercept=1.0, features=bins)
     >>> counts = BinCounts(problem, least=0.1)
     >>> private = Private(counts, SquareRoot(), at([900]), Privacy(8.0, 1e-6), seed=1)
     >>> private.fit(np.linspace(0.0, 3.0, 900)[:, None], np.ones(900)).point.round(1)
@@ -84,6 +84,14 @@ class BinCounts:
             raise InvalidInput("BinCounts counts numbers of bins. Give a problem with features=Bins(...), intercept=1.")
         if self.problem.neighbours not in ("replace", "zero-out"):
             raise Unprovable("ranges are found for features that are protected. State them, where features are public.")
+        if self.problem.feature_bound < 2.0 * bins.count * math.sqrt(len(bins.edges)):
+            least = "2·sqrt(columns) times the number of bins"
+            raise InvalidInput(f"numbers of bins must not be clipped. Give a problem with feature_bound={least}.")
+        if self.label_edges is not None:
+            edges = fixed(np.array(self.label_edges, dtype=np.float64))
+            if edges.shape != bins.edges.shape[1:] or not (np.diff(edges) > 0.0).all():
+                raise InvalidInput("label_edges must increase, as many as the edges of a feature.")
+            object.__setattr__(self, "label_edges", edges)
         object.__setattr__(self, "bins", bins)
 
     @property
@@ -95,6 +103,11 @@ class BinCounts:
     def statistic_size(self) -> int:
         """Bins of all columns."""
         return self.columns * self.bins.count
+
+    @property
+    def point_size(self) -> int:
+        """Two quantiles and a level of each column."""
+        return 3 * self.columns
 
     @cached_property
     def encoder(self) -> Integers:

@@ -49,6 +49,11 @@ class SecondMoment:
         """Entries of the packed matrix."""
         return self.features * (self.features + 1) // 2
 
+    @property
+    def point_size(self) -> int:
+        """Entries of W."""
+        return self.features**2
+
     @cached_property
     def certificate(self) -> Certificate:
         """`sqrt(2)·R²` or `R²`, and rounding."""

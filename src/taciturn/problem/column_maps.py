@@ -33,7 +33,8 @@ class Standardise(FeatureMap):
     def __post_init__(self) -> None:
         for name in ("center", "scale"):
             object.__setattr__(self, name, fixed(np.array(getattr(self, name), dtype=np.float64)))
-        if self.center.shape != self.scale.shape or not (np.isfinite(self.center).all() and (self.scale > 0.0).all()):
+        finite = np.isfinite(self.center).all() and np.isfinite(self.scale).all()
+        if self.center.shape != self.scale.shape or not (finite and (self.scale > 0.0).all()):
             raise InvalidInput("center and scale must be finite, one number a column, and scales positive.")
 
     @property

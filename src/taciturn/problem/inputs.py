@@ -90,6 +90,33 @@ class ColumnRows:
         return out
 
 
+@dataclass(frozen=True)
+class PartOfRows:
+    """Some consecutive rows of a source; a slice is an array."""
+
+    source: Source
+    first: int
+    end: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.end - self.first, *self.source.shape[1:])
+
+    def __getitem__(self, block: slice) -> Array:
+        first, end, _ = block.indices(self.end - self.first)
+        return self.source[self.first + first : self.first + max(first, end)]
+
+
+def part_of(rows: Source, first: int, end: int) -> Source:
+    """Some consecutive rows; of a sparse matrix or a table nothing is converted before it is sliced.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> part_of(SparseRows(csr_matrix([[0.0, 2.0], [1.0, 0.0], [3.0, 0.0]])), 1, 3)[1:2]
+    array([[3., 0.]])
+    """
+    return rows[first:end] if isinstance(rows, np.ndarray) else PartOfRows(rows, first, end)
+
+
 def source_of(X: Any) -> Source | None:
     """`X` as a `Source` if it is a sparse matrix or an Arrow table, else None; neither library is imported."""
     if isinstance(X, SparseRows | ColumnRows):

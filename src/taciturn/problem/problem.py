@@ -236,10 +236,13 @@ class Problem:
         return rows, self.in_own_units(labels)
 
     def in_own_units(self, y: Array) -> Array:
-        """Labels as they are learnt: `(y - label_center)/label_scale`."""
+        """Labels as they are learnt: `(y - label_center)/label_scale`; a finite label stays finite."""
         if (self.label_center, self.label_scale) == (0.0, 1.0):
             return y
-        return np.asarray((y - self.label_center) / self.label_scale)
+        y = np.asarray(y, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (y - self.label_center) / self.label_scale
+        return np.where(np.isfinite(y), np.nan_to_num(scaled), y)
 
     def clip_block(self, X: Array, y: Array, first: int = 0) -> tuple[Array, Array]:
         """Validated and clipped examples; `first` is the number of the first row in errors."""
