@@ -23,6 +23,7 @@ class At:
 
     def __enter__(self):
         self.before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # first: Python 3.12 looks for such a frame when it starts to trace
         sys.settrace(self._called)
         return self
 

@@ -284,7 +284,8 @@ CASES: dict[str, list[Case]] = {
     "taciturn.Problem": [
         Case(
             lambda **n: Problem(Huber(0.7), DISC, **n),
-            {"dimension": 2, "feature_bound": 1.3, "label_bound": 1.7, "intercept": 1.1, "ridge": 1.9},
+            {"dimension": 2, "feature_bound": 1.3, "label_bound": 1.7, "intercept": 1.1, "ridge": 1.9}
+            | {"label_center": 0.3, "label_scale": 1.7},
         )
     ],
     "taciturn.QFTL": [Case(lambda **n: QFTL(REAL, **n), {"extra_ridge": 1.7, "weight": 1.3})],
@@ -442,7 +443,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.estimators.sklearn.PrivateNaiveBayes": [Case(_sklearn("PrivateNaiveBayes", classes=[-1, 1]), COUNTS)],
     "taciturn.algorithms.objective_perturbation.ridge_for": [
-        Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3}),
+        Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3, "size": 7}),
     ],
     "taciturn.plan.curvature": [Case(lambda share: curvature(RIDGED, share), {"share": 0.03})],
     "taciturn.plan.recommend": [
@@ -712,7 +713,7 @@ def certified(thing: Any) -> list[Any]:
         noise = [thing.calibrated.noise_sd(k) for k in range(1, len(thing.timetable.following(0, 6)) + 1)]
         return [noise, thing.guarantee.claimed, thing.guarantee.delivered, thing.guarantee.epsilon, thing.settings]
     if isinstance(thing, ObjectivePerturbation):
-        return [thing.tilt_sd, thing.cost, thing.guarantee.epsilon, thing.fit(X, SIGNS).point]
+        return [thing.tilt_sd, thing.total_cost, thing.guarantee.epsilon, thing.fit(X, SIGNS).point]
     if hasattr(thing, "certificate"):
         return [thing.certificate.at(ROUNDS), thing.certificate.magnitude, thing.certificate.formula]
     if hasattr(thing, "errors"):

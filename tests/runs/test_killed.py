@@ -233,7 +233,7 @@ def test_a_folder_that_is_moved_shares_no_file_with_another_run_of_its_name(tmp_
         old.mkdir()
         live.symlink_to(old)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    arguments = ["learn", toml, "-", "--out", live, "--commit-every", "0"]
+    arguments = ["learn", toml, "-", "--out", live, "--commit-every", "0", "--quiet"]  # no progress after ten seconds
     first = start(COMMAND, *arguments, **pipes)
     feed(first, lines[:21])
     wait_for(lambda: shown(live).count(b"\n") == 10, first)

@@ -161,7 +161,7 @@ class PrivateLinearModel(BaseEstimator):
     @property
     def _accepted(self) -> dict[str, Any]:
         """What scikit-learn lets through: missing values where they take the center of what is found."""
-        finite = "allow-nan" if self.feature_bound == "private" else True
+        finite = "allow-nan" if isinstance(self.feature_bound, str) else True  # "private": Settings take no other text
         return {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "ensure_all_finite": finite}
 
     @property
