@@ -9,6 +9,7 @@ from taciturn._util.output import rounded_up
 from taciturn.contract.columns import Categories, Column, Hashed, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive, PrivateNumber
+from taciturn.core.staged import Staged
 from taciturn.plan import Plan, left_out
 
 if TYPE_CHECKING:
@@ -159,14 +160,14 @@ def explanation(contract: Contract, plan: Plan) -> list[RenderableType]:
         "[bold]What is public[/bold]",
         *(f"- {escape(line)}" for line in public(contract)),
         "",
-        f"[bold]What is learnt[/bold]\n{escape(_learnt(contract))}",
+        f"[bold]What is learnt[/bold]\n{escape(_learnt(contract, plan))}",
         features,
         "[bold]The plan[/bold]",
         *plan_report(plan),
     ]
 
 
-def _learnt(contract: Contract) -> str:
+def _learnt(contract: Contract, plan: Plan) -> str:
     bound = f"{contract.feature_bound:.4g}"
     length = f"Rows longer than {bound} are scaled down to that."
     if contract.stated_bound is None:
@@ -175,7 +176,16 @@ def _learnt(contract: Contract) -> str:
         )
     features = contract.problem.features
     also = "" if features is None else f" The model is linear in {features}: a smooth function of the columns."
-    return f"{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}"
+    private = plan.private
+    first = ""
+    if isinstance(private, Staged):
+        rows = private.rows_of_stages
+        share = "" if contract.horizon is None else f", {100.0 * rows / contract.horizon:.1f} % of all,"
+        first = (
+            f"The first {rows:,} rows{share} are used to find {plan.found_in_words}, with noise, at no further cost; "
+            "models are published after them. "
+        )
+    return f"{first}{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}"
 
 
 def plan_report(made: Plan) -> list[RenderableType]:
