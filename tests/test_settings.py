@@ -55,6 +55,7 @@ from taciturn import (
     Private,
     Problem,
     Quantile,
+    RandomFeatures,
     Release,
     Releases,
     ScalarLoss,
@@ -101,8 +102,9 @@ from taciturn.contract.columns import Categories, Hashed, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
+from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings
-from taciturn.plan import curvature, recommend, rows_per_user
+from taciturn.plan import curvature, feature_map, feature_scales, recommend, rows_per_user
 from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
 from taciturn.regret import tails
@@ -411,6 +413,7 @@ CASES: dict[str, list[Case]] = {
             {"huber_width": 1.7, "label_bound": 1.9} | _stated(),
         ),
         Case(lambda **n: _request("huber", **n), {"label_bound": 1.9} | _stated()),
+        Case(lambda scales: _request(features=4, scales=(scales, 0.5), classes=2, **_stated()), {"scales": 1.3}),
     ],
     "taciturn.estimators.river.NormClip": [Case(_clipped("river"), {"bound": 1.3})],
     "taciturn.estimators.river.PrivateLinearRegression": [
@@ -429,6 +432,13 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.estimators.river.PublicScaler": [Case(_scaled, {"low": -1.3, "high": 1.7})],
     "taciturn.estimators.scaling.NormClip": [Case(_clipped("scaling"), {"bound": 1.3})],
+    "taciturn.estimators.scaling.PublicRandomFeatures": [
+        Case(lambda **n: PublicRandomFeatures(scale=1.3, **n).fit_transform(X), {"count": 4, "length": 1.3, "seed": 3}),
+    ],
+    "taciturn.RandomFeatures": [
+        Case(RandomFeatures, {"count": 4, "scale": 1.3, "length": 0.7, "seed": 3}),
+        Case(lambda scale: RandomFeatures(4, (scale, scale)), {"scale": 1.3}),
+    ],
     "taciturn.estimators.sklearn.PrivateLinearRegression": [
         Case(_sklearn("PrivateLinearRegression", loss="quantile"), QUANTILE),
         Case(_sklearn("PrivateLinearRegression", loss="huber"), HUBER),
@@ -446,6 +456,14 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3, "size": 7}),
     ],
     "taciturn.plan.curvature": [Case(lambda share: curvature(RIDGED, share), {"share": 0.03})],
+    "taciturn.plan.feature_map": [
+        Case(
+            lambda scales, **n: feature_map(4, privacy=BUDGET, scales=(scales, 0.5), **n),
+            {"feature_bound": 1.3, "horizon": 100, "scales": 1.7},
+        ),
+        Case(lambda feature_bound: feature_map(4, feature_bound, BUDGET), {"feature_bound": 1.3}),
+    ],
+    "taciturn.plan.feature_scales": [Case(feature_scales, {"numbers": 30, "groups": 3})],
     "taciturn.plan.recommend": [
         Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),

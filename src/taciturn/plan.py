@@ -45,6 +45,14 @@ twentieth of the stream. Preconditioning reads a twentieth of the stream. No mod
 ends. Rows should come in no particular order: a column that stands still in the rows of the stages, as dates do in
 a sorted table, is clipped to what it was.
 
+**Features.** Linear, unless random features (`taciturn.RandomFeatures`) are asked for: a number of them, or by the rule
+"random", which takes 2,000 for classes that are learnt by FTRL if there are 200,000 rows, and `rows·mu`, divided by the
+rows of a user, is 10,000 or more, 40,000 where it is not known which features are numbers. Their basic scales are
+`min(2, 6/sqrt(r))` for r numbers in [-1, 1], `.8/sqrt(c)` for the indicators of c columns, and `2.5/R` where that is
+not known, for rows of norm R. They grow with the tenth root of `rows·mu/16,000`: what can be told apart at a larger
+budget is finer. `docs/choosing.md` has what was measured. The rule is narrow since random features can be worse than
+none, where most columns are indicators, which they smooth, or where there are few rows.
+
 **Ridge and radius** are the problem's: a radius is a statement about the world, and sums need no ridge, since they are
 regularised by as much as their noise pulls.
 
@@ -115,7 +123,8 @@ _WHITENED = 0.05  # share of the curvature of a row, where features are spread e
 _MOST_COLUMNS = 1_000  # whose ranges are found
 _SPARED = 0.05  # share of a stream that a stage may take
 _RANDOM = 2000  # random features, if any
-_ENOUGH = 5_000.0  # rows times mu, for random features of known scales; four times as many for others
+_MANY = 100  # rows for each random feature
+_ENOUGH = 10_000.0  # rows times mu, for random features of known scales; four times as many for others
 _BASIC = 16_000.0  # rows times mu at which scales are the basic ones
 _ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
 _SPREAD = 50.0  # features of a class that matter to class sums
@@ -491,14 +500,16 @@ def feature_map(
     """
     if isinstance(features, FeatureMap):
         return features
+    horizon = None if horizon is None else integer("horizon", horizon)
     if isinstance(features, str):
         one_of("features", features, get_args(FeatureName))
-        if features == "linear" or not by_ftrl or horizon is None:
+        if features == "linear" or not by_ftrl or horizon is None or horizon < _MANY * _RANDOM:
             return None
         if _strength(privacy, horizon, unit) < (_ENOUGH if scales else 4.0 * _ENOUGH):
             return None
         features = _RANDOM
     bound = positive("feature_bound", feature_bound)
+    scales = None if scales is None else tuple(not_negative("a scale", scale) for scale in scales)
     finer = 1.0 if horizon is None else min(max((_strength(privacy, horizon, unit) / _BASIC) ** 0.1, 0.5), 2.0)
     scale = tuple(_rounded(finer * each) for each in scales) if scales else _rounded(finer * _ANY_SCALE / bound)
     return RandomFeatures(integer("features", features, least=2), scale, length=bound)
@@ -521,6 +532,7 @@ def feature_scales(numbers: int, groups: int) -> tuple[float, float]:
     >>> feature_scales(numbers=16, groups=4)
     (1.5, 0.4)
     """
+    numbers, groups = integer("numbers", numbers, least=0), integer("groups", groups, least=0)
     return min(2.0, 6.0 / math.sqrt(max(1, numbers))), 0.8 / math.sqrt(max(1, groups))
 
 

@@ -194,3 +194,12 @@ def test_a_broken_pipe_is_no_verdict(arguments):
     done = subprocess.run([sys.executable, "-c", code, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (3, b"")
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"), [("linear", "linear"), ("20", "20 random features"), ("random", "2,000 random features")]
+)
+def test_plan_says_what_is_learnt_from(features, expected):
+    """The columns, or random features of them."""
+    stated = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "10", "--horizon", "500000", "--json"]
+    assert json.loads(run(*stated, "--features", features).stdout)["features"].startswith(expected)

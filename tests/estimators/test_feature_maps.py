@@ -92,8 +92,10 @@ def test_the_rule_prefers_linear_models():
     assert feature_map("random", 1.0, budget, 500_000, by_ftrl=False) is None
     assert feature_map("random", 1.0, budget, 500_000, unit=User(rows=1000)) is None
     assert feature_map("linear", 1.0, budget, 500_000) is None
-    assert feature_map("random", 1.0, budget, 30_000) is None
-    assert feature_map("random", 1.0, budget, 30_000, scales=(1.0,)).count == 2000
+    assert feature_map("random", 1.0, budget, 190_000, scales=(1.0,)) is None
+    small = Privacy(0.3, 1e-6)
+    assert feature_map("random", 1.0, small, 300_000) is None
+    assert feature_map("random", 1.0, small, 300_000, scales=(1.0,)).count == 2000
     assert feature_map(100, 2.0, budget).scale == 1.25
     assert feature_map(100, 2.0, budget, 10_000_000).scale > 1.25
     assert feature_map(100, 2.0, budget, scales=(1.0, 0.5)) == RandomFeatures(100, (1.0, 0.5), 2.0)

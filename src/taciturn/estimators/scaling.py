@@ -100,7 +100,7 @@ class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     --------
     >>> rows = PublicRandomFeatures(count=4, scale=2.0).fit_transform([[3.0, 4.0], [0.6, 0.0]])
     >>> rows.shape, np.linalg.norm(rows, axis=1).round(3)
-    ((2, 6), array([1.   , 0.994]))
+    ((2, 6), array([1.   , 0.967]))
     """
 
     def __init__(self, count: int = 1000, scale: Any = 1.0, length: float = 1.0, seed: int = 0) -> None:

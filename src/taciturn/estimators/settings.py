@@ -129,6 +129,8 @@ class Settings:
                 one_of(name, value, ("private",))
             elif value is not None:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
+        if self.scales is not None:
+            object.__setattr__(self, "scales", tuple(number("a scale", scale) for scale in self.scales))
         for name in _INTEGERS:
             value = getattr(self, name)
             if value is not None and not (name in ("release", "period") and isinstance(value, str)):

@@ -2,7 +2,7 @@
 
 For a row z and M/2 random directions w, whose entries have the standard deviation `scale`, the image is
 
-    ( R·sqrt(1 - a)·sqrt(2/M)·(cos w₁·z, …, cos w_{M/2}·z, sin w₁·z, …, sin w_{M/2}·z),  sqrt(a)·clip(z) ),  a = 1/50,
+    ( R·sqrt(1 - a)·sqrt(2/M)·(cos w₁·z, …, cos w_{M/2}·z, sin w₁·z, …, sin w_{M/2}·z),  sqrt(a)·clip(z) ),  a = 1/10,
 
 where R is its `length`, to which z is clipped in the last part. The inner product of the first parts of two images is,
 up to an error of order `sqrt(2/M)`, a Gaussian kernel of the distance of the rows, `R²·(1 - a)·exp(-‖scale·(z -
@@ -41,7 +41,7 @@ from taciturn.errors import InvalidInput, integer, not_negative, positive
 from taciturn.problem.clipping import clip_rows
 from taciturn.problem.features import FeatureMap
 
-_LINEAR = 0.02  # share of the raw features in the squared norm of an image
+_LINEAR = 0.1  # share of the raw features in the squared norm of an image
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class RandomFeatures(FeatureMap):
     7
     >>> image = features(np.array([[0.6, 0.0, 0.0], [3.0, 0.0, 4.0]]))
     >>> np.linalg.norm(image, axis=1).round(3)
-    array([0.994, 1.   ])
+    array([0.967, 1.   ])
     """
 
     count: int
