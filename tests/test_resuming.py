@@ -335,15 +335,15 @@ def test_damaged_numbers_are_rejected(name):
                 go_on({label: value})
     less = {"mechanism.sd": 1.0 - 1e-6, "mechanism.scale": 1.0 - 1e-6, "mechanism.mu": 1.0 + 1e-6}
     less |= {"mechanism.eta": 1.0 + 1e-6, "mechanism.rho": 1.0 + 1e-6}
-    lowered = [(label, by) for label, by in less.items() if label in state.numbers]
+    lowered = [(label, by) for each, by in less.items() for label in state.numbers if label.endswith(each)]
     assert lowered or name == "paper"
     for label, by in lowered:
         with pytest.raises(StateConflict, match="cost more than the budget"):
             go_on({label: state.numbers[label] * by})
-    if "mechanism.step" in state.numbers:
+    for label in (label for label in state.numbers if label.endswith("mechanism.step")):
         for by in (0.75, 2.0**-30, 2.0**30):
             with pytest.raises(StateConflict, match="damaged"):
-                go_on({"mechanism.step": state.numbers["mechanism.step"] * by})
+                go_on({label: state.numbers[label] * by})
 
 
 @pytest.mark.privacy
@@ -425,7 +425,7 @@ def test_arrays_of_other_shapes_or_types_in_a_file_are_rejected(name, compiled, 
     for t in range(ROWS):
         state.dump(path)
         state, _ = one.run(one.load(path), X[t : t + 1], Y[t : t + 1])
-        if t not in (0, 6):
+        if t - getattr(one, "rows_of_stages", 0) not in (0, 6):  # stages run no compiled code
             continue
         for part in ("exact", "secret", "public"):
             arrays = getattr(state, part)

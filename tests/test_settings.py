@@ -104,7 +104,7 @@ from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
 from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings
-from taciturn.plan import curvature, feature_map, feature_scales, recommend, rows_per_user
+from taciturn.plan import curvature, feature_map, feature_scales, recommend, rows_per_user, standard_scale
 from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
 from taciturn.regret import tails
@@ -455,6 +455,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.algorithms.objective_perturbation.ridge_for": [
         Case(lambda **n: ridge_for(BUDGET, **n), {"horizon": 100, "feature_bound": 1.3, "size": 7}),
     ],
+    "taciturn.plan.standard_scale": [Case(standard_scale, {"columns": 3})],
     "taciturn.plan.curvature": [Case(lambda share: curvature(RIDGED, share), {"share": 0.03})],
     "taciturn.plan.feature_map": [
         Case(
@@ -550,6 +551,9 @@ RESULTS = {
     "taciturn.Releases",
     "taciturn.State",
     "taciturn.accounting.errata.Erratum",
+    "taciturn.accounting.ledger.Learnt",
+    "taciturn.accounting.ledger.Line",
+    "taciturn.accounting.ledger.sums_from",
     "taciturn.audit.Audit",
     "taciturn.audit.Finding",
     "taciturn.datasets.Stream",

@@ -521,7 +521,7 @@ def standard_scale(columns: int) -> float:
     >>> standard_scale(16)
     0.4
     """
-    return 1.6 / math.sqrt(max(1, columns))
+    return 1.6 / math.sqrt(integer("columns", columns, least=0) or 1)
 
 
 def feature_scales(numbers: int, groups: int) -> tuple[float, float]:

@@ -269,8 +269,42 @@ def test_compiled_and_defined_parts_release_the_same():
     np.testing.assert_allclose(run_in(slow, (17,))[0].point, _WHOLE[0].point, atol=1e-6)
 
 
+@pytest.mark.parametrize("cuts", [(), (5, 10, 21, 31, 44)])
+def test_every_row_is_read_once_and_in_one_part(cuts, monkeypatch):
+    """In its order, with its label: the proof that stages cost the largest mu is about disjoint rows."""
+    read, call = [], loop.Loop.__call__
+
+    def spy(self, begun, X, y, excluded=None, first=0):
+        read.append((X[:], y))
+        return call(self, begun, X, y, excluded, first)
+
+    monkeypatch.setattr(loop.Loop, "__call__", spy)
+    run_in(staged(seed=5), cuts)
+    assert np.array_equal(np.vstack([rows for rows, _ in read]), X)
+    assert np.array_equal(np.concatenate([labels for _, labels in read]), Y)
+    ends = np.cumsum([len(labels) for _, labels in read])
+    assert {10, 22, 30} <= set(ends.tolist())
+
+
+def test_what_stages_find_is_decided_from_what_they_release(released):
+    """From the noisy statistic, with rows enough that the exact one would say something else."""
+    stages = (Ranges(400), Scales(400), Moments(400))
+    private = staged(seed=5, stages=stages, horizon=1_300, privacy=Privacy(8.0, 1e-6), schedule=at([100]))
+    rows = np.random.default_rng(4).normal(3.0, 2.0, (1_300, 2))
+    state, _ = private.run(private.start(), rows, np.ones(1_300))
+    problem = private.problem
+    for i, (found, stage) in enumerate(zip(private.found(state), stages, strict=True)):
+        learner = stage.learner(problem, private.found(state)[:i])
+        sd = private.parts[i].calibrated.noise_sd(1)
+        assert np.array_equal(found, learner.decide(400, released[i][1], sd))
+        V, y = learner.problem.clip(rows[400 * i : 400 * (i + 1)], np.ones(400))
+        exact = learner.absorb(learner.start(), 0, V, y, np.zeros(0))
+        assert not np.array_equal(found, learner.decide(400, learner.statistic(exact, 400)[1], sd))
+        problem = stage.after(problem, found)
+
+
 def test_rows_of_a_stage_are_read_in_no_other(released):
-    """Change one row: statistics of earlier parts stay, and so does the noise of all; no part reads another's rows."""
+    """Change one row: what earlier parts release stays, and so does the noise of all."""
     rounds = []
     for row in (None, 3, 15, 27, 45):
         other = X.copy()

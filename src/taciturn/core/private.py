@@ -310,11 +310,12 @@ class Private(Accounted):
     def _cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this stream's noise for neighbours that move its statistics as this certificate says.
 
-        Statistics are clipped as they are, to the magnitude of the learner's own certificate, and clipping moves no two
-        of them apart.
+        Statistics are what they are, of the magnitude and the norm in the learner's own certificate; clipping moves no
+        two of them apart.
         """
         calibrated: Any = self.calibrated
-        return calibrated.cost_for(replace(certificate, magnitude=self.certificate.magnitude))  # type: ignore[no-any-return]
+        mine = self.certificate
+        return calibrated.cost_for(replace(certificate, magnitude=mine.magnitude, norm=mine.norm))  # type: ignore[no-any-return]
 
     def user_over(self, periods: int) -> Cost:
         """The cost for a user who contributes in so many periods, with the noise of this stream.

@@ -355,8 +355,8 @@ class Staged(Private):
         done = sum(border <= t for border in self.borders[1:])
         try:
             return tuple(public[f"found{i}"] for i in range(done))
-        except KeyError:
-            raise damaged("what its stages have found is missing", "arrays") from None
+        except KeyError as name:
+            raise damaged(f"public {name.args[0]} is missing", "arrays") from None
 
     def _first(self, part: Private) -> Standing:
         """The beginning of a part."""
@@ -442,15 +442,15 @@ class Staged(Private):
     def _check_arrays(self, state: State) -> None:
         """Reject a state out of a file whose arrays are not those of this stream."""
         found = self._found(state.public, state.t)
-        for part, each in zip(self.parts, found, strict=False):
-            shape = (point_size(part.learner),)
+        for i, each in enumerate(found):
+            shape = (point_size(self.parts[i].learner),)
             if each.dtype != np.float64 or each.shape != shape or not np.isfinite(each).all():
-                raise damaged(f"what its stages have found should be finite, of shape {shape}", "arrays")
+                raise damaged(f"public found{i} should be finite, float64 of shape {shape}", "arrays")
         try:
             with np.errstate(over="raise", invalid="raise", divide="raise"):
                 part = self._known(found)
         except (InvalidInput, Unprovable, ArithmeticError) as problem:
-            raise damaged("no stages have found this", "arrays") from problem
+            raise damaged("public arrays have what no stage finds", "arrays") from problem
         here = self._inner(state, len(found))
         if state.point.shape != (self.problem.size,) or state.point.dtype != np.float64:
             raise damaged(f"the point should be float64 of shape {(self.problem.size,)}", "arrays")
