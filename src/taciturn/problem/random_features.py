@@ -79,7 +79,7 @@ class RandomFeatures(FeatureMap):
         object.__setattr__(self, "count", integer("count", self.count, least=2))
         if self.count % 2:
             raise InvalidInput(f"random features are pairs of cosine and sine, got {self.count}. Take an even number.")
-        if isinstance(self.scale, tuple | list):
+        if isinstance(self.scale, tuple):
             object.__setattr__(self, "scale", tuple(not_negative("a scale", scale) for scale in self.scale))
         else:
             object.__setattr__(self, "scale", positive("scale", self.scale))
