@@ -205,6 +205,9 @@ def _decides_in_the_domain(case: LearnerCase, row: np.ndarray) -> None:
         point = learner.decide(case.rows, row + sd * rng.normal(size=len(row)), sd)
         size = point_size(learner)
         demand(point.shape == (size,), f"a point has shape {point.shape}", f"Return {size} floats.")
+        if hasattr(learner, "point_size"):  # what a stage finds is no point of the domain
+            demand(bool(np.isfinite(point).all()), f"noise of standard deviation {sd:g} makes it infinite", "Bound it.")
+            continue
         inside = learner.problem.domain.contains(point)
         demand(
             inside,
