@@ -331,6 +331,15 @@ def test_parts_of_a_simulation_have_no_noise_in_common():
     assert len(private.found(state)) == 2
 
 
+def test_releases_of_calls_add_up_also_where_a_call_has_none():
+    private = staged(seed=1)
+    state, collected = private.run(private.start(), X[:20], Y[:20])
+    for a, b in ((20, 37), (37, 40), (40, 60)):
+        state, more = private.run(state, X[a:b], Y[a:b])
+        collected = collected + more
+    assert collected.rounds.tolist() == private.run(private.start(), X, Y)[1].rounds.tolist()
+
+
 def test_step_fit_and_a_schedule_that_ends():
     """As in one stream without stages."""
     private = staged(seed=5)

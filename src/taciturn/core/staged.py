@@ -289,9 +289,9 @@ class Staged(Private):
             )
             done = end
             if index == len(self.stages):
-                return self._outer(here, index, found), self._shown(released)
+                return self._outer(here, index, found), self._shown(released, state.k + 1)
             if state.t + done < self.borders[index + 1]:
-                return self._outer(here, index, found), self._shown(None)
+                return self._outer(here, index, found), self._shown(None, 1)
             found = (*found, released[-1].point)
             index += 1
             part = self._known(found)
@@ -302,12 +302,12 @@ class Staged(Private):
         """The problem that reads labels in the units in which they come; each part has units of its own."""
         return replace(self.problem, label_center=0.0, label_scale=1.0)
 
-    def _shown(self, released: Releases | None) -> Releases:
+    def _shown(self, released: Releases | None, first: int) -> Releases:
         """The learner's releases, by rounds of the stream; what stages release is in the state."""
         simulated = self.seed is not None
         if released is None or not len(released):
             empty = np.empty((0, 0))
-            return Releases(np.empty(0, dtype=np.int64), 1, empty, empty, np.empty(0), simulated)
+            return Releases(np.empty(0, dtype=np.int64), first, empty, empty, np.empty(0), simulated)
         rounds = released.rounds + self.rows_of_stages
         return Releases(rounds, released.first, released.noisy, released.points, released.noise_sd, simulated)
 
