@@ -1,10 +1,12 @@
 """The unit of privacy: what it says, and which ledgers accept it."""
 
+import datetime
+
 import numpy as np
 import pytest
 
 from taciturn import Example, Ledger, Privacy, Unprovable, User, private_sum
-from taciturn.accounting.unit import LEDGER_UNITS, Participation, covers
+from taciturn.accounting.unit import IN_A_YEAR, LEDGER_UNITS, Participation, covers, period_of
 
 PRIVACY = Privacy(1.0, 1e-6)
 SMALL = Privacy(0.1, 1e-6)
@@ -112,3 +114,13 @@ class TestPeriods:
         apart = private.calibrated.coder.sensitivity_to(Participation(8, 1, 1))
         assert ratio == pytest.approx(apart / private.calibrated.coder.sensitivity_to(Participation(2, 1, 1)), rel=1e-6)
         assert long.guarantee.proven
+
+
+def test_no_calendar_year_has_more_periods():
+    """2012 began on a Sunday and was a leap year: it has days of 54 weeks."""
+    for kind, most in IN_A_YEAR.items():
+        years = {2012: 0, 2013: 0, 2014: 0, 2024: 0}
+        for year in years:
+            days = [datetime.datetime(year, 1, 1) + datetime.timedelta(days=day) for day in range(366)]
+            years[year] = len({period_of(kind, day) for day in days if day.year == year})
+        assert max(years.values()) == most

@@ -157,9 +157,9 @@ def never_finished(line, learnt, clock, releases, extended=books.extended):
     return extended(line, learnt._replace(finished=False), clock, releases)
 
 
-def from_now_on(line, learnt, clock, entering=books.entering):
+def from_now_on(line, learnt, clock, others, entering=books.entering):
     """A state counts from the present period on, whatever rows it has."""
-    return entering(line, books.JUST_NOW, clock)
+    return entering(line, books.JUST_NOW, clock, others)
 
 
 def rounded(cost):

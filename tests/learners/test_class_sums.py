@@ -16,6 +16,7 @@ from taciturn import (
     L2Ball,
     Logistic,
     MultiHinge,
+    OneHot,
     Privacy,
     Problem,
     Softmax,
@@ -30,6 +31,7 @@ from taciturn import (
 from taciturn.audit import distinguish, tight_pair, tight_private
 from taciturn.checks.certificates import search
 from taciturn.compiled.passes import SumsByClass, clip_for
+from taciturn.problem.features import FeatureMap
 from taciturn.problem.inputs import SparseRows, compressed
 
 BUDGET = Privacy(1.0, 1e-6)
@@ -279,6 +281,41 @@ def test_labels_of_the_loss_do_not_matter():
         for loss in (Hinge(), Logistic())
     ]
     assert np.array_equal(*points)
+
+
+@dataclass(frozen=True)
+class Some(FeatureMap):
+    """The first features, repeated if there are not enough of them."""
+
+    count: int
+
+    def width(self, dimension):
+        return self.count
+
+    def __call__(self, X):
+        return np.resize(X.T, (self.count, len(X))).T
+
+
+@pytest.mark.parametrize("intercept", [0.0, 1.0])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("count", [2, 9])
+def test_mapped_features_have_a_weight_each(count, classes, intercept):
+    """Compiled points are those of the definition, if a map leaves fewer features than there were, or makes more."""
+    settings = {"intercept": intercept, "features": Some(count)}
+    made = learner(classes, dimension=5, **settings)
+    noisy = np.random.default_rng(1).normal(30.0, 9.0, (3, made.statistic_size))
+    sds = np.array([0.1, 1.0, 4.0])
+    slow = [made.decide(10, row, sd) for row, sd in zip(noisy, sds, strict=True)]
+    assert SumsByClass(made).decide(np.arange(3), noisy, sds) == pytest.approx(np.array(slow), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("way", ["definition", "dense", "sparse"])
+def test_a_row_without_a_class_is_in_no_sum(way):
+    """If labels alone are protected, the row of a bad label stays, of the class -1 with this loss."""
+    made = ClassSums(Problem(OneHot(3), WholeSpace(), 2, neighbours="label", on_bad="zero"))
+    X, y = [[0.5, 0.25], [0.25, 0.5], [0.5, 0.5]], [0.0, np.nan, 7.0]
+    sums = sums_of(made, X, y) if way == "definition" else compiled_sums_of(made, X, y, way == "sparse")
+    assert sums.tolist() == [0.5, 0.25, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_users_are_protected():

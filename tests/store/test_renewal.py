@@ -35,6 +35,7 @@ from taciturn.core import participation
 from taciturn.core.participation import UserRecords
 from taciturn.core.state import read_state
 from taciturn.errors import StoreUnavailable
+from taciturn.plan import recommend
 from taciturn.store import Chunk, Store, database, postgres
 from taciturn.store.database import Database, migrations
 from taciturn.store.restore import recover
@@ -201,14 +202,29 @@ def test_rows_prepared_before_the_stream_was_opened_are_rejected(ledger, clocks)
     assert ledger.lines[state.lineage].first == month(NOVEMBER)
 
 
-def test_a_fit_across_a_border_needs_room_where_its_rows_are(ledger, clocks):
-    """The clock of the process, which reads first, is in October, and that of the ledger in November."""
-    half(horizon=1).fit(ROW, ledger=ledger, users=["anna"])
-    clocks.ledger = NOVEMBER
-    half(horizon=1).fit(ROW, ledger=ledger, users=["anna"])
-    assert ledger.reserved == FREE
+@pytest.mark.parametrize("unit", [UNIT, User(rows=1)], ids=["month", "user"])
+def test_a_fit_counts_where_the_ledger_is(ledger, clocks, unit):
+    """A process whose clock is months behind, or another number of them each time, finds no room in old months."""
+    for process in (OCTOBER, datetime(2019, 1, 1, tzinfo=UTC)):
+        clocks.process = process
+        half(horizon=1, unit=unit).fit(ROW, ledger=ledger, users=["anna"])
+    clocks.process = datetime(2018, 1, 1, tzinfo=UTC)
     with pytest.raises(BudgetExhausted, match="is left in 2026-10"):
-        half(horizon=1).fit(ROW, ledger=ledger, users=["anna"])
+        half(horizon=1, unit=unit).fit(ROW, ledger=ledger, users=["anna"])
+    clocks.set(NOVEMBER)
+    assert ledger.reserved == FREE
+
+
+def test_a_fit_with_stages_counts_in_its_month_alone(clocks):
+    ledger = Ledger(BUDGET, unit=MONTHLY, renews=True)
+    private = recommend(PROBLEM, HALF_SPENT, horizon=2000, ranges="private", unit=User(rows=1)).private
+    X = np.random.default_rng(1).normal(size=(2000, 2))
+    for _ in range(2):
+        private.fit(X, np.sign(X[:, 0]), ledger=ledger, users=np.arange(2000))
+    [*lines] = ledger.lines.values()
+    assert {(line.first, line.last, line.finished) for line in lines} == {(month(OCTOBER), month(OCTOBER), True)}
+    clocks.set(NOVEMBER)
+    assert ledger.reserved == FREE
 
 
 def test_rows_that_wait_for_more_than_a_period_are_rejected(ledger, clocks):
@@ -556,6 +572,20 @@ def test_a_fork_of_a_stream_without_periods_counts_from_the_beginning(ledger, cl
         private.fork(state)
 
 
+def test_a_fork_of_a_stream_without_periods_counts_where_a_clock_was_that_is_set_back(ledger, clocks):
+    """Its rows are of November, by the ledger's clock, which is in October as it is forked, released from and ends."""
+    private = half(horizon=2, unit=User(rows=1))
+    state = private.start(ledger)
+    clocks.set(NOVEMBER)
+    state, _ = learn(private, state)
+    clocks.set(OCTOBER)
+    second, releases = learn(private, private.fork(state), "bob")
+    assert len(releases) == 1
+    assert ledger.lines[second.lineage].finished
+    clocks.set(NOVEMBER)
+    assert ledger.reserved == total([private.total_cost] * 2)
+
+
 def test_a_file_from_elsewhere_counts_where_its_rows_are(ledger, clocks, tmp_path):
     for _ in range(2):
         half(horizon=1).fit(ROW, ledger=ledger, users=["anna"])
@@ -633,6 +663,24 @@ def test_a_backup_of_the_month_before_frees_nothing(clocks, tmp_path):
     address.write_bytes(backup)
     clocks.set(NOVEMBER)
     assert Ledger(address).reserved == COST
+
+
+def test_lost_rows_of_a_process_that_was_ahead_by_seconds_count_in_their_month(clocks, tmp_path):
+    """They were learnt and lost shortly before midnight, by a clock that was past it."""
+    address, witness = tmp_path / "budget.db", tmp_path / "witness.db"
+    ledger = Ledger.create(address, BUDGET, unit=MONTHLY, renews=True, witness=witness)
+    private = half()
+    state = private.start(ledger)
+    backup = address.read_bytes()
+    clocks.ledger, clocks.process = MIDNIGHT - SKEW / 2, MIDNIGHT + timedelta(seconds=1)
+    learn(private, state)
+    fresh, _ = learn(private, private.start(ledger))
+    assert fresh.users.period == month(NOVEMBER)
+    address.write_bytes(backup)
+    recovered = recover(Database(address), witness)
+    assert recovered.closed == [state.lineage]
+    clocks.set(NOVEMBER)
+    assert Ledger(address, witness=witness).reserved.mu == pytest.approx(total([COST, COST]).mu)
 
 
 # The history, and databases of older versions.
@@ -751,11 +799,21 @@ def test_no_period_has_more_than_the_budget(seed, clocks):
     chance = random.Random(seed)
     ledger = Ledger(BUDGET, unit=MONTHLY, renews=True)
     small = Privacy(0.3, 1e-6)
-    kinds = [private_sum(1, 1.0, small, horizon=horizon, unit=UNIT) for horizon in (3, 50)]
+    users = User(rows=2)
+    kinds = [private_sum(1, 1.0, small, horizon=n, unit=unit) for n, unit in ((3, UNIT), (50, UNIT), (3, users))]
     time, live, waiting, ended = OCTOBER, [], [], []
     depends: dict[str, set[int]] = {}  # periods of the rows that each stream has released from
     rows: dict[str, frozenset[int]] = {}  # by token, those of all rows in a state
+    opened: dict[str, int] = {}
     seen: dict[str, int] = {}
+
+    def with_new_rows(state, prepared):
+        """Periods of rows after a commit; those of users without a period follow the ledger's clock."""
+        period = prepared.state.users.period
+        if not period:
+            period = max([month(clocks.ledger), opened[state.lineage], *rows[state.token]])
+        return rows[state.token] | {period}
+
     for _ in range(400):
         time += timedelta(days=chance.choice([0, 0, 1, 6, 20, 45, -25]))
         clocks.ledger = time
@@ -768,14 +826,16 @@ def test_no_period_has_more_than_the_budget(seed, clocks):
                     private = kinds[0]
                     private.fit(ROW, ledger=ledger, users=["anna"])
                     lineage = list(ledger.lines)[-1]
-                    depends[lineage] = {month(clocks.process)}
+                    depends[lineage] = {month(clocks.ledger)}
                 else:
                     state = private.start(ledger)
                     rows[state.token] = frozenset()
+                    opened[state.lineage] = month(clocks.ledger)
                     live.append((private, state))
             elif what == "commit" and waiting:
-                private, prepared, periods = waiting.pop(chance.randrange(len(waiting)))
+                private, prepared = waiting.pop(chance.randrange(len(waiting)))
                 private.commit(prepared)
+                periods = with_new_rows(prepared.used, prepared)
                 rows[prepared.state.token] = periods
                 depends.setdefault(prepared.state.lineage, set()).update(periods)
                 live = [(p, s) for p, s in live if s.lineage != prepared.state.lineage] + [(private, prepared.state)]
@@ -784,11 +844,11 @@ def test_no_period_has_more_than_the_budget(seed, clocks):
                 private, state = live[number]
                 if what in ("learn", "prepare"):
                     prepared = private.prepare(state, ROW, users=[chance.choice("ab")])
-                    periods = rows[state.token] | {prepared.state.users.period}
                     if what == "prepare":
-                        waiting.append((private, prepared, periods))
+                        waiting.append((private, prepared))
                         continue
                     private.commit(prepared)
+                    periods = with_new_rows(state, prepared)
                     rows[prepared.state.token] = periods
                     depends.setdefault(state.lineage, set()).update(periods)
                     live[number] = private, prepared.state
@@ -799,6 +859,7 @@ def test_no_period_has_more_than_the_budget(seed, clocks):
                     private, state = chance.choice([*live, *ended])
                     second = private.fork(state)
                     rows[second.token] = rows[state.token]
+                    opened[second.lineage] = max([month(clocks.ledger), *rows[state.token]])
                     if rows[state.token] and second.k:
                         depends[second.lineage] = set(rows[state.token])
                     live.append((private, second))

@@ -18,11 +18,11 @@ out atomically. The caller that comes second checks again, against the newer rec
 **Ledgers that renew.** The unit of such a ledger is a user and a period P of a public clock, and its budget B is for
 each period by itself. Every row has a period: for a stream with `User(period=P)` that in which its process learnt the
 row (`UserRecords`, where it never goes back); for a stream of users without a period, that of the ledger's clock at the
-row's commit, or the one of the rows before it, if the clock was set back. No content of a row is read for it. A stream
-of cost C *holds* C in a set H of periods. It is opened with H = {first, first + 1, …}, where `first` is the
+row's commit, or, if the clock was set back, the one in which the stream was opened or had rows before; for the rows of
+a one-off fit, that of the ledger's clock as it enters. No content of a row is read for it. A stream of cost C *holds* C in a set H of periods. It is opened with H = {first, first + 1, …}, where `first` is the
 period of its first row, or the present one before there is a row. When it is closed, or has released all that it can
 (`finished`), H becomes {first, …, last}, where `last` is the period of its last row; for a stream that went on in a
-database that was lost, the present one. A one-off charge holds its cost in the present period alone.
+database that was lost, the present one. A one-off charge or fit holds its cost in the present period alone.
 
 *Claim.* For every user and every period p: two worlds that differ in the contents of the rows which the user has
 contributed in p, to all streams of the ledger together, give releases, of all streams and at all times, that satisfy B.
@@ -35,7 +35,8 @@ are at least `first`, and it stores the last of them as `last`; a store elsewher
 commit (`hold`). So every row that a release can depend on has a period of at least `first`, and of at most `last` when
 H is cut there; then nothing more is committed, except rows after the last release of a finished stream, on which no
 release depends. A state that has learnt rows before it enters, by a fork, a loaded file or an adoption, enters with the
-period of its first row: its releases depend on those rows, too. (iii) *Sums.* For every p the costs of the streams with
+periods of its first and last row: its releases depend on those rows, too. If its rows have no periods of their own, it
+enters with all periods up to the last that the ledger has counted rows in, or would now (`entering`). (iii) *Sums.* For every p the costs of the streams with
 p in H are within B, at every moment: a stream enters only if that holds with it for each p ≥ first (the sum can only
 rise at the `first` of some stream, so a finite number of sums is compared), and H only shrinks after that. (iv) Costs
 add under adaptive composition, so by (i) and (ii) the total for the rows of p is the sum over streams with p in H. ∎
@@ -101,6 +102,9 @@ EARLIEST = 1
 JUST_NOW = Learnt()
 """Rows of the present period, of a stream that goes on."""
 
+ONE_OFF = Learnt(finished=True)
+"""Rows of the present period, and all that is ever released from them."""
+
 
 class Clock(NamedTuple):
     """The public clock of a ledger that renews: its kind of period, and the time."""
@@ -112,6 +116,11 @@ class Clock(NamedTuple):
     def number(self) -> int:
         """The present period."""
         return period_of(self.period, self.now)
+
+    @property
+    def latest(self) -> int:
+        """The last period of which rows are accepted: the present one, or the next, shortly before a border."""
+        return period_of(self.period, self.now + SKEW)
 
     def name(self, number: int) -> str:
         """What a period is called."""
@@ -693,14 +702,24 @@ def sums_from(first: int | None, lines: Iterable[Line]) -> list[tuple[int | None
     ]
 
 
-def entering(line: Line, learnt: Learnt, clock: Clock | None) -> Line:
-    """The line of a stream that enters, with its periods."""
+def entering(line: Line, learnt: Learnt, clock: Clock | None, others: Iterable[Line]) -> Line:
+    """The line of a stream that enters, with its periods; `others` are all lines.
+
+    Rows of which nobody knows when they were learnt are of no later period than any row that a line has counted, or
+    than those that are accepted now: the clock may have been set back since.
+    """
     if clock is None:
         return line
     here = clock.number
+    if learnt.last is not None:
+        _check_not_ahead(learnt.last, here, clock)
+        last = learnt.last
+    elif learnt.first is not None:
+        last = max([clock.latest, *(other.last for other in others if other.last is not None)])
+    else:
+        last = here
     first = here if learnt.first is None else learnt.first
-    last = max(first, here if learnt.last is None else learnt.last)
-    _check_not_ahead(last, here, clock)
+    last = max(first, last)
     return replace(line, first=first, last=last, finished=learnt.finished)
 
 
@@ -741,7 +760,7 @@ def extended(line: Line, learnt: Learnt, clock: Clock | None, releases: bool) ->
 
 def _check_not_ahead(last: int, here: int, clock: Clock) -> None:
     """Reject rows of a period that has not begun."""
-    if last > max(here, Clock(clock.period, clock.now + SKEW).number):
+    if last > max(here, clock.latest):
         raise StateConflict(
             f"these rows were learnt in {clock.name(last)}, and the ledger is in {clock.name(here)}. Nothing was "
             "committed: set the clock of this machine, leave out now=, or wait until the ledger's clock is there."
@@ -892,7 +911,7 @@ def used_up(line: Line, clock: Clock | None) -> Line:
     """The line of a stream that ended, and may have learnt until now and spent all that it reserved."""
     last = line.last
     if clock is not None and last is not None and not (line.closed or line.finished):
-        last = max(last, clock.number)
+        last = max(last, clock.latest)
     return replace(line, closed=True, spent=line.reserved, last=last)
 
 
@@ -1020,8 +1039,8 @@ class _MemoryBook:
             records = seen.value
             known = records.lines[lineage].newest().value if lineage in records.lines else None
             clock = self.clock()
-            entered = entering(line, learnt, clock) if known is None else line
             others = [other for _, other in records.newest_lines()]
+            entered = entering(line, learnt, clock, others) if known is None else line
             if not admitted(records.terms, known, others, entered, neighbours, clock):
                 return
             new = replace(

@@ -225,8 +225,8 @@ def period_name(period: ClockPeriod, number: int) -> str:
     return f"{(number - 1) // 4} Q{(number - 1) % 4 + 1}" if period == "quarter" else str(number)
 
 
-IN_A_YEAR: dict[str, int] = {"day": 366, "week": 53, "month": 12, "quarter": 4, "year": 1}
-"""The most periods of each kind in a calendar year."""
+IN_A_YEAR: dict[str, int] = {"day": 366, "week": 54, "month": 12, "quarter": 4, "year": 1}
+"""The most periods of each kind in a calendar year; a leap year from a Sunday on has days of 54 weeks."""
 
 
 LEDGER_UNITS = ("example", "user", *(f"user and {period}" for period in get_args(ClockPeriod)))

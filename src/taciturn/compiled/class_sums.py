@@ -20,7 +20,9 @@ def sums(total: Any, parts: Any, classes: Any, largest: float, step: float, t: i
     width, per_step, done = dense.shape[1], 1.0 / step, 0
     for i in range(len(classes)):
         first = classes[i] * width
-        if len(starts) > 0:
+        if classes[i] < 0:  # in no class
+            pass
+        elif len(starts) > 0:
             for at in range(starts[i], starts[i + 1]):
                 total[first + columns[at]] += math.floor(min(max(entries[at], 0.0), largest) * per_step) * step
         else:

@@ -558,7 +558,7 @@ class SumsByClass:
 
         p = self.learner.problem
         points = np.empty((len(noisy), p.size))
-        class_sums.points(noisy, noise_sd, p.outputs, p.dimension, p.norm_bound, CLEAR, points)
+        class_sums.points(noisy, noise_sd, p.outputs, p.mapped_dimension, p.norm_bound, CLEAR, points)
         return project_batch(p.domain, points)
 
 

@@ -32,7 +32,7 @@ from taciturn.accounting import ledger as books
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import LedgerLike, as_ledger
+from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.loop import Definition, Loop, Pass, pass_for
@@ -243,8 +243,7 @@ class Private(Accounted):
         excluded, records = self._excluded(state, rows, users, None)
         at, releases = self._loop(state.standing, source, labels, excluded)  # nothing is reserved if a row is rejected
         state = self._next_state(state, at, records)
-        learnt = self.learnt(state)._replace(finished=True)  # nobody can go on with it
-        self._open(state, as_ledger(ledger), learnt)  # reserves and spends in one step
+        self._open(state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step; nobody can go on with it
         return releases[-1]
 
     @property

@@ -44,7 +44,7 @@ from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
 from taciturn.accounting.guarantee import Guarantee
-from taciturn.accounting.ledger import LedgerLike, as_ledger
+from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
 from taciturn.accounting.unit import User
 from taciturn.core.accounted import Prepared, must_be_state
 from taciturn.core.participation import UserRecords
@@ -267,7 +267,7 @@ class Staged(Private):
         prepared = self.prepare(self.draft(), list(X) if isinstance(X, Iterator) else X, y, users)
         if not len(prepared.releases):
             raise InvalidInput(f"fit() got {prepared.state.t} examples, too few for a release. State that horizon.")
-        self._open(prepared.state, as_ledger(ledger))  # reserves and spends in one step
+        self._open(prepared.state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step
         return prepared.releases[-1]
 
     def _through(

@@ -29,7 +29,7 @@ class ClassSums:
     whatever K is, and by as much if its label alone changes; by R if it is zeroed out. *Proof.* Let the examples be
     (v, y) and (v', y'). If their classes differ, the squared distance is `‖v‖² + ‖v'‖² ≤ 2R²`. If they are the same,
     it is `‖v - v'‖² = ‖v‖² + ‖v'‖² - 2v·v' ≤ 2R²`, as no entry of v or v' is negative. If v' is 0, it is
-    `‖v‖² ≤ R²`. Entries are cut to a lattice towards 0 before they are added, exactly
+    `‖v‖² ≤ R²`, as for a label that is no class, with which a row is in no sum. Entries are cut to a lattice towards 0 before they are added, exactly
     (`taciturn.learners.exact_sums`): that lengthens no row and makes no entry negative, so the bound holds for what is
     added. ∎ Two examples of different classes, or of one class without a common feature, both of length R, reach it.
     For K = 2 it is the certificate of the pair `(y·v, v)`, y = ±1, which moves by at most 2R: the pair is `sqrt(2)`
@@ -102,11 +102,13 @@ class ClassSums:
         """Rows without negative entries, cut to a lattice, added to their classes since the last release."""
         R = self.problem.norm_bound
         total = exact["sum"].reshape(self.classes, -1).copy()
-        np.add.at(total, self.numbers(y), np.floor(np.clip(X, 0.0, R) / lattice_of(R)) * lattice_of(R))
+        numbers = self.numbers(y)
+        rows = np.floor(np.clip(X[numbers >= 0], 0.0, R) / lattice_of(R)) * lattice_of(R)
+        np.add.at(total, numbers[numbers >= 0], rows)
         return {"sum": total.ravel()}
 
     def numbers(self, y: Array) -> Integers:
-        """Class numbers of labels, from 0 on."""
+        """Class numbers of labels, from 0 on; negative for a row that is in no class (`Problem.missing_label`)."""
         return np.asarray(y > 0.0 if self.problem.loss.labels == "sign" else y, dtype=np.int64)
 
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:

@@ -96,9 +96,10 @@ class DatabaseBook:
 
     def lines(self) -> Mapping[str, Line]:
         with self.database.transaction(write=False) as now:
-            return self._lines(now)
+            return self.lines_within(now)
 
-    def _lines(self, now: Transaction) -> dict[str, Line]:
+    def lines_within(self, now: Transaction) -> dict[str, Line]:
+        """The lineages, by name, in a transaction."""
         rows = now.rows(f"SELECT {_LINE} FROM lines WHERE population = ? ORDER BY lineage", self.population)
         return {row[0]: _read(row) for row in rows}
 
@@ -118,7 +119,7 @@ class DatabaseBook:
 
     def _ever_reserved(self, now: Transaction) -> Cost:
         """The sum of all lines, whichever period they count in: a witness compares it."""
-        return total(line.reserved for line in self._lines(now).values())
+        return total(line.reserved for line in self.lines_within(now).values())
 
     def enter(
         self, lineage: str, line: Line, neighbours: str, kind: str, content: dict[str, Any], learnt: Learnt
@@ -152,8 +153,9 @@ class DatabaseBook:
         terms = self._terms(now, lock=True)
         clock = self.clock_within(now, terms)  # after the lock, which may have been waited for
         known = self._line(now, lineage)
-        entered = entering(line, learnt, clock) if known is None else line
-        new = admitted(terms, known, self._lines(now).values(), entered, neighbours, clock)
+        others = list(self.lines_within(now).values())
+        entered = entering(line, learnt, clock, others) if known is None else line
+        new = admitted(terms, known, others, entered, neighbours, clock)
         if new:
             insert_line(now, self.population, lineage, entered)
             now.execute("UPDATE ledgers SET neighbours = ? WHERE population = ?", neighbours, self.population)

@@ -18,7 +18,7 @@ same charge is not made twice; until step 3 the database is rejected. ∎
 
 In a ledger that renews, what was lost counts in every period up to that of the recovery, and so does a stream that is
 closed because it is behind, from its first period on: lost rows were learnt before. That takes the clock of the ledger
-not to be behind the one by which they were.
+not to be behind the one by which they were by more than `taciturn.accounting.ledger.SKEW`.
 
 Without a witness nothing is known about the lost commits: if the database is not where it was, or the caller says that
 it was restored, all its streams are closed; what else was opened since the backup is nowhere, and the user must know of
@@ -37,7 +37,6 @@ from typing import NamedTuple
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import (
     EARLIEST,
-    Clock,
     Learnt,
     Ledger,
     Line,
@@ -121,8 +120,8 @@ def recover(database: Database, witness: str | os.PathLike[str] | None = None, *
             lost = _lost(now, population, seen)
             if subject in behind or (lacking and lost != FREE):
                 address = watching.address if watching else ""
-                clock = DatabaseBook(database, population).clock_within(now)
-                if _charge(now, population, lost, seen[subject], here[subject], address, clock):
+                book = DatabaseBook(database, population)
+                if _charge(now, book, lost, seen[subject], here[subject], address):
                     charged[population] = lost
         closed = [lineage for lineage in sorted(behind) if _close(now, database, lineage)]
     if moved:
@@ -151,9 +150,7 @@ def _difference(more: float, less: float) -> float:
     return max(0.0, math.nextafter(rounded, math.inf) if Fraction(rounded) < exact else rounded)
 
 
-def _charge(
-    now: Transaction, population: str, lost: Cost, seen: Place, here: Place, witness: str, clock: Clock | None
-) -> bool:
+def _charge(now: Transaction, book: DatabaseBook, lost: Cost, seen: Place, here: Place, witness: str) -> bool:
     """Add what was lost as a line and an event, once for each place of the witness; it is owed, whether it fits or not.
 
     If the ledger renews, it counts in all periods up to the present one. Returns whether it was added.
@@ -161,7 +158,9 @@ def _charge(
     lineage = f"restored {seen.chain[:32]}"
     if now.rows("SELECT lineage FROM lines WHERE lineage = ?", lineage):
         return False
-    line = entering(Line(lost, lost, None, closed=True), Learnt(EARLIEST), clock)
+    population, clock = book.population, book.clock_within(now)
+    made = Line(lost, lost, None, closed=True)
+    line = entering(made, Learnt(EARLIEST), clock, book.lines_within(now).values())
     insert_line(now, population, lineage, line)
     [(neighbours,)] = now.rows("SELECT neighbours FROM ledgers WHERE population = ?", population)
     content = {
