@@ -379,8 +379,8 @@ _MANY = [FEW]  # of so many open connections some may be unused
 def _free_unused() -> None:
     """Free databases that only reference cycles keep, and their connections, if there are many.
 
-    A server has a hundred for all its users, and Python does not know that they are scarce. A process has at most `FEW`
-    open or twice as many as it used at the last collection, and n that stay in use cost log2(n) collections.
+    A server has a hundred for all its users, and Python does not know that they are scarce. There is a collection when
+    `FEW` are open, or twice as many as were in use after the last one; so n that stay in use cost log2(n) of them.
     """
     if len(_OPEN) >= _MANY[0]:
         gc.collect()
