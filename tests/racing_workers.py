@@ -3,7 +3,9 @@
 import contextlib
 import json
 import threading
+import time
 import uuid
+from multiprocessing import connection
 from pathlib import Path
 
 import forked_workers
@@ -20,21 +22,36 @@ SLICE = gaussian(BUDGET.mu**2 / 4.5)
 
 
 def race(target, *arguments, folder, seconds=1800.0):
-    """What `target(*arguments, barrier)` returned in each of several processes."""
+    """What `target(*arguments, barrier)` returned in each of several processes; all end as soon as one fails."""
     workers = forked_workers.context()
     barrier = workers.Barrier(PROCESSES)
     results = [folder / f"result {number}.json" for number in range(PROCESSES)]
     made = [workers.Process(target=_run, args=(target, arguments, barrier, str(path))) for path in results]
     for one in made:
         one.start()
+    end = time.monotonic() + seconds
+    running = made
+    while running and time.monotonic() < end and not any(one.exitcode for one in made):
+        connection.wait([one.sentinel for one in running], end - time.monotonic())
+        running = [one for one in made if one.exitcode is None]
+    codes = [one.exitcode for one in made]
     for one in made:
-        one.join(seconds)
-    assert [one.exitcode for one in made] == [0] * PROCESSES
+        one.kill()  # the others would wait at the barrier
+        one.join()
+    assert codes == [0] * PROCESSES, f"the processes ended with {codes}"
     return [json.loads(path.read_text()) for path in results]
 
 
 def _run(target, arguments, barrier, result):
     Path(result).write_text(json.dumps(target(*arguments, barrier)))
+
+
+def fail_alone(path, barrier):
+    """One fails, and the others wait for it."""
+    with contextlib.suppress(FileExistsError):
+        Path(path).touch(exist_ok=False)
+        raise SystemExit(3)
+    barrier.wait()
 
 
 def commit_often(address, witness, commits, barrier):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from dataclasses import replace
 
@@ -70,11 +72,58 @@ def reserves_charges(self, cost, neighbours="replace", settings=None, unit="exam
     self._enter("charged", f"one-off {time.monotonic_ns()}", line, neighbours, settings, unit, books.JUST_NOW)
 
 
-def overwriting(self, seen, value):
-    """Store the value without a comparison, after other threads had time to look."""
-    time.sleep(0.02)
-    self._known = books._Version(value)
-    return True
+class Meeting:
+    """A place in a fault where racing threads wait until there are three, one more than fit, so that they do race.
+
+    After that it is open. The thread of the test itself, which prepares the race, does not wait.
+    """
+
+    def __init__(self):
+        self._gate = threading.Barrier(3)
+
+    def __call__(self):
+        if threading.current_thread() is not threading.main_thread():
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self._gate.wait(5.0)
+            self._gate.abort()
+
+
+def overwriting():
+    """Store a value without a comparison."""
+    meet = Meeting()
+
+    def planted(self, seen, value):
+        meet()
+        self._known = books._Version(value)
+        return True
+
+    return planted
+
+
+def deferred(begin=Sqlite.begin):
+    """A transaction that takes the writers' lock only when it writes."""
+    meet = Meeting()
+
+    def planted(self, connection, write):
+        begun = begin(self, connection, False)
+        if write:
+            begun.rows("SELECT version FROM schema_version")  # takes a reader's lock
+            meet()
+        return begun
+
+    return planted
+
+
+def without_locks():
+    """Queries that do not lock what they read."""
+    meet = Meeting()
+
+    def planted(sql):
+        if "INSERT INTO lines" in sql:
+            meet()
+        return sql.replace("?", "%s")
+
+    return planted
 
 
 def same_generation(line, at):
@@ -174,9 +223,9 @@ FAULTS = [
     ("rejections_leave_no_trace", "memory", books._MemoryBook, "enter", records_first()),
     ("what_is_left_fits", "memory", books, "largest_mu", generous()),
     ("charges_are_spent_at_once", "sqlite", Ledger, "charge", reserves_charges),
-    ("racing_reservations_admit_what_fits", "memory", books._Register, "replace", overwriting),
-    ("racing_reservations_admit_what_fits", "postgres", postgres, "_translated", lambda sql: sql.replace("?", "%s")),
-    ("racing_reservations_admit_what_fits", "sqlite", Sqlite, "begin", None),
+    ("racing_reservations_admit_what_fits", "memory", books._Register, "replace", overwriting()),
+    ("racing_reservations_admit_what_fits", "postgres", postgres, "_translated", without_locks()),
+    ("racing_reservations_admit_what_fits", "sqlite", Sqlite, "begin", deferred()),
     ("one_relation_for_all_costs", "memory", books, "check_relation", nothing),
     ("reservation_is_idempotent", "sqlite", books, "check_goes_on", nothing),
     ("states_are_used_once", "memory", books, "_check_live", nothing),
@@ -185,7 +234,7 @@ FAULTS = [
     ("spent_never_falls", "memory", books, "check_step", without("rising")),
     ("spent_never_falls", "sqlite", books, "mirrored", last_number),
     ("spent_stays_within_reserved", "memory", books, "check_step", without("reserved")),
-    ("racing_commits_have_one_winner", "memory", books._Register, "replace", overwriting),
+    ("racing_commits_have_one_winner", "memory", books._Register, "replace", overwriting()),
     ("racing_commits_have_one_winner", "sqlite", books, "committed", open_again),
     ("closed_streams_stay_closed", "memory", books, "committed", open_again),
     ("closed_streams_stay_closed", "sqlite", books, "closed", lambda line: line),
@@ -211,11 +260,6 @@ FAULTS = [
 ]
 
 
-def deferred(self, connection, write, begin=Sqlite.begin):
-    """A transaction that takes the writers' lock only when it writes."""
-    return begin(self, connection, False)
-
-
 @pytest.mark.parametrize(
     ("name", "case", "home", "attribute", "fault"),
     FAULTS,
@@ -224,7 +268,7 @@ def deferred(self, connection, write, begin=Sqlite.begin):
 )
 def test_the_fault_is_caught(name, case, home, attribute, fault, monkeypatch):
     monkeypatch.setattr("taciturn.store.database.WAIT", 1.0)
-    monkeypatch.setattr(home, attribute, fault or deferred)
+    monkeypatch.setattr(home, attribute, fault)
     assert outcome(case, name).verdict == "failed"
 
 

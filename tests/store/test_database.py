@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sqlite3
@@ -253,6 +254,59 @@ def test_connections_are_closed_with_the_database(tmp_path):
     opened = len(database._OPEN)
     del home
     assert len(database._OPEN) == opened - 2
+
+
+def rejected_once(address, kept=None):
+    """A thread that opens a ledger, is rejected, and ends; `kept` keeps the ledger by a reference cycle."""
+
+    def work():
+        ledger = Ledger(address)
+        cycle = [ledger]
+        if kept:
+            cycle.append(cycle)
+        with pytest.raises(BudgetExhausted):
+            ledger.open("too much", gaussian(9.0))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def no_collection():
+    """Only reference counts free objects."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_ledger_that_rejected_a_stream_is_closed_at_once(kind, tmp_path, request):
+    """Errors have tracebacks, and those have references to the ledger: none of them is in a cycle."""
+    address = request.getfixturevalue("postgres")() if kind == "postgres" else tmp_path / "budget.db"
+    Ledger.create(address, BUDGET)
+    opened = len(database._OPEN)
+    for _ in range(5):
+        rejected_once(address)
+        assert len(database._OPEN) == opened
+
+
+@pytest.mark.usefixtures("no_collection")
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_many_short_threads_use_few_connections(kind, tmp_path, request, monkeypatch):
+    """Also if the ledgers of ended threads are in reference cycles, which Python would collect much later."""
+    address = request.getfixturevalue("postgres")() if kind == "postgres" else tmp_path / "budget.db"
+    Ledger.create(address, BUDGET)
+    used = len(database._OPEN)
+    monkeypatch.setattr(database, "_MANY", [used + 3])
+    monkeypatch.setattr(database, "FEW", used + 3)
+    most = 0
+    for _ in range(3 * used + 20):
+        rejected_once(address, kept=True)
+        most = max(most, len(database._OPEN))
+    assert used + 3 <= most <= max(used + 3, 2 * used)
 
 
 # Forks.

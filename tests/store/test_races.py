@@ -3,7 +3,7 @@
 import pytest
 
 from memory_folder import memory_folder  # noqa: F401 - a fixture
-from racing_workers import BUDGET, NAME, PROCESSES, SLICE, commit_often, create_stream, race, reserve_slices
+from racing_workers import BUDGET, NAME, PROCESSES, SLICE, commit_often, create_stream, fail_alone, race, reserve_slices
 from taciturn import Ledger
 from taciturn.accounting.cost import gaussian
 from taciturn.store import Store
@@ -14,6 +14,11 @@ def address(request, memory):
     if request.param == "sqlite":
         return str(memory / "shared.db")
     return request.getfixturevalue("server").new_database()
+
+
+def test_a_race_ends_when_a_process_fails(tmp_path):
+    with pytest.raises(AssertionError, match=r"ended with .*\b3\b"):
+        race(fail_alone, str(tmp_path / "failed"), folder=tmp_path, seconds=60.0)
 
 
 def commit_by_all(address, commits, folder, witness):

@@ -12,7 +12,8 @@ transaction, which waits for the old one to end, instead of trying again.
 handler within a call have their own. A forked child has inherited connections that it must neither use nor close: it
 opens its own, and inherited ones are never freed (`_abandon`). Every connection must be to the database that the first
 was to: one that was replaced by a backup while it was open, or whose standby took over, is rejected, and has to be
-opened again.
+opened again. They are closed when the database is freed; one that is kept by a reference cycle, an error's traceback
+for example, may wait long for a garbage collection, so a process that opens ever more connections makes one first.
 
 **Forks.** SQLite notes in the memory of the process which locks it holds. A child that is forked during a transaction
 would inherit the note without the lock, and read while others write. So a fork waits for the transactions of other
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import threading
 import time
@@ -44,6 +46,9 @@ WAIT = 30.0
 
 WAIT_TO_FORK = 5.0
 """Seconds for which a fork waits for transactions to end."""
+
+FEW = 8
+"""Connections that a process opens without a look for some that are no longer used."""
 
 
 class OutcomeUnknown(StoreUnavailable):
@@ -207,6 +212,7 @@ class Database:
         try:
             return self._idle.setdefault(os.getpid(), []).pop()
         except IndexError:
+            _free_unused()
             connection = self.backend.connect()
             _OPEN.add(connection)
             try:
@@ -365,6 +371,20 @@ def without_password(address: str) -> str:
 # Every connection of this process. Weak: one that an interrupt has left without an owner is freed, which ends its
 # transaction; otherwise it would lock the database until the process ends.
 _OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+_MANY = [FEW]  # of so many open connections some may be unused
+
+
+def _free_unused() -> None:
+    """Free databases that only reference cycles keep, and their connections, if there are many.
+
+    A server has a hundred for all its users, and Python does not know that they are scarce. There is a collection when
+    `FEW` are open, or twice as many as were in use after the last one; so n that stay in use cost log2(n) of them.
+    """
+    if len(_OPEN) >= _MANY[0]:
+        gc.collect()
+        _MANY[0] = max(FEW, 2 * len(_OPEN))
 
 
 def _abandon() -> None:
