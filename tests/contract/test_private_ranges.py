@@ -68,7 +68,9 @@ def test_a_gap_or_a_text_in_a_found_column_is_a_missing_value_and_no_bad_row():
     assert made.found == (0, 4)
 
 
-@pytest.mark.parametrize(("target", "settings"), [("positive", {}), ("positive", {"precondition": True}), ("range", {})])
+@pytest.mark.parametrize(
+    ("target", "settings"), [("positive", {}), ("positive", {"precondition": True}), ("range", {})]
+)
 def test_a_model_of_raw_columns_is_learnt_and_its_file_predicts_the_same(target, settings, tmp_path):
     made, stream, data, label = learnt(target, **settings)
     assert isinstance(stream.plan.private, Staged)
@@ -86,7 +88,7 @@ def test_a_model_of_raw_columns_is_learnt_and_its_file_predicts_the_same(target,
 
 
 def test_the_file_has_what_was_found_and_nothing_before_anything_is(tmp_path):
-    made, stream, data, _ = learnt("range")
+    made, stream, _, _ = learnt("range")
     write_model(tmp_path / "model.json", made, stream)
     found = json.loads((tmp_path / "model.json").read_text())["found"]
     assert set(found["columns"]) == {"income", "year"}
