@@ -74,6 +74,25 @@ def test_rounding_errors_of_both_strategies_count(n):
 
 
 @pytest.mark.privacy
+@pytest.mark.privacy
+@pytest.mark.parametrize(("buffers", "share"), [(1, 0.3), (2, 0.9), (5, 0.3)])
+def test_totals_that_drift_apart_are_charged(buffers, share):
+    """Two totals, nearly the same after half of their 2²³ rows, on both sides of a power of two.
+
+    Each further row is half a unit in the last place of the larger one, which stays as it is, and a unit of the smaller
+    one: they move apart by 2²² such units, and all that is charged for rounding, `2·sqrt(rows)·e`, is more than that.
+    """
+    n, length = 2**24 - 1, 2**23
+    coder = Anytime(buffers, share).coder(n)
+    half = 2.0**22  # the sum of as many rows of 1
+    unit = half * 2.0**-53
+    above, below = half + 4.0 * unit, half - 2.0 * unit
+    ends = [np.add.accumulate(np.append(start, np.full(length - 2**22, -unit)))[-1] for start in (above, below)]
+    drift = ends[0] - ends[1] - (above - below)
+    assert drift == 2**22 * unit
+    assert coder.outer * drift < 2.0 * math.sqrt(coder.before(n + 1)) * coder.rounding_error
+
+
 def test_more_rows_than_its_epochs_hold_are_rejected():
     """2²⁴ - 1 are not: the last of them ends the 24th epoch. A 25th total would make columns longer than 1."""
     assert Anytime().coder(2**24 - 1).rows(2**24 - 1) == 2

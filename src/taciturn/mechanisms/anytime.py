@@ -165,9 +165,18 @@ class EpochCoder(Dense):
 
     @property
     def rounding_error(self) -> float:
-        """That of the longest epoch's rows, or of its total's, which are as large as the sum of all rows."""
+        """That of the longest epoch's rows, or of its total's, which are as large as the sum of all rows.
+
+        And what adding up totals does, by its root mean square over all rows. *Proof.* A total of N rows is added up
+        one by one, with partial sums of norm 1, …, N: it is off by `u·N(N + 1)/2` at most, u = 2⁻⁵³, and what is
+        encoded of the totals by what all of them are off by, as entries of C' are at most 1. ∎ (Where rows are
+        multiples of a lattice step, sums are exact; but not all learners' are.)
+        """
         inside = self.inner(self._last) * self.epoch(self._last).rounding_error
-        return max(inside, self.outer * self.totals.rounding_error * self.most) + 2.0**-52 * self.most
+        each = max(inside, self.outer * self.totals.rounding_error * self.most) + 2.0**-52 * self.most
+        lengths = 2.0 ** np.arange((self.most + 1).bit_length() - 1)  # of complete epochs
+        off = self.outer * np.cumsum(lengths * (lengths + 1.0) / 2.0) * 2.0**-53
+        return each + (1.0 + 1e-6) * float(np.linalg.norm(off)) / math.sqrt(self.before(self.most + 1))
 
     @property
     def _last(self) -> int:

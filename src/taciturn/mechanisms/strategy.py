@@ -54,7 +54,8 @@ class Coder(Protocol):
         """Bound on the floating-point error of an encoded row, in the l2 norm, per unit of the largest norm of a row.
 
         Entries are encoded by themselves. If the error of an entry is at most `Σ_l a_l·|x_l|`, x_l the same entry of
-        row l, then the norm of the error is at most `Σ_l a_l·‖x_l‖`, so that `Σ_l a_l` is such a bound.
+        row l, then the norm of the error is at most `Σ_l a_l·‖x_l‖`, so that `Σ_l a_l` is such a bound. What is charged
+        is the length of the errors of all rows together, so it may be the root mean square of such bounds over all rows.
         """
 
     def rows(self, k: int) -> int:
