@@ -19,10 +19,11 @@ out atomically. The caller that comes second checks again, against the newer rec
 each period by itself. Every row has a period: for a stream with `User(period=P)` that in which its process learnt the
 row (`UserRecords`, where it never goes back); for a stream of users without a period, that of the ledger's clock at the
 row's commit, or, if the clock was set back, the one in which the stream was opened or had rows before; for the rows of
-a one-off fit, that of the ledger's clock as it enters. No content of a row is read for it. A stream of cost C *holds* C in a set H of periods. It is opened with H = {first, first + 1, …}, where `first` is the
-period of its first row, or the present one before there is a row. When it is closed, or has released all that it can
-(`finished`), H becomes {first, …, last}, where `last` is the period of its last row; for a stream that went on in a
-database that was lost, the present one. A one-off charge or fit holds its cost in the present period alone.
+a one-off fit, that of the ledger's clock as it enters. No content of a row is read for it. A stream of cost C *holds* C
+in a set H of periods. It is opened with H = {first, first + 1, …}, where `first` is the period of its first row, or the
+present one before there is a row. When it is closed, or has released all that it can (`finished`), H becomes {first, …,
+last}, where `last` is the period of its last row; for a stream that went on in a database that was lost, the present
+one. A one-off charge or fit holds its cost in the present period alone.
 
 *Claim.* For every user and every period p: two worlds that differ in the contents of the rows which the user has
 contributed in p, to all streams of the ledger together, give releases, of all streams and at all times, that satisfy B.
@@ -36,10 +37,11 @@ commit (`hold`). So every row that a release can depend on has a period of at le
 H is cut there; then nothing more is committed, except rows after the last release of a finished stream, on which no
 release depends. A state that has learnt rows before it enters, by a fork, a loaded file or an adoption, enters with the
 periods of its first and last row: its releases depend on those rows, too. If its rows have no periods of their own, it
-enters with all periods up to the last that the ledger has counted rows in, or would now (`entering`). (iii) *Sums.* For every p the costs of the streams with
-p in H are within B, at every moment: a stream enters only if that holds with it for each p ≥ first (the sum can only
-rise at the `first` of some stream, so a finite number of sums is compared), and H only shrinks after that. (iv) Costs
-add under adaptive composition, so by (i) and (ii) the total for the rows of p is the sum over streams with p in H. ∎
+enters with all periods up to the last that the ledger has counted rows in, or would now (`entering`). (iii) *Sums.* For
+every p the costs of the streams with p in H are within B, at every moment: a stream enters only if that holds with it
+for each p ≥ first (the sum can only rise at the `first` of some stream, so a finite number of sums is compared), and H
+only shrinks after that. (iv) Costs add under adaptive composition, so by (i) and (ii) the total for the rows of p is
+the sum over streams with p in H. ∎
 
 The proof uses no property of any clock, except after a lost database (`taciturn.store.restore`). Clocks decide what
 "this month" means, so the ledger also rejects a commit whose last rows are not of the present period of its own clock,

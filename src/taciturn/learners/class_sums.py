@@ -26,14 +26,14 @@ class ClassSums:
     `onehot(y) ⊗ v`, of K·d entries. Negative entries count as 0, whichever row they are in.
 
     **Certificate.** If an example is replaced, its contribution moves by at most `sqrt(2)·R`, R the bound on `‖v‖`,
-    whatever K is, and by as much if its label alone changes; by R if it is zeroed out. *Proof.* Let the examples be
-    (v, y) and (v', y'). If their classes differ, the squared distance is `‖v‖² + ‖v'‖² ≤ 2R²`. If they are the same,
-    it is `‖v - v'‖² = ‖v‖² + ‖v'‖² - 2v·v' ≤ 2R²`, as no entry of v or v' is negative. If v' is 0, it is
-    `‖v‖² ≤ R²`, as for a label that is no class, with which a row is in no sum. Entries are cut to a lattice towards 0 before they are added, exactly
-    (`taciturn.learners.exact_sums`): that lengthens no row and makes no entry negative, so the bound holds for what is
-    added. ∎ Two examples of different classes, or of one class without a common feature, both of length R, reach it.
-    For K = 2 it is the certificate of the pair `(y·v, v)`, y = ±1, which moves by at most 2R: the pair is `sqrt(2)`
-    times a rotation of the two sums.
+    whatever K is, and by as much if its label alone changes; by R if it is zeroed out. *Proof.* Let the examples be (v,
+    y) and (v', y'). If their classes differ, the squared distance is `‖v‖² + ‖v'‖² ≤ 2R²`. If they are the same, it is
+    `‖v - v'‖² = ‖v‖² + ‖v'‖² - 2v·v' ≤ 2R²`, as no entry of v or v' is negative. If v' is 0, it is `‖v‖² ≤ R²`, as for
+    a label that is no class, with which a row is in no sum. Entries are cut to a lattice towards 0 before they are
+    added, exactly (`taciturn.learners.exact_sums`): that lengthens no row and makes no entry negative, so the bound
+    holds for what is added. ∎ Two examples of different classes, or of one class without a common feature, both of
+    length R, reach it. For K = 2 it is the certificate of the pair `(y·v, v)`, y = ±1, which moves by at most 2R: the
+    pair is `sqrt(2)` times a rotation of the two sums.
 
     **The point** is post-processing. With N_kj the noisy sum of feature j in class k, C_j the sum over all classes, p_k
     the share of class k in the examples and s the noise's standard deviation, the weight of feature j for class k is
