@@ -70,8 +70,8 @@ MUTANTS = (
     Mutant(
         "negative entries let through: by the definition",
         "learners/class_sums.py",
-        "np.clip(X, 0.0, R)",
-        "np.clip(X, -R, R)",
+        "np.clip(X[numbers >= 0], 0.0, R)",
+        "np.clip(X[numbers >= 0], -R, R)",
     ),
     Mutant(
         "negative entries let through: of compressed rows, in compiled code",
@@ -82,8 +82,8 @@ MUTANTS = (
     Mutant(
         "a label that moves is not counted",
         "learners/class_sums.py",
-        "moved = math.sqrt(2.0) * R if",
-        "moved = math.sqrt(2.0) * self.problem.feature_bound if",
+        "else math.sqrt(2.0) * R",
+        "else math.sqrt(2.0) * self.problem.feature_bound",
     ),
     Mutant(
         "noise on one release skipped: not drawn",
