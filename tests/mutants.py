@@ -75,8 +75,8 @@ MUTANTS = (
     Mutant(
         "negative entries let through: by the definition",
         "learners/class_sums.py",
-        "np.clip(X, 0.0, R)",
-        "np.clip(X, -R, R)",
+        "np.clip(X[numbers >= 0], 0.0, R)",
+        "np.clip(X[numbers >= 0], -R, R)",
     ),
     Mutant(
         "negative entries let through: of compressed rows, in compiled code",

@@ -1,6 +1,7 @@
 """One row's scores are those of `Problem.predict`."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,12 @@ def test_scores_are_those_of_the_problem(loss, features, intercept, x):
 @pytest.mark.parametrize("size", [1e-320, 1e-200, 1.4999999, 1.5, 1.5000001, 1e200, 1.7e308])
 def test_at_the_ends_of_floating_point_and_at_the_bound(size):
     assert_equal(problem_of(Logistic()), FEATURES["named"], {"a": size, "c": -size})
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_numbers_are_in_the_units_of_labels(features):
+    problem = replace(problem_of(Squared()), label_center=100.0, label_scale=10.0)
+    assert_equal(problem, FEATURES[features], {"a": 0.5, "c": -0.25})
 
 
 def test_a_score_that_forgets_the_bound_is_caught():

@@ -301,7 +301,8 @@ class RowScores:
         self.point = point
         self._problem = problem
         self._features = features
-        self._mapped = problem.features is not None
+        units = (problem.label_center, problem.label_scale)
+        self._slow = problem.features is not None or units != (0.0, 1.0)
         self._longest = longest_row(problem.feature_bound, problem.mapped_dimension)
         weights, constants = coefficients(problem, point)
         self._several = problem.outputs > 1
@@ -309,7 +310,7 @@ class RowScores:
         self._constant: Any = constants if self._several else float(constants[0])
 
     def __call__(self, row: Row) -> Any:
-        if self._mapped:
+        if self._slow:
             return self._scores_of(row)
         entries, weights = self._features.meet(row, self._weights)
         length = math.hypot(*entries.tolist())

@@ -55,7 +55,8 @@ class Coder(Protocol):
 
         Entries are encoded by themselves. If the error of an entry is at most `Σ_l a_l·|x_l|`, x_l the same entry of
         row l, then the norm of the error is at most `Σ_l a_l·‖x_l‖`, so that `Σ_l a_l` is such a bound. What is charged
-        is the length of the errors of all rows together, so it may be the root mean square of such bounds over all rows.
+        is the length of the errors of all rows together, so it may be the root mean square of such bounds over all
+        rows.
         """
 
     def rows(self, k: int) -> int:
