@@ -51,7 +51,7 @@ from taciturn.regret import replay
 EPSILONS = (0.1, 1.0, 10.0)
 RANDOM = 2_000
 RUNS, FEWER, FEW = 10, 5, 3
-"""Runs; those of tables of more than 100,000 rows; and those of slow fits of such tables."""
+"""Runs; those of flights; and those of random features and of logistic loss on tables of more than 100,000 rows."""
 
 STATED: Mapping[str, dict[str, Any]] = {
     "stated": {},
@@ -100,7 +100,7 @@ class Data:
 
     @property
     def runs(self) -> int:
-        return FEWER if self.many else RUNS
+        return FEWER if self.name.startswith("flights") else RUNS
 
     def split(self, run: int, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Rows to learn from and held-out ones, the same for every fit of a run."""
@@ -327,8 +327,8 @@ def contenders(data: Data, rows: int | None) -> dict[str, Contender]:
 
 
 RATIOS = {
-    "preconditioned / plain": Ratio("stated, preconditioned", "stated", at_most=1.2),
-    "found / plain": Ratio("found", "stated", at_most=1.2),
+    "preconditioned / plain": Ratio("stated, preconditioned", "stated"),
+    "found / plain": Ratio("found", "stated"),
     "random / bare product": Ratio("stated, random", "bare product", at_most=3.0),
     "found, random / bare product": Ratio("found, random", "bare product", at_most=3.0),
 }
