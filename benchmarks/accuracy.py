@@ -16,8 +16,8 @@ the same data.
 
 Data: Covertype (class 2 or another), Adult, flights (late or not, and minutes), California housing and bikes. A run
 draws the tenth that is held out, the same for all fits; the others are in random order, or, where it says so, in the
-order of the file, by time for bikes and flights. Flights and bikes in raw units have miles and numbers of the clock in
-the place of scaled ones; capital gains of Adult are dollars, not logarithms.
+order of the file, by time for bikes and flights. Raw numbers are metres, dollars, years, degrees or miles, clipped to
+the stated ranges; indicators are 0 or 1. Capital gains of Adult are dollars if raw, and logarithms if scaled.
 
 Then CPU time of fits of Covertype, each over that of the plain one, and of random features over their bare product
 of matrices, in turns on one core.
