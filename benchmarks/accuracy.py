@@ -16,8 +16,8 @@ the same data.
 
 Data: Covertype (class 2 or another), Adult, flights (late or not, and minutes), California housing and bikes. A run
 draws the tenth that is held out, the same for all fits; the others are in random order, or, where it says so, in the
-order of the file, by time for bikes and flights. Flights and bikes in raw units have miles and numbers of the clock in
-the place of scaled ones; capital gains of Adult are dollars, not logarithms.
+order of the file, by time for bikes and flights. Raw numbers are metres, dollars, years, degrees or miles, clipped to
+the stated ranges; indicators are 0 or 1. Capital gains of Adult are dollars if raw, and logarithms if scaled.
 
 Then CPU time of fits of Covertype, each over that of the plain one, and of random features over their bare product
 of matrices, in turns on one core.
@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from runner import Contender, Ratio, environment, parse_options, save, tables, take_turns, use_one_core
+from runner import Contender, Ratio, Turns, environment, parse_options, save, tables, take_turns, use_one_core
 from streams import DELTA
 from taciturn.datasets import Stream, adult, bike, california_housing, covertype, flights
 from taciturn.datasets.adult import LOGARITHMIC, RANGES
@@ -51,7 +51,7 @@ from taciturn.regret import replay
 EPSILONS = (0.1, 1.0, 10.0)
 RANDOM = 2_000
 RUNS, FEWER, FEW = 10, 5, 3
-"""Runs; those of flights; and those of random features on tables of more than 100,000 rows, and without noise."""
+"""Runs; those of flights; and those of random features and of logistic loss on tables of more than 100,000 rows."""
 
 STATED: Mapping[str, dict[str, Any]] = {
     "stated": {},
@@ -68,9 +68,8 @@ CLASSIFIERS = ("PrivateLinearSVC", "PrivateLogisticRegression")
 REGRESSION = "PrivateLinearRegression"
 STREAM = "stream of the hinge loss"
 
-Name = tuple[str, str, str]
-"""Data, estimator, and what is stated."""
 Scores = dict[tuple[str, str, str, float], list[float]]
+"""By data, estimator, what is stated about columns, and epsilon: a score for each run."""
 
 TARGETS: Mapping[tuple[str, str, str], tuple[float, float, float]] = {
     ("covertype", "PrivateLinearSVC", "stated, preconditioned"): (0.758, 0.762, 0.763),
@@ -90,11 +89,18 @@ class Data:
     stated: Stream
     raw: np.ndarray
     in_order: bool = False
-    runs: int = RUNS
 
     @property
     def classes(self) -> bool:
         return set(np.unique(self.stated.y[:1_000])) <= {-1.0, 1.0}
+
+    @property
+    def many(self) -> bool:
+        return len(self.stated) > 100_000
+
+    @property
+    def runs(self) -> int:
+        return FEWER if self.name.startswith("flights") else RUNS
 
     def split(self, run: int, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Rows to learn from and held-out ones, the same for every fit of a run."""
@@ -134,10 +140,10 @@ def data_sets() -> list[Data]:
     return [
         Data("covertype", forest, cells),
         Data("adult", people, census),
-        Data("flights, late", late, timetable, runs=FEWER),
-        Data("flights, late, in order", late, timetable, in_order=True, runs=FEWER),
-        Data("flights, minutes", minutes, timetable, runs=FEWER),
-        Data("flights, minutes, in order", minutes, timetable, in_order=True, runs=FEWER),
+        Data("flights, late", late, timetable),
+        Data("flights, late, in order", late, timetable, in_order=True),
+        Data("flights, minutes", minutes, timetable),
+        Data("flights, minutes, in order", minutes, timetable, in_order=True),
         Data("california housing", houses, blocks),
         Data("bikes", hours, weather),
         Data("bikes in order", hours, weather, in_order=True),
@@ -156,30 +162,30 @@ def estimator(name: str, epsilon: float, data: Data, **options: Any) -> Any:
     return getattr(sklearn, name)(**(given | options))
 
 
-def found_bounds(data: Data) -> dict[str, str]:
-    return {"feature_bound": "private"} | ({} if data.classes else {"label_bound": "private"})
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Rows and labels to learn from, and held-out ones."""
 
 
-def held_out(model: Any, X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
+def held_out(model: Any, parts: Parts) -> float:
     """Accuracy, or R², on the held-out rows."""
-    return float(model.fit(X[train], y[train]).score(X[test], y[test]))
+    X, y, X_test, y_test = parts
+    return float(model.fit(X, y).score(X_test, y_test))
 
 
-def exactly_scaled(data: Data, train: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+def exactly_scaled(data: Data, parts: Parts) -> tuple[Parts, dict[str, float]]:
     """Standardised columns and labels, and the bounds that the estimators have for those. Not private."""
-    X, y = data.raw, data.stated.y
-    spread = X[train].std(axis=0)
-    X = (X - X[train].mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    X, y, X_test, y_test = parts
+    center, spread = X.mean(axis=0), X.std(axis=0)
+    X, X_test = ((each - center) / np.where(spread > 0.0, spread, 1.0) for each in (X, X_test))
     length = float(np.sqrt(X.shape[1]))
     if data.classes:
-        return X, y, {"feature_bound": 0.5 * length}
-    return X, (y - y[train].mean()) / y[train].std(), {"feature_bound": 1.5 * length, "label_bound": 3.0}
+        return (X, y, X_test, y_test), {"feature_bound": 0.5 * length}
+    y, y_test = ((each - y.mean()) / y.std() for each in (y, y_test))
+    return (X, y, X_test, y_test), {"feature_bound": 1.5 * length, "label_bound": 3.0}
 
 
-def published(data: Data, train: np.ndarray, epsilon: float, precondition: bool) -> float:
+def published(X: np.ndarray, y: np.ndarray, bound: float, epsilon: float, precondition: bool) -> float:
     """Progressive accuracy of the points that a stream publishes."""
-    X, y = data.stated.X[train], data.stated.y[train]
-    bound = data.stated.feature_bound
     settings = Settings("hinge", epsilon, DELTA, bound, classes=2, precondition=precondition)
     private: Any = settings.plan(X.shape[1], len(y)).private
     state, releases = private.run(private.start(), X, y)
@@ -203,31 +209,27 @@ def without_noise(name: str) -> Any:
 def fits(data: Data, run: int, rows: int | None) -> Iterator[tuple[str, str, float, Callable[[], float]]]:
     """What a run fits: estimator, what is stated, epsilon (infinite without noise), and the work."""
     train, test = data.split(run, rows)
-    X, raw, y = data.stated.X, data.raw, data.stated.y
-    scaled, labels, bounds = exactly_scaled(data, train)
-
-    def too_long(name: str, options: dict[str, Any]) -> bool:
-        """Random features, in order, once more for logistic loss, or of many rows in later runs."""
-        again = data.in_order or name == "PrivateLogisticRegression"
-        return "features" in options and (again or (run > FEW and len(X) > 100_000))
-
+    X, y = data.stated.X, data.stated.y
+    stated, raw = ((each[train], y[train], each[test], y[test]) for each in (X, data.raw))
+    exact, bounds = exactly_scaled(data, raw)
+    private = {"feature_bound": "private"} | ({} if data.classes else {"label_bound": "private"})
+    variants = [(name, stated, options) for name, options in STATED.items()]
+    variants += [(name, raw, private | options) for name, options in FOUND.items()]
+    variants.append((EXACT, exact, bounds))
+    late = run > FEW and data.many
     for name in CLASSIFIERS if data.classes else (REGRESSION,):
-        if run <= FEW:
-            yield name, NO_NOISE, np.inf, lambda n=name: held_out(without_noise(n), X, y, train, test)
-        for epsilon in EPSILONS:
-            for stated, options in STATED.items():
-                if not too_long(name, options):
-                    model = estimator(name, epsilon, data, **options)
-                    yield name, stated, epsilon, lambda m=model: held_out(m, X, y, train, test)
-            for stated, options in FOUND.items():
-                if not too_long(name, options):
-                    model = estimator(name, epsilon, data, **(found_bounds(data) | options))
-                    yield name, stated, epsilon, lambda m=model: held_out(m, raw, y, train, test)
-            model = estimator(name, epsilon, data, **bounds)
-            yield name, EXACT, epsilon, lambda m=model: held_out(m, scaled, labels, train, test)
+        again = name == "PrivateLogisticRegression"
+        if run == 1 or not data.many:
+            yield name, NO_NOISE, np.inf, lambda n=name: held_out(without_noise(n), stated)
+        for epsilon, (columns, parts, options) in product(EPSILONS, variants):
+            if (again and late) or ("features" in options and (again or late or data.in_order)):
+                continue
+            model = estimator(name, epsilon, data, **options)
+            yield name, columns, epsilon, lambda m=model, p=parts: held_out(m, p)
     for epsilon, precondition in product(EPSILONS, (False, True)) if data.classes and not data.in_order else ():
         name = PUBLISHED + ", preconditioned" * precondition
-        yield STREAM, name, epsilon, lambda e=epsilon, p=precondition: published(data, train, e, p)
+        given = (*stated[:2], data.stated.feature_bound, epsilon, precondition)
+        yield STREAM, name, epsilon, lambda g=given: published(*g)
 
 
 def scored(sets: Iterable[Data], runs: int, rows: int | None, console: Console) -> Scores:
@@ -317,7 +319,7 @@ def contenders(data: Data, rows: int | None) -> dict[str, Contender]:
     def fit(rows: np.ndarray, **options: Any) -> Callable[[], Any]:
         return lambda: estimator("PrivateLinearSVC", 1.0, data, **options).fit(rows, y)
 
-    found = found_bounds(data)
+    found = {"feature_bound": "private"}
     work = {stated: fit(X, **options) for stated, options in STATED.items()}
     work |= {stated: fit(raw, **(found | options)) for stated, options in FOUND.items()}
     work["bare product"] = bare_product(X)
@@ -325,28 +327,21 @@ def contenders(data: Data, rows: int | None) -> dict[str, Contender]:
 
 
 RATIOS = {
-    "preconditioned / plain": Ratio("stated, preconditioned", "stated", at_most=1.2),
-    "found / plain": Ratio("found", "stated", at_most=1.2),
+    "preconditioned / plain": Ratio("stated, preconditioned", "stated"),
+    "found / plain": Ratio("found", "stated"),
     "random / bare product": Ratio("stated, random", "bare product", at_most=3.0),
     "found, random / bare product": Ratio("found, random", "bare product", at_most=3.0),
 }
 
 
-def main() -> None:
-    chosen = parse_options(__doc__, data={"nargs": "*", "help": "only tables whose names begin so"})
-    use_one_core()
-    warnings.simplefilter("ignore", PrivacyWarning)  # little can be learnt from some tables at epsilon = .1
-    console = Console(stderr=chosen.json)
-    runs, rows = (2, 4_000) if chosen.quick else (RUNS, None)
-    sets = [data for data in data_sets() if not chosen.data or data.name.startswith(tuple(chosen.data))]
-    timed = contenders(sets[0], 20_000 if chosen.quick else None)  # stages need more rows than 4,000
-    turns = take_turns(timed, 2 if chosen.quick else 5, console)
+def report(sets: list[Data], turns: Turns, results: Scores) -> tuple[dict[str, Any], list[Any]]:
+    """What is saved, and what is shown."""
+    keys = ("data", "estimator", "columns")
+    made = [
+        dict(zip(keys, names, strict=True)) | {"epsilon": None if epsilon == np.inf else epsilon, "scores": scores}
+        for (*names, epsilon), scores in results.items()
+    ]
     ratios = turns.ratios(RATIOS)
-    results = scored(sets, runs, rows, console)
-    keys = ("data", "estimator", "columns", "epsilon")
-    made = [dict(zip(keys, key, strict=True)) | {"scores": scores} for key, scores in results.items()]
-    for fit in made:
-        fit["epsilon"] = None if fit["epsilon"] == np.inf else fit["epsilon"]
     record = environment("taciturn", "numpy", "scikit-learn") | {
         "delta": DELTA,
         "sizes": {data.name: data.stated.X.shape for data in sets},
@@ -357,7 +352,20 @@ def main() -> None:
         "ratios": ratios,
     }
     words = "Held-out accuracy, or R², in percent: mean ± standard error over runs; delta is 1e-6. Noise is secret."
-    save("accuracy", record, chosen, console, accuracy_table(results), words, *tables(turns, ratios, "µs per example"))
+    return record, [accuracy_table(results), words, *tables(turns, ratios, "µs per example")]
+
+
+def main() -> None:
+    chosen = parse_options(__doc__)
+    use_one_core()
+    warnings.simplefilter("ignore", PrivacyWarning)  # little can be learnt from some tables at epsilon = .1
+    console = Console(stderr=chosen.json)
+    sets = data_sets()
+    timed = contenders(sets[0], 20_000 if chosen.quick else 100_000)
+    turns = take_turns(timed, 2 if chosen.quick else 5, console)
+    runs, rows = (2, 4_000) if chosen.quick else (RUNS, None)
+    record, shown = report(sets, turns, scored(sets, runs, rows, console))
+    save("accuracy", record, chosen, console, *shown)
 
 
 if __name__ == "__main__":
