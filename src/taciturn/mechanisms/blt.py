@@ -52,6 +52,9 @@ _SEGMENTS = 16  # of `average_squares`: the inverse of their growth
 class BLT(PrefixSum):
     """Prefix sums by a buffered linear Toeplitz strategy, fitted to releases and participation: the default.
 
+    Without a horizon, one strategy serves the 2²³ rounds after which such a stream ends; from eight buffers on, more
+    gain nothing there.
+
     Parameters
     ----------
     buffers : int
@@ -59,9 +62,6 @@ class BLT(PrefixSum):
     aim : {"max", "mean", "average"}
         Which error to minimise: the last sum's, which is the largest; the mean square over all; or the product of the
         last sum's and that of the late average of FTRL's points (`average_error`), if that is the model to be used.
-
-    Without a horizon, one strategy serves the 2²³ rounds after which such a stream ends; from eight buffers on, more
-    gain nothing there.
 
     Examples
     --------
