@@ -1,4 +1,4 @@
-"""What values become: within [-1, 1], by that value alone, and no row longer than the root of the number of columns."""
+"""What values become: within [-1, 1], by that value alone, and no row longer than the root of the number of groups."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
-from taciturn.contract.columns import Categories, Hashed, Ignored, Range, check_values
+from taciturn.contract.columns import Categories, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.explain import column_in_words
 from taciturn.contract.toml import column_of
 from taciturn.contract.values import PlainValues
 
-KINDS = [Range("x", -3.0, 7.0), Categories("x", ("a", "b")), Categories("x", (1, 2.5)), Hashed("x", 3)]
+KINDS = [
+    Range("x", -3.0, 7.0),
+    Range("x", -3.0, 7.0, missing="bad"),
+    Range("x", -3.0, 7.0, missing="zero"),
+    Range("x", -3.0, 7.0, missing=7.0, indicator=True),
+    Categories("x", ("a", "b")),
+    Categories("x", (1, 2.5), missing="category"),
+    Hashed("x", 3),
+    Hashed("x", 3, missing="category"),
+    Hashed("x", 3, missing="bad"),
+]
 VALUES = st.one_of(st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5"]))
 
 
@@ -32,17 +43,88 @@ def test_a_value_changes_its_own_row_alone(column, values, place, other):
 
 @pytest.mark.parametrize("column", KINDS, ids=repr)
 @given(values=st.lists(VALUES, min_size=1))
-def test_a_column_adds_at_most_one_to_the_square_of_a_row(column, values):
+def test_a_group_adds_at_most_one_to_the_square_of_a_row(column, values):
     out, bad = encode(column, values)
     assert out.shape == (len(values), column.width) == (len(values), len(column.names))
-    assert ((out**2).sum(axis=1) <= 1.0).all()
+    ends = np.cumsum([width for _, width in column.groups])
+    assert ends[-1] == column.width
+    for group in np.split(out, ends[:-1], axis=1):
+        assert ((group**2).sum(axis=1) <= 1.0 + 1e-12).all()
     assert [column.error(value) is not None for value in values] == bad.tolist()
 
 
 def test_ranges_are_scaled_and_cut():
-    out, bad = encode(Range("x", 10.0, 20.0), ["10", "12.5", "20", "-1e300", "1e300", "?", None])
+    out, bad = encode(Range("x", 10.0, 20.0, "bad"), ["10", "12.5", "20", "-1e300", "1e300", "?", None])
     assert out.ravel().tolist() == [-1.0, -0.5, 1.0, -1.0, 1.0, 0.0, 0.0]
     assert bad.tolist() == [False] * 5 + [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("declared", "features"),
+    [
+        ({"range": [10, 20]}, [0.0]),
+        ({"range": [10, 20], "missing": "middle", "indicator": True}, [0.0, 1.0]),
+        ({"range": [10, 20], "missing": 20, "indicator": True}, [1.0, 1.0]),
+        ({"range": [0, 20], "missing": "zero"}, [-1.0]),
+        ({"range": "private", "indicator": True}, [np.nan, 1.0]),
+        ({"categories": ["a"], "missing": "category"}, [0.0, 1.0]),
+        ({"categories": ["a"], "missing": "zero"}, [0.0]),
+        ({"hash": 2, "missing": "category"}, [0.0, 0.0, 1.0]),
+    ],
+)
+def test_a_missing_value_is_what_was_declared(declared, features):
+    column = column_of("x", declared)
+    for value in ("", " ", None, float("nan")):
+        out, bad = encode(column, [value, value])
+        assert np.array_equal(out, [features, features], equal_nan=True)
+        assert not bad.any()
+        assert column.error(value) is None
+    present, _ = encode(column, ["12" if "range" in declared else "a"])
+    assert present[0, -1] != 1.0 or column.width == 1
+
+
+@pytest.mark.parametrize("declared", [{"range": [10, 20]}, {"categories": ["a"]}, {"hash": 2}], ids=str)
+def test_a_missing_value_is_bad_where_that_is_declared(declared):
+    column = column_of("x", {**declared, "missing": "bad"})
+    assert encode(column, ["12", ""])[1].tolist() == [False, True]
+    assert (column.error("12"), column.error("")) == (None, "x is missing")
+
+
+def test_a_text_in_a_range_is_bad_and_not_missing():
+    column = Range("x", 0.0, 1.0, indicator=True)
+    out, bad = encode(column, ["nan", "NA", "", "1"])
+    assert bad.tolist() == [True, True, False, False]
+    assert out[:, 1].tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert "which is not a number" in column.error("NA")
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ({"range": [0, 1], "missing": "bad"}, "a number from 0 to 1; missing: a bad row"),
+        ({"range": [0, 1], "missing": 0.5}, "a number from 0 to 1; missing: 0.5"),
+        ({"range": [0, 1], "indicator": True}, "a number from 0 to 1; missing: the middle, and an indicator"),
+        (
+            {"range": "private", "indicator": True},
+            "a number, whose range is found privately; missing: the center, and an indicator",
+        ),
+        ({"categories": [1, 2], "missing": "category"}, "one of 1, 2; missing: a category of its own"),
+        ({"hash": 4}, "anything, hashed into 4"),
+    ],
+)
+def test_declarations_are_kept_and_put_in_words(declared, words):
+    column = column_of("x", declared)
+    assert column_of("x", column.declared()) == column
+    assert column.declared() == declared
+    assert column_in_words(column) == words
+
+
+def test_defaults_are_not_declared_so_that_contracts_keep_their_digest():
+    assert column_of("x", {"range": [0, 1], "missing": "middle", "indicator": False}).declared() == {
+        "range": [0.0, 1.0]
+    }
+    assert column_of("x", {"hash": 4, "missing": "zero"}).declared() == {"hash": 4}
+    assert PrivateRange("x").declared() == {"range": "private"}
 
 
 @given(st.floats(-1e60, 1e60), st.floats(-1e60, 1e60), st.floats(allow_nan=False, allow_infinity=False))
@@ -100,6 +182,20 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"rnage": [0, 1]}, "Did you mean range"),
         ({"range": [0, 1], "unit": "m"}, "columns.x.unit is unknown"),
         ("number", "columns.x must be a table, got 'number'"),
+        ({"range": [0, 1], "missing": 2}, 'columns.x.missing must be a number from 0 to 1, "middle"'),
+        ({"range": [1, 2], "missing": "zero"}, "if it is in the range"),
+        ({"range": [0, 1], "missing": "category"}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": True}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": float("nan")}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": [1]}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": "bad", "indicator": True}, "always be 0. Remove one"),
+        ({"range": [0, 1], "indicator": 1}, "columns.x.indicator must be true or false"),
+        ({"range": "private", "missing": 3}, "columns.x.missing cannot be stated for a private range"),
+        ({"categories": [1], "missing": "middle"}, 'columns.x.missing must be "zero", "category"'),
+        ({"categories": [1], "missing": 1}, 'columns.x.missing must be "zero", "category"'),
+        ({"categories": [1], "missing": [1]}, 'columns.x.missing must be "zero", "category"'),
+        ({"hash": 2, "indicator": True}, 'Use missing = "category"'),
+        ({"ignore": True, "missing": "bad"}, "columns.x.missing is unknown"),
     ],
 )
 def test_other_declarations_are_rejected_by_name(declared, words):

@@ -44,6 +44,7 @@ def test_a_block_is_its_values_one_after_the_other(values):
     assert np.array_equal(block.numbers(), [number_of(value) for value in values], equal_nan=True)
     codes, texts = block.texts()
     assert [texts[code] for code in codes] == [text_of(value) for value in values]
+    assert block.missing().tolist() == [text_of(value) is None for value in values]
 
 
 @given(
@@ -60,6 +61,7 @@ def test_arrow_s_columns_are_the_same(case):
     for column in (pa.array(values, kind), pa.chunked_array([pa.array(values, kind)])):
         fast, slow = ArrowValues(column), PlainValues(values)
         assert np.array_equal(fast.numbers(), slow.numbers(), equal_nan=True)
+        assert np.array_equal(fast.missing(), slow.missing())
         (codes, texts), (slow_codes, slow_texts) = fast.texts(), slow.texts()
         assert [texts[code] for code in codes] == [slow_texts[code] for code in slow_codes]
 

@@ -6,12 +6,22 @@ The encoding of a value depends on that value and on the contract only.
 |---|---|---|
 | `range = [low, high]` | 1 | scaled linearly to [-1, 1]; a value outside the range is clipped |
 | `range = "private"` | 1 | standardised by a center and a scale that are found privately, and clipped to ±3 |
-| `categories = [...]` | one per category | one-hot; an unknown or missing value is 0 everywhere |
-| `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value`; a missing value is 0 |
+| `categories = [...]` | one per category | one-hot; an unknown value is 0 everywhere |
+| `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value` |
 | `ignore = true` | 0 | not read |
 
-Each but the second adds at most 1 to the squared norm of a row: with n such columns, the norm of a row is at most
-`sqrt(n)`. A standardised value adds about 1.
+**Missing values** (`taciturn.contract.values`) become what `missing` declares: for a range a number of it, its middle
+(`"middle"`, the default) or the number 0 (`"zero"`); for categories and hashed values 0 everywhere (`"zero"`, the
+default) or a feature of their own (`"category"`); or the row is bad (`"bad"`). A text that is not a number is bad in a
+range, not missing. With `indicator = true` a number has one more feature, 1 if the value was missing and 0 otherwise.
+A missing value of a private range takes the center.
+
+**The norm of a row.** The features of a column are groups (`groups`), and each group but a standardised number adds at
+most 1 to the squared norm of a row: a number x in [-1, 1] adds x², one-hot and hashed features have at most one entry
+that is not 0, which is ±1, and an indicator is 0 or 1. The squared norm of a row is the sum over its groups, so with n
+groups the norm is at most `sqrt(n)`: an indicator counts 1, like its number. (Where the number is filled with the
+middle, which is encoded as 0, the two together add at most 1.) A standardised value adds about 1. Privacy does not rest
+on this: rows longer than the feature bound are clipped.
 """
 
 from __future__ import annotations
@@ -20,7 +30,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +45,13 @@ Bad = NDArray[np.bool_]
 Named = int | float | str
 """A category or class as it is declared."""
 
+GroupKind = Literal["number", "standardised", "indicator"]
+Groups = tuple[tuple[GroupKind, int], ...]
+"""Groups of features: what they are, and how many; each adds at most 1 to the squared norm of a row."""
+
+OneHotMissing = Literal["zero", "category", "bad"]
+"""What a missing value is in a column of one-hot features: 0 everywhere, a feature of its own, or bad."""
+
 _LARGEST = 1e300  # of the numbers whose range is found
 
 MOST_BUCKETS = 2**20
@@ -45,74 +62,124 @@ MOST_BUCKETS = 2**20
 class Range:
     """A number with a public range, scaled linearly to [-1, 1]; values outside the range are clipped.
 
+    A missing value is encoded as the number `missing`, as the middle of the range, or as 0; or it is bad. A value that
+    is neither a number nor missing is bad.
+
     >>> from taciturn.contract.values import PlainValues
-    >>> out = np.zeros((4, 1))
-    >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old"]), out)
-    array([False, False, False,  True])
+    >>> out = np.zeros((5, 1))
+    >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old", ""]), out)
+    array([False, False, False,  True, False])
     >>> out.ravel()
-    array([0. , 0.5, 1. , 0. ])
+    array([0. , 0.5, 1. , 0. , 0. ])
+    >>> out = np.zeros((2, 2))
+    >>> bad = Range("age", 0.0, 100.0, missing=25.0, indicator=True).encode(PlainValues(["50", None]), out)
+    >>> out.tolist()
+    [[0.0, 0.0], [-0.5, 1.0]]
     """
 
     name: str
     low: float
     high: float
+    missing: float | Literal["middle", "zero", "bad"] = "middle"
+    indicator: bool = False
 
     def __post_init__(self) -> None:
         low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        if self.missing not in ("middle", "bad"):
+            stated = 0.0 if self.missing == "zero" else self.missing
+            if not is_number(stated) or not low <= float(stated) <= high:
+                raise InvalidInput(
+                    f'columns.{self.name}.missing must be a number from {low:g} to {high:g}, "middle", "zero" (the '
+                    f'number 0, if it is in the range) or "bad"; got {short_repr(self.missing)}.'
+                )
+            if self.missing != "zero":
+                object.__setattr__(self, "missing", float(stated))
+        _check_indicator(self.name, self.indicator, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        return (("number", 1), *_indicators(self.indicator))
 
     @property
     def width(self) -> int:
-        return 1
+        return 1 + self.indicator
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.name,)
+        return (self.name, *_indicator_names(self.name, self.indicator))
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values to `out`, and return which values are bad."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
-        out[:, 0] = np.where(bad, 0.0, between(numbers, self.low, self.high))
-        return bad
+        out[:, 0] = np.where(bad, 0.0, self._scaled(numbers))
+        if not bad.any() or self.missing == "bad":
+            return bad
+        missing = values.missing()
+        out[missing, 0] = self._filled
+        if self.indicator:
+            out[:, 1] = missing
+        return bad & ~missing
+
+    def _scaled(self, numbers: Array) -> Array:
+        return between(numbers, self.low, self.high)
+
+    @cached_property
+    def _filled(self) -> float:
+        """The feature of a missing value."""
+        if isinstance(self.missing, str):
+            return 0.0 if self.missing != "zero" else float(self._scaled(np.zeros(1))[0])
+        return float(self._scaled(np.array([self.missing]))[0])
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None."""
-        return number_error(self.name, value)
+        return number_error(self.name, value, self.missing == "bad")
 
     def declared(self) -> dict[str, Any]:
-        return {"range": [self.low, self.high]}
+        return {"range": [self.low, self.high], **_declared(self.missing, "middle", self.indicator)}
 
 
 @dataclass(frozen=True)
 class PrivateRange:
     """A number whose center and scale are found privately in the first rows of the stream; no value is bad.
 
-    What is encoded is the number itself, NaN where it is missing or no number: it is standardised later.
+    What is encoded is the number itself, NaN where it is missing or no number: it is standardised later. The indicator
+    is 1 for both.
 
     >>> from taciturn.contract.values import PlainValues
-    >>> out = np.zeros((2, 1))
-    >>> PrivateRange("income").encode(PlainValues(["5e4", ""]), out)
+    >>> out = np.zeros((2, 2))
+    >>> PrivateRange("income", indicator=True).encode(PlainValues(["5e4", ""]), out)
     array([False, False])
-    >>> out.ravel()
-    array([50000.,    nan])
+    >>> out.tolist()
+    [[50000.0, 0.0], [nan, 1.0]]
     """
 
     name: str
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        _check_indicator(self.name, self.indicator)
+
+    @property
+    def groups(self) -> Groups:
+        return (("standardised", 1), *_indicators(self.indicator))
 
     @property
     def width(self) -> int:
-        return 1
+        return 1 + self.indicator
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.name,)
+        return (self.name, *_indicator_names(self.name, self.indicator))
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write these numbers to `out`; infinite ones are the largest there are."""
         numbers = values.numbers()
         out[:, 0] = np.clip(numbers, -_LARGEST, _LARGEST)
+        if self.indicator:
+            out[:, 1] = np.isnan(numbers)
         return np.zeros(len(numbers), dtype=np.bool_)
 
     def error(self, value: Any) -> str | None:
@@ -120,59 +187,68 @@ class PrivateRange:
         return None
 
     def declared(self) -> dict[str, Any]:
-        return {"range": "private"}
+        return {"range": "private", **_declared(None, None, self.indicator)}
 
 
 @dataclass(frozen=True)
 class Categories:
-    """A category from a public list, one-hot encoded.
+    """A category from a public list, one-hot encoded; a missing value is 0 everywhere, its own category, or bad.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((3, 2))
     >>> bad = Categories("soil", ("clay", "sand")).encode(PlainValues(["sand", "gold", "clay"]), out)
     >>> out.tolist()
     [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+    >>> Categories("soil", ("clay", "sand"), missing="category").names
+    ('soil=clay', 'soil=sand', 'soil (missing)')
     """
 
     name: str
     values: tuple[Named, ...]
+    missing: OneHotMissing = "zero"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", named(self.values))
+        _check_one_hot_missing(self.name, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        return (("indicator", self.width),)
 
     @property
     def width(self) -> int:
-        return len(self.values)
+        return len(self.values) + (self.missing == "category")
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={value}" for value in self.values)
+        own = _indicator_names(self.name, self.missing == "category")
+        return (*(f"{self.name}={value}" for value in self.values), *own)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.values)
 
     def encode(self, values: Values, out: Array) -> Bad:
-        """Write the features of these values; none is bad."""
-        places, _ = self._vocabulary.places(values)
+        """Write the features of these values, and return which are bad: unknown ones are not."""
+        places, missing = self._vocabulary.places(values)
         known = np.flatnonzero(places >= 0)
         out[known, places[known]] = 1.0
-        return np.zeros(len(places), dtype=np.bool_)
+        return _one_hot_missing(self.missing, missing, out)
 
     def error(self, value: Any) -> str | None:
-        """None: an unknown category is encoded as zeros."""
-        return None
+        """The error of a value, or None: an unknown category is encoded as zeros."""
+        return missing_error(self.name, value) if self.missing == "bad" else None
 
     def declared(self) -> dict[str, Any]:
-        return {"categories": list(self.values)}
+        return {"categories": list(self.values), **_declared(self.missing, "zero")}
 
 
 @dataclass(frozen=True)
 class Hashed:
     """Any text, encoded by feature hashing: a sign in one of `buckets` features.
 
-    Bucket and sign come from a hash of `name=value` that is the same in every process.
-
+    Bucket and sign come from a hash of `name=value` that is the same in every process. A missing value is 0 everywhere,
+    has a feature of its own, or is bad.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((3, 4))
@@ -183,19 +259,26 @@ class Hashed:
 
     name: str
     buckets: int
+    missing: OneHotMissing = "zero"
 
     def __post_init__(self) -> None:
+        _check_one_hot_missing(self.name, self.missing)
         object.__setattr__(self, "buckets", integer(f"columns.{self.name}.hash", self.buckets))
         if self.buckets > MOST_BUCKETS:
             raise InvalidInput(f"columns.{self.name}.hash must be at most {MOST_BUCKETS:,}, got {self.buckets:,}.")
 
     @property
+    def groups(self) -> Groups:
+        return (("indicator", self.width),)
+
+    @property
     def width(self) -> int:
-        return self.buckets
+        return self.buckets + (self.missing == "category")
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}#{i}" for i in range(self.buckets))
+        own = _indicator_names(self.name, self.missing == "category")
+        return (*(f"{self.name}#{i}" for i in range(self.buckets)), *own)
 
     def place(self, text: str) -> tuple[int, float]:
         """The bucket of a text, and its sign."""
@@ -206,20 +289,20 @@ class Hashed:
         return signed_buckets([f"{self.name}={text}" for text in texts], self.buckets)
 
     def encode(self, values: Values, out: Array) -> Bad:
-        """Write the features of these values; none is bad."""
+        """Write the features of these values, and return which are bad."""
         codes, texts = values.texts()
         places, signs = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts))
         known = [text is not None for text in texts]
         places[known], signs[known] = self._places([text for text in texts if text is not None])
         out[np.arange(len(codes)), places[codes]] = signs[codes]
-        return np.zeros(len(codes), dtype=np.bool_)
+        return _one_hot_missing(self.missing, ~np.array(known, dtype=np.bool_)[codes], out)
 
     def error(self, value: Any) -> str | None:
-        """None: every value is valid."""
-        return None
+        """The error of a value, or None: every text is valid."""
+        return missing_error(self.name, value) if self.missing == "bad" else None
 
     def declared(self) -> dict[str, Any]:
-        return {"hash": self.buckets}
+        return {"hash": self.buckets, **_declared(self.missing, "zero")}
 
 
 @dataclass(frozen=True)
@@ -231,6 +314,10 @@ class Ignored:
     """
 
     name: str
+
+    @property
+    def groups(self) -> Groups:
+        return ()
 
     @property
     def width(self) -> int:
@@ -263,11 +350,56 @@ def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
     return ends
 
 
-def number_error(name: str, value: Any) -> str | None:
-    """The error of a value that should be a number, or None."""
+def number_error(name: str, value: Any, required: bool = True) -> str | None:
+    """The error of a value that should be a number, or None; it may be missing if it is not required."""
     if not math.isnan(number_of(value)):
         return None
-    return f"{name} is missing" if text_of(value) is None else f"{name} is {short_repr(value)}, which is not a number"
+    if text_of(value) is None:
+        return missing_error(name, value) if required else None
+    return f"{name} is {short_repr(value)}, which is not a number"
+
+
+def missing_error(name: str, value: Any) -> str | None:
+    """The error of a value that is missing, or None."""
+    return f"{name} is missing" if text_of(value) is None else None
+
+
+def _check_indicator(name: str, indicator: Any, missing: Any = None) -> None:
+    if not isinstance(indicator, bool):
+        raise InvalidInput(f"columns.{name}.indicator must be true or false, got {short_repr(indicator)}.")
+    if indicator and missing == "bad":
+        raise InvalidInput(
+            f'columns.{name} has missing = "bad" and indicator = true, which would always be 0. Remove one of the two.'
+        )
+
+
+def _check_one_hot_missing(name: str, missing: Any) -> None:
+    if missing not in get_args(OneHotMissing):
+        raise InvalidInput(
+            f'columns.{name}.missing must be "zero", "category" (a feature of its own) or "bad"; got '
+            f"{short_repr(missing)}."
+        )
+
+
+def _one_hot_missing(choice: OneHotMissing, missing: Bad, out: Array) -> Bad:
+    """Write the category of missing values, the last feature, if there is one; and return which values are bad."""
+    if choice == "category":
+        out[missing] = 0.0
+        out[missing, -1] = 1.0
+    return missing if choice == "bad" else np.zeros(len(missing), dtype=np.bool_)
+
+
+def _indicators(indicator: bool) -> Groups:
+    return (("indicator", 1),) if indicator else ()
+
+
+def _indicator_names(name: str, indicator: bool) -> tuple[str, ...]:
+    return (f"{name} (missing)",) if indicator else ()
+
+
+def _declared(missing: Any, default: Any, indicator: bool = False) -> dict[str, Any]:
+    """What is declared of missing values, without the defaults: older contracts keep their digest."""
+    return ({} if missing == default else {"missing": missing}) | ({"indicator": True} if indicator else {})
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,27 @@ def target_in_words(contract: Contract) -> str:
 
 
 def column_in_words(column: Column) -> str:
-    """The declaration of a column in words."""
+    """The declaration of a column in words.
+
+    >>> column_in_words(Range("age", 0.0, 100.0, missing=40.0, indicator=True))
+    'a number from 0 to 100; missing: 40, and an indicator'
+    """
+    return f"{_kind_in_words(column)}{_missing_in_words(column)}"
+
+
+def _missing_in_words(column: Column) -> str:
+    """What is declared of missing values, but for the defaults."""
+    declared = column.declared()
+    stated = declared.get("missing")
+    words = {"category": "a category of its own", "bad": "a bad row", "zero": "0"}
+    parts = [] if stated is None else [words[stated] if isinstance(stated, str) else f"{stated:g}"]
+    if "indicator" in declared:
+        default = "the center" if isinstance(column, PrivateRange) else "the middle"
+        parts = [*(parts or [default]), "and an indicator"]
+    return f"; missing: {', '.join(parts)}" if parts else ""
+
+
+def _kind_in_words(column: Column) -> str:
     if isinstance(column, Range):
         return f"a number from {column.low:g} to {column.high:g}"
     if isinstance(column, PrivateRange):

@@ -120,7 +120,7 @@ def column_of(name: str, declared: Any) -> Column:
     """The column that a value of [columns] declares.
 
     >>> column_of("age", {"range": [0, 100]})
-    Range(name='age', low=0.0, high=100.0)
+    Range(name='age', low=0.0, high=100.0, missing='middle', indicator=False)
     """
     if not isinstance(declared, dict):
         raise InvalidInput(
@@ -132,17 +132,39 @@ def column_of(name: str, declared: Any) -> Column:
     _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
-        made = PrivateRange(name) if _is_private(section) else Range(name, *section.pair("range"))
+        indicator = section.flag("indicator", False)
+        made = (
+            _private_range(section, indicator)
+            if _is_private(section)
+            else Range(name, *section.pair("range"), section.take("missing", "middle"), indicator)
+        )
     elif kinds == ["categories"]:
-        made = Categories(name, check_values(f"columns.{name}.categories", section.listed("categories")))
+        listed = check_values(f"columns.{name}.categories", section.listed("categories"))
+        made = Categories(name, listed, _one_hot_missing(section))
     elif kinds == ["hash"]:
-        made = Hashed(name, section.integer("hash") or 0)
+        made = Hashed(name, section.integer("hash") or 0, _one_hot_missing(section))
     elif kinds == ["ignore"] and section.flag("ignore", True):
         made = Ignored(name)
     else:
         raise InvalidInput(f"columns.{name} must have exactly one of {KINDS}.")
     section.close()
     return made
+
+
+def _private_range(section: Section, indicator: bool) -> PrivateRange:
+    if section.take("missing", "middle") != "middle":
+        raise InvalidInput(
+            f"{section.key('missing')} cannot be stated for a private range, whose missing values take the center that "
+            "is found. Remove it, and add indicator = true to learn from values being missing; or state the range."
+        )
+    return PrivateRange(section.name.removeprefix("columns."), indicator)
+
+
+def _one_hot_missing(section: Section) -> Any:
+    """What a missing value is; for an indicator, there is a choice of that instead."""
+    if "indicator" in section.data:
+        raise InvalidInput(f'{section.key("indicator")} is for numbers. Use missing = "category" instead.')
+    return section.take("missing", "zero")
 
 
 def _is_private(section: Section) -> bool:

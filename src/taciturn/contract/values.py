@@ -8,6 +8,9 @@ The number and the text of a value depend on that value only. `PlainValues` is t
 
 **Texts** are stripped of blanks; an empty text is missing, and so is null. The text of a number is the shortest that
 parses to the same number, without a point for an integer: 7 in one format and 7.0 in another are the same category.
+
+**Missing** is what has no text: an empty cell, blanks, null, a column that a JSON object does not have, and the NaN of
+JSON or Parquet. The words `nan`, `NA` and `?` are texts like any other.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 
@@ -34,6 +38,9 @@ class Values(Protocol):
     def texts(self) -> tuple[Integers, list[str | None]]:
         """Codes and distinct texts: the text of value i is `texts[codes[i]]`, None if it is missing."""
 
+    def missing(self) -> NDArray[np.bool_]:
+        """Which values are missing: those without a text."""
+
     def value(self, row: int) -> Any:
         """The value of one row, unchanged."""
 
@@ -46,6 +53,8 @@ class PlainValues:
     array([7. , 7.5, nan, nan, 7. ])
     >>> values.texts()
     (array([0, 1, 2, 3, 0]), ['7', '7.5', 'seven', None])
+    >>> values.missing()
+    array([False, False, False,  True, False])
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
@@ -67,6 +76,9 @@ class PlainValues:
         else:
             codes = [places.setdefault(text_of(value), len(places)) for value in self.values]
         return np.array(codes, dtype=np.int64), list(places)
+
+    def missing(self) -> NDArray[np.bool_]:
+        return np.array([text_of(value) is None for value in self.values], dtype=np.bool_)
 
     def value(self, row: int) -> Any:
         return self.values[row]

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 from taciturn.contract.values import number_of, text_of
@@ -26,8 +27,7 @@ class ArrowValues:
     def numbers(self) -> Array:
         import pyarrow as pa
 
-        kind = self.column.type
-        if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        if self._numeric:
             numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
             return np.where(np.isfinite(numbers), numbers, math.nan)
         codes, distinct = self._distinct()
@@ -36,6 +36,21 @@ class ArrowValues:
     def texts(self) -> tuple[Integers, list[str | None]]:
         codes, distinct = self._distinct()
         return codes, [text_of(value) for value in distinct]
+
+    def missing(self) -> NDArray[np.bool_]:
+        import pyarrow as pa
+
+        if self._numeric:
+            numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
+            return np.isnan(numbers)
+        codes, texts = self.texts()
+        return np.array([text is None for text in texts], dtype=np.bool_)[codes]
+
+    @property
+    def _numeric(self) -> bool:
+        import pyarrow as pa
+
+        return bool(pa.types.is_floating(self.column.type) or pa.types.is_integer(self.column.type))
 
     def value(self, row: int) -> Any:
         return _text(_value(self.column[row]))
