@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
-from taciturn.contract.columns import Categories, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.columns import Bins, Categories, Hashed, Ignored, PrivateRange, Range, check_values
 from taciturn.contract.explain import column_in_words
+from taciturn.contract.scales import Scale
 from taciturn.contract.toml import column_of
 from taciturn.contract.values import PlainValues
 
@@ -16,6 +17,11 @@ KINDS = [
     Range("x", -3.0, 7.0, missing="bad"),
     Range("x", -3.0, 7.0, missing="zero"),
     Range("x", -3.0, 7.0, missing=7.0, indicator=True),
+    Range("x", 1e-3, 7.0, scale=Scale("log")),
+    Range("x", -3.0, 7.0, missing=2.5, scale=Scale("symlog", 0.1)),
+    Bins("x", (-1.0, 1.0, 2.5, 4.0)),
+    Bins("x", (-1.0, 1.0, 2.5, 4.0), missing="category"),
+    Bins("x", (-1.0, 1.0, 2.5, 4.0), missing="bad"),
     Categories("x", ("a", "b")),
     Categories("x", (1, 2.5), missing="category"),
     Hashed("x", 3),
@@ -67,6 +73,8 @@ def test_ranges_are_scaled_and_cut():
         ({"range": [10, 20], "missing": 20, "indicator": True}, [1.0, 1.0]),
         ({"range": [0, 20], "missing": "zero"}, [-1.0]),
         ({"range": "private", "indicator": True}, [np.nan, 1.0]),
+        ({"bins": [10, 12, 20]}, [0.0, 0.0]),
+        ({"bins": [10, 11, 20], "missing": "category"}, [0.0, 0.0, 1.0]),
         ({"categories": ["a"], "missing": "category"}, [0.0, 1.0]),
         ({"categories": ["a"], "missing": "zero"}, [0.0]),
         ({"hash": 2, "missing": "category"}, [0.0, 0.0, 1.0]),
@@ -79,11 +87,11 @@ def test_a_missing_value_is_what_was_declared(declared, features):
         assert np.array_equal(out, [features, features], equal_nan=True)
         assert not bad.any()
         assert column.error(value) is None
-    present, _ = encode(column, ["12" if "range" in declared else "a"])
-    assert present[0, -1] != 1.0 or column.width == 1
+    if column.names[-1] == "x (missing)":
+        assert encode(column, ["12"])[0][0, -1] == 0.0
 
 
-@pytest.mark.parametrize("declared", [{"range": [10, 20]}, {"categories": ["a"]}, {"hash": 2}], ids=str)
+@pytest.mark.parametrize("declared", [{"range": [10, 20]}, {"bins": [1, 2, 3]}, {"categories": ["a"]}, {"hash": 2}])
 def test_a_missing_value_is_bad_where_that_is_declared(declared):
     column = column_of("x", {**declared, "missing": "bad"})
     assert encode(column, ["12", ""])[1].tolist() == [False, True]
@@ -108,6 +116,12 @@ def test_a_text_in_a_range_is_bad_and_not_missing():
             {"range": "private", "indicator": True},
             "a number, whose range is found privately; missing: the center, and an indicator",
         ),
+        ({"range": [1, 100], "scale": "log"}, "a number from 1 to 100, on a logarithmic scale"),
+        (
+            {"range": [-9, 9], "scale": "symlog", "threshold": 0.1, "missing": 3},
+            "a number from -9 to 9, on a logarithmic scale, linear up to 0.1; missing: 3",
+        ),
+        ({"bins": [0, 1, 5], "missing": "bad"}, "a number, in one of 2 bins from 0 to 5; missing: a bad row"),
         ({"categories": [1, 2], "missing": "category"}, "one of 1, 2; missing: a category of its own"),
         ({"hash": 4}, "anything, hashed into 4"),
     ],
@@ -127,14 +141,42 @@ def test_defaults_are_not_declared_so_that_contracts_keep_their_digest():
     assert PrivateRange("x").declared() == {"range": "private"}
 
 
-@given(st.floats(-1e60, 1e60), st.floats(-1e60, 1e60), st.floats(allow_nan=False, allow_infinity=False))
-def test_no_range_leads_outside(low, high, value):
+SCALES = st.sampled_from([Scale(), Scale("log"), Scale("symlog"), Scale("symlog", 1e-3)])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(SCALES, st.floats(-1e60, 1e60), st.floats(-1e60, 1e60), FINITE)
+def test_no_range_leads_outside(scale, low, high, value):
     try:
-        column = Range("x", low, high)
+        column = Range("x", low, high, scale=scale)
     except InvalidInput:
         return
-    out, _ = encode(column, [repr(value)])
+    out, _ = encode(column, [repr(value), repr(low), repr(high)])
     assert -1.0 <= out[0, 0] <= 1.0
+    assert out[1:, 0].tolist() == [-1.0, 1.0]
+
+
+@given(SCALES, st.lists(st.floats(0.01, 1e6), min_size=2, max_size=5))
+def test_scales_keep_the_order_of_numbers_and_come_back(scale, values):
+    x = np.sort(values)
+    assert (np.diff(scale.forward(x)) >= 0.0).all()
+    assert np.allclose(scale.backward(scale.forward(x)), x, rtol=1e-9)
+    if scale.name == "symlog":
+        assert np.array_equal(scale.forward(-x), -scale.forward(x))
+
+
+def test_the_middle_of_a_logarithm_is_the_geometric_mean():
+    column = column_of("x", {"range": [1, 10_000], "scale": "log"})
+    assert encode(column, ["100", "", "10", "0", "-7"])[0].ravel() == pytest.approx([0.0, 0.0, -0.5, -1.0, -1.0])
+    column = column_of("x", {"range": [-99, 99], "scale": "symlog", "missing": 9})
+    assert encode(column, ["0", "9", "", "-99"])[0].ravel() == pytest.approx([0.0, 0.5, 0.5, -1.0])
+
+
+def test_bins_take_their_lower_edge_and_the_end_bins_what_lies_outside():
+    out, bad = encode(Bins("x", (0.0, 1.0, 2.0)), ["-5", "0", "0.999", "1", "2", "9", "", "few"])
+    assert out.argmax(axis=1)[:6].tolist() == [0, 0, 0, 1, 1, 1]
+    assert not out[6:].any()
+    assert bad.tolist() == [False] * 7 + [True]
 
 
 def test_numbers_are_matched_as_numbers_and_texts_as_texts():
@@ -196,6 +238,21 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"categories": [1], "missing": [1]}, 'columns.x.missing must be "zero", "category"'),
         ({"hash": 2, "indicator": True}, 'Use missing = "category"'),
         ({"ignore": True, "missing": "bad"}, "columns.x.missing is unknown"),
+        ({"range": [0, 1], "scale": "log"}, 'columns.x.range must be positive for scale = "log"'),
+        ({"range": [1, 2], "scale": "sqrt"}, "columns.x.scale must be one of linear, log, symlog"),
+        ({"range": [1e16, 1e16 + 2], "scale": "log"}, "too narrow"),
+        ({"range": [1, 2], "scale": "log", "threshold": 2}, 'columns.x.threshold is for scale = "symlog"'),
+        ({"range": [1, 2], "scale": "symlog", "threshold": 0}, "columns.x.threshold must be"),
+        ({"range": "private", "scale": "log"}, "columns.x.scale needs a stated range"),
+        ({"bins": [0, 1]}, "columns.x.bins must be three or more"),
+        ({"bins": [0, 2, 1]}, "each larger than the one before"),
+        ({"bins": [0, 1, 1]}, "each larger"),
+        ({"bins": [0, 1, float("inf")]}, "finite"),
+        ({"bins": [0, 1, "2"]}, "columns.x.bins must be"),
+        ({"bins": [False, True, 2]}, "columns.x.bins must be"),
+        ({"bins": 7}, "columns.x.bins must be a list"),
+        ({"bins": [0, 1, 2], "range": [0, 1]}, "exactly one of"),
+        ({"bins": [0, 1, 2], "missing": 1}, 'columns.x.missing must be "zero"'),
     ],
 )
 def test_other_declarations_are_rejected_by_name(declared, words):

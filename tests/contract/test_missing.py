@@ -19,15 +19,18 @@ COLUMNS = {
     "age": {"range": [0, 100], "indicator": True},
     "height": {"range": [1, 2.5], "missing": 1.7},
     "income": {"range": "private", "indicator": True},
+    "wage": {"range": [1, 1e6], "scale": "log"},
+    "gain": {"range": [-1e6, 1e6], "scale": "symlog", "threshold": 10},
+    "size": {"bins": [0, 1, 2, 4], "missing": "category"},
     "town": {"categories": ["Oslo", "Rome"], "missing": "category"},
     "ip": {"hash": 4, "missing": "category"},
 }
-KINDS = {"age": pa.int64(), "height": pa.float64(), "income": pa.float64(), "town": pa.string(), "ip": pa.string()}
+NUMBERS = ("height", "income", "wage", "gain", "size")
+KINDS = {"age": pa.int64(), **dict.fromkeys(NUMBERS, pa.float64()), "town": pa.string(), "ip": pa.string()}
 TABLE = st.fixed_dictionaries(
     {
         "age": st.one_of(st.none(), st.integers(-10, 120)),
-        "height": st.one_of(st.none(), st.floats(0.0, 3.0)),
-        "income": st.one_of(st.none(), st.floats(-1e6, 1e6)),
+        **dict.fromkeys(NUMBERS, st.one_of(st.none(), st.floats(0.0, 3.0), st.floats(-1e6, 1e6))),
         "town": st.one_of(st.none(), st.sampled_from(["Oslo", "Rome", "Bonn"])),
         "ip": st.one_of(st.none(), st.sampled_from(["a", "b"])),
     }
@@ -104,7 +107,7 @@ def test_the_feature_bound_counts_an_indicator_as_one():
 def test_no_row_is_longer_than_the_root_of_its_groups(rows):
     columns = COLUMNS | {"income": {"range": [-10, 10], "missing": -10, "indicator": True}}
     X = in_every_format(made(columns), rows, KINDS)["csv"]
-    assert (np.linalg.norm(X, axis=1) <= math.sqrt(7.0) + 1e-12).all()  # three numbers, two indicators, two others
+    assert (np.linalg.norm(X, axis=1) <= math.sqrt(10.0) + 1e-12).all()  # five numbers, two indicators, three others
 
 
 def test_the_bound_is_reached_so_a_smaller_one_would_not_hold():

@@ -4,17 +4,18 @@ The encoding of a value depends on that value and on the contract only.
 
 | declared | features | a value becomes |
 |---|---|---|
-| `range = [low, high]` | 1 | scaled linearly to [-1, 1]; a value outside the range is clipped |
+| `range = [low, high]` | 1 | scaled to [-1, 1], linearly or by its `scale`; a value outside the range is clipped |
 | `range = "private"` | 1 | standardised by a center and a scale that are found privately, and clipped to ±3 |
+| `bins = [0, 10, 100]` | one per bin | one-hot; the first and the last bin take what lies outside |
 | `categories = [...]` | one per category | one-hot; an unknown value is 0 everywhere |
 | `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value` |
 | `ignore = true` | 0 | not read |
 
 **Missing values** (`taciturn.contract.values`) become what `missing` declares: for a range a number of it, its middle
-(`"middle"`, the default) or the number 0 (`"zero"`); for categories and hashed values 0 everywhere (`"zero"`, the
+(`"middle"`, the default) or the number 0 (`"zero"`); for bins, categories and hashed values 0 everywhere (`"zero"`, the
 default) or a feature of their own (`"category"`); or the row is bad (`"bad"`). A text that is not a number is bad in a
-range, not missing. With `indicator = true` a number has one more feature, 1 if the value was missing and 0 otherwise.
-A missing value of a private range takes the center.
+range and in bins, not missing. With `indicator = true` a number has one more feature, 1 if the value was missing and 0
+otherwise. A missing value of a private range takes the center.
 
 **The norm of a row.** The features of a column are groups (`groups`), and each group but a standardised number adds at
 most 1 to the squared norm of a row: a number x in [-1, 1] adds x², one-hot and hashed features have at most one entry
@@ -30,12 +31,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
+from taciturn.contract.scales import LINEAR, Scale
 from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.estimators.dict_rows import signed_buckets
@@ -60,10 +63,11 @@ MOST_BUCKETS = 2**20
 
 @dataclass(frozen=True)
 class Range:
-    """A number with a public range, scaled linearly to [-1, 1]; values outside the range are clipped.
+    """A number with a public range, scaled to [-1, 1]; values outside the range are clipped.
 
-    A missing value is encoded as the number `missing`, as the middle of the range, or as 0; or it is bad. A value that
-    is neither a number nor missing is bad.
+    On a scale other than the linear one (`taciturn.contract.scales`) the ends are still -1 and 1, and the middle, 0, is
+    the middle of that scale: for a logarithm the geometric mean of the ends. A missing value is encoded as the number
+    `missing`, as the middle, or as the number 0; or it is bad. A value that is neither a number nor missing is bad.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((5, 1))
@@ -75,6 +79,10 @@ class Range:
     >>> bad = Range("age", 0.0, 100.0, missing=25.0, indicator=True).encode(PlainValues(["50", None]), out)
     >>> out.tolist()
     [[0.0, 0.0], [-0.5, 1.0]]
+    >>> out = np.zeros((3, 1))
+    >>> bad = Range("income", 1e2, 1e6, scale=Scale("log")).encode(PlainValues(["1e3", "1e4", "-5"]), out)
+    >>> out.ravel().round(9)
+    array([-0.5,  0. , -1. ])
     """
 
     name: str
@@ -82,9 +90,11 @@ class Range:
     high: float
     missing: float | Literal["middle", "zero", "bad"] = "middle"
     indicator: bool = False
+    scale: Scale = LINEAR
 
     def __post_init__(self) -> None:
         low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
+        self.scale.ends(f"columns.{self.name}", low, high)  # rejects ranges that are not of the scale
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         if self.missing not in ("middle", "bad"):
@@ -124,7 +134,14 @@ class Range:
         return bad & ~missing
 
     def _scaled(self, numbers: Array) -> Array:
-        return between(numbers, self.low, self.high)
+        if self.scale.name == "linear":
+            return between(numbers, self.low, self.high)
+        return between(self.scale.forward(np.clip(numbers, self.low, self.high)), *self._ends)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The range on the scale."""
+        return self.scale.ends(f"columns.{self.name}", self.low, self.high)
 
     @cached_property
     def _filled(self) -> float:
@@ -138,7 +155,8 @@ class Range:
         return number_error(self.name, value, self.missing == "bad")
 
     def declared(self) -> dict[str, Any]:
-        return {"range": [self.low, self.high], **_declared(self.missing, "middle", self.indicator)}
+        stated = _declared(self.missing, "middle", self.indicator)
+        return {"range": [self.low, self.high], **self.scale.declared(), **stated}
 
 
 @dataclass(frozen=True)
@@ -188,6 +206,70 @@ class PrivateRange:
 
     def declared(self) -> dict[str, Any]:
         return {"range": "private", **_declared(None, None, self.indicator)}
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A number, one-hot encoded by the public bin that it lies in.
+
+    `edges` e0 < e1 < ... < en are n bins: a number x is in bin i if `e(i-1) <= x < e(i)`. Numbers below e0 are in the
+    first bin, and those from en on in the last.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((5, 2))
+    >>> Bins("income", (0.0, 1e4, 1e6)).encode(PlainValues(["1", "10000", "-3", "2e9", ""]), out)
+    array([False, False, False, False, False])
+    >>> out.tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    >>> Bins("income", (0.0, 1e4, 1e6)).names
+    ('income=0:10000', 'income=10000:1000000')
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    missing: OneHotMissing = "zero"
+
+    def __post_init__(self) -> None:
+        edges = tuple(float(edge) if is_number(edge) else math.nan for edge in self.edges)
+        if len(edges) < 3 or not all(low < high for low, high in pairwise(edges)) or math.inf in map(abs, edges):
+            raise InvalidInput(
+                f"columns.{self.name}.bins must be three or more finite numbers, each larger than the one before, as "
+                f"in [0, 10, 100]; got {short_repr(list(self.edges))}."
+            )
+        object.__setattr__(self, "edges", edges)
+        _check_one_hot_missing(self.name, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        return (("indicator", self.width),)
+
+    @property
+    def width(self) -> int:
+        return len(self.edges) - 1 + (self.missing == "category")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        own = _indicator_names(self.name, self.missing == "category")
+        return (*(f"{self.name}={text_of(low)}:{text_of(high)}" for low, high in pairwise(self.edges)), *own)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values, and return which are bad."""
+        numbers = values.numbers()
+        bad = np.isnan(numbers)
+        inner = np.array(self.edges[1:-1])  # so many bins below the one of a number as inner edges up to it
+        known = np.flatnonzero(~bad)
+        out[known, np.searchsorted(inner, numbers[known], side="right")] = 1.0
+        if not bad.any():
+            return bad
+        missing = values.missing()
+        return (bad & ~missing) | _one_hot_missing(self.missing, missing, out)
+
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        return number_error(self.name, value, self.missing == "bad")
+
+    def declared(self) -> dict[str, Any]:
+        return {"bins": list(self.edges), **_declared(self.missing, "zero")}
 
 
 @dataclass(frozen=True)
@@ -339,7 +421,7 @@ class Ignored:
         return {"ignore": True}
 
 
-Column = Range | PrivateRange | Categories | Hashed | Ignored
+Column = Range | PrivateRange | Bins | Categories | Hashed | Ignored
 
 
 def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.contract.columns import Categories, Column, Hashed, PrivateRange, Range
+from taciturn.contract.columns import Bins, Categories, Column, Hashed, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive, PrivateNumber
 from taciturn.core.staged import Staged
@@ -157,7 +157,9 @@ def _missing_in_words(column: Column) -> str:
 
 def _kind_in_words(column: Column) -> str:
     if isinstance(column, Range):
-        return f"a number from {column.low:g} to {column.high:g}"
+        return f"a number from {column.low:g} to {column.high:g}{column.scale.in_words}"
+    if isinstance(column, Bins):
+        return f"a number, in one of {len(column.edges) - 1} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
     if isinstance(column, PrivateRange):
         return "a number, whose range is found privately"
     if isinstance(column, Categories):

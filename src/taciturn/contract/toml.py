@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.accounting.unit import ClockPeriod
-from taciturn.contract.columns import Categories, Column, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.columns import Bins, Categories, Column, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.scales import Scale, ScaleName
 from taciturn.contract.target import Classes, Number, Positive, PrivateNumber, Target
 from taciturn.contract.values import is_number, short_repr
 from taciturn.errors import InvalidInput, integer, positive
@@ -23,7 +24,7 @@ BLANK = "?"
 Choice = TypeVar("Choice", bound=str)
 FeatureChoice = FeatureName | int | RandomFeatures
 
-KINDS = 'range = [low, high], range = "private", categories = [...], hash = 256 or ignore = true'
+KINDS = 'range = [low, high], range = "private", bins = [...], categories = [...], hash = 256 or ignore = true'
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def column_of(name: str, declared: Any) -> Column:
     """The column that a value of [columns] declares.
 
     >>> column_of("age", {"range": [0, 100]})
-    Range(name='age', low=0.0, high=100.0, missing='middle', indicator=False)
+    Range(name='age', low=0.0, high=100.0, missing='middle', indicator=False, scale=Scale(name='linear', threshold=1.0))
     """
     if not isinstance(declared, dict):
         raise InvalidInput(
@@ -128,7 +129,7 @@ def column_of(name: str, declared: Any) -> Column:
             f"{{ range = [0, 100] }}: {KINDS}."
         )
     section = Section(f"columns.{name}", declared)
-    kinds = [key for key in ("range", "categories", "hash", "ignore") if key in declared]
+    kinds = [key for key in ("range", "bins", "categories", "hash", "ignore") if key in declared]
     _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
@@ -136,8 +137,10 @@ def column_of(name: str, declared: Any) -> Column:
         made = (
             _private_range(section, indicator)
             if _is_private(section)
-            else Range(name, *section.pair("range"), section.take("missing", "middle"), indicator)
+            else Range(name, *section.pair("range"), section.take("missing", "middle"), indicator, scale_of(section))
         )
+    elif kinds == ["bins"]:
+        made = Bins(name, tuple(section.listed("bins")), _one_hot_missing(section))
     elif kinds == ["categories"]:
         listed = check_values(f"columns.{name}.categories", section.listed("categories"))
         made = Categories(name, listed, _one_hot_missing(section))
@@ -151,7 +154,25 @@ def column_of(name: str, declared: Any) -> Column:
     return made
 
 
+def scale_of(section: Section) -> Scale:
+    """The scale of a range.
+
+    >>> scale_of(Section("target", {"range": [1, 100], "scale": "log"}))
+    Scale(name='log', threshold=1.0)
+    """
+    names: tuple[ScaleName, ...] = get_args(ScaleName)
+    name = section.choice("scale", names, "linear")
+    if "threshold" in section.data and name != "symlog":
+        raise InvalidInput(f'{section.key("threshold")} is for scale = "symlog". Remove it, or use that scale.')
+    return Scale(name, section.positive("threshold") or 1.0)
+
+
 def _private_range(section: Section, indicator: bool) -> PrivateRange:
+    for key in ("scale", "threshold"):
+        if key in section.data:
+            raise InvalidInput(
+                f"{section.key(key)} needs a stated range, as in range = [1, 1000]. State it, or remove it."
+            )
     if section.take("missing", "middle") != "middle":
         raise InvalidInput(
             f"{section.key('missing')} cannot be stated for a private range, whose missing values take the center that "
@@ -174,7 +195,7 @@ def _is_private(section: Section) -> bool:
 
 def _reject_near_misses(section: Section, kinds: list[str]) -> None:
     if not kinds:
-        known = ("range", "categories", "hash", "ignore")
+        known = ("range", "bins", "categories", "hash", "ignore")
         for key in section.data:
             for near in difflib.get_close_matches(key, known, 1):
                 raise InvalidInput(f"{section.key(key)} is unknown. Did you mean {near}?")

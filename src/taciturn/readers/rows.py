@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.columns import PrivateRange, Range
+from taciturn.contract.columns import Bins, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, PrivateNumber
 from taciturn.errors import InvalidInput, integer, one_of
@@ -193,7 +193,7 @@ def _parquet(
 
 def _numbers(contract: Contract) -> frozenset[str]:
     """Names of the numeric columns."""
-    ranges = {column.name for column in contract.read if isinstance(column, Range | PrivateRange)}
+    ranges = {column.name for column in contract.read if isinstance(column, Range | PrivateRange | Bins)}
     return frozenset(
         ranges | ({contract.target.column} if isinstance(contract.target, Number | PrivateNumber) else set())
     )
