@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
-from taciturn.contract.columns import Bins, Categories, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.columns import Bins, Categories, Date, Hashed, Ignored, PrivateRange, Range, check_values
 from taciturn.contract.explain import column_in_words
 from taciturn.contract.scales import Scale
 from taciturn.contract.toml import column_of
@@ -22,13 +22,18 @@ KINDS = [
     Bins("x", (-1.0, 1.0, 2.5, 4.0)),
     Bins("x", (-1.0, 1.0, 2.5, 4.0), missing="category"),
     Bins("x", (-1.0, 1.0, 2.5, 4.0), missing="bad"),
+    Date("x", "2020-01-01", "2021-01-01"),
+    Date("x", "2020-01-01", "2021-01-01", ("weekday", "month", "hour"), indicator=True),
+    Date("x", "2020-01-01", "2021-01-01", ("hour",), missing="bad"),
     Categories("x", ("a", "b")),
     Categories("x", (1, 2.5), missing="category"),
     Hashed("x", 3),
     Hashed("x", 3, missing="category"),
     Hashed("x", 3, missing="bad"),
 ]
-VALUES = st.one_of(st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5"]))
+VALUES = st.one_of(
+    st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5", "2020-05-01"])
+)
 
 
 def encode(column, values):
@@ -74,6 +79,7 @@ def test_ranges_are_scaled_and_cut():
         ({"range": [0, 20], "missing": "zero"}, [-1.0]),
         ({"range": "private", "indicator": True}, [np.nan, 1.0]),
         ({"bins": [10, 12, 20]}, [0.0, 0.0]),
+        ({"date": ["2020-01-01", "2021-01-01"], "cycle": ["hour"], "indicator": True}, [0.0, 0.0, 0.0, 1.0]),
         ({"bins": [10, 11, 20], "missing": "category"}, [0.0, 0.0, 1.0]),
         ({"categories": ["a"], "missing": "category"}, [0.0, 1.0]),
         ({"categories": ["a"], "missing": "zero"}, [0.0]),
@@ -120,6 +126,10 @@ def test_a_text_in_a_range_is_bad_and_not_missing():
         (
             {"range": [-9, 9], "scale": "symlog", "threshold": 0.1, "missing": 3},
             "a number from -9 to 9, on a logarithmic scale, linear up to 0.1; missing: 3",
+        ),
+        (
+            {"date": ["2020-01-01", "2021-01-01T12:00:00Z"], "cycle": ["month", "hour"], "missing": "bad"},
+            "a date from 2020-01-01 to 2021-01-01T12:00:00Z, and its month, hour; missing: a bad row",
         ),
         ({"bins": [0, 1, 5], "missing": "bad"}, "a number, in one of 2 bins from 0 to 5; missing: a bad row"),
         ({"categories": [1, 2], "missing": "category"}, "one of 1, 2; missing: a category of its own"),
@@ -245,6 +255,17 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"range": [1, 2], "scale": "symlog", "threshold": 0}, "columns.x.threshold must be"),
         ({"range": "private", "scale": "log"}, "columns.x.scale needs a stated range"),
         ({"bins": [0, 1]}, "columns.x.bins must be three or more"),
+        ({"date": ["2020-01-01"]}, "columns.x.date must be two dates"),
+        ({"date": "2020-01-01"}, "columns.x.date must be a list"),
+        ({"date": ["2021-01-01", "2020-01-01"]}, "the earlier first"),
+        ({"date": [2015, 2030]}, "columns.x.date must be two dates"),
+        ({"date": ["2015", "2030"]}, "columns.x.date must be two dates"),
+        ({"date": ["2015-01-01", "2030-02-30"]}, "columns.x.date must be two dates"),
+        ({"date": ["2015-01-01", "2030-01-01"], "cycle": "month"}, "columns.x.cycle must be a list"),
+        ({"date": ["2015-01-01", "2030-01-01"], "cycle": ["moon"]}, "columns.x.cycle must list each of weekday, month"),
+        ({"date": ["2015-01-01", "2030-01-01"], "cycle": ["hour", "hour"]}, "at most once"),
+        ({"date": ["2015-01-01", "2030-01-01"], "missing": 3}, 'columns.x.missing must be "middle" or "bad"'),
+        ({"date": ["2015-01-01", "2030-01-01"], "missing": "bad", "indicator": True}, "Remove one of the two"),
         ({"bins": [0, 2, 1]}, "each larger than the one before"),
         ({"bins": [0, 1, 1]}, "each larger"),
         ({"bins": [0, 1, float("inf")]}, "finite"),

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -22,15 +23,29 @@ COLUMNS = {
     "wage": {"range": [1, 1e6], "scale": "log"},
     "gain": {"range": [-1e6, 1e6], "scale": "symlog", "threshold": 10},
     "size": {"bins": [0, 1, 2, 4], "missing": "category"},
+    "seen": {"date": [date(2015, 1, 1), date(2030, 1, 1)], "cycle": ["weekday", "month", "hour"], "indicator": True},
+    "born": {"date": ["1900-01-01", "2030-01-01"], "cycle": ["month"]},
+    "epoch": {"date": ["1970-01-01", "2030-01-01"], "cycle": ["hour"]},
     "town": {"categories": ["Oslo", "Rome"], "missing": "category"},
     "ip": {"hash": 4, "missing": "category"},
 }
 NUMBERS = ("height", "income", "wage", "gain", "size")
-KINDS = {"age": pa.int64(), **dict.fromkeys(NUMBERS, pa.float64()), "town": pa.string(), "ip": pa.string()}
+KINDS = {
+    "age": pa.int64(),
+    **dict.fromkeys(NUMBERS, pa.float64()),
+    "seen": pa.timestamp("us"),
+    "born": pa.date32(),
+    "epoch": pa.int64(),
+    "town": pa.string(),
+    "ip": pa.string(),
+}
 TABLE = st.fixed_dictionaries(
     {
         "age": st.one_of(st.none(), st.integers(-10, 120)),
         **dict.fromkeys(NUMBERS, st.one_of(st.none(), st.floats(0.0, 3.0), st.floats(-1e6, 1e6))),
+        "seen": st.one_of(st.none(), st.datetimes()),
+        "born": st.one_of(st.none(), st.dates()),
+        "epoch": st.one_of(st.none(), st.integers(-(2**40), 2**40)),
         "town": st.one_of(st.none(), st.sampled_from(["Oslo", "Rome", "Bonn"])),
         "ip": st.one_of(st.none(), st.sampled_from(["a", "b"])),
     }
@@ -52,7 +67,11 @@ def in_every_format(contract, rows, kinds):
     """The features of a table from CSV, JSON lines and Parquet."""
     names = list(kinds)
     text = [",".join(names), *(",".join("" if r[n] is None else str(r[n]) for n in names) for r in rows), ""]
-    lines = "".join(json.dumps({n: v for n, v in row.items() if v is not None or n != "age"}) + "\n" for row in rows)
+    lines = "".join(
+        json.dumps({n: v for n, v in row.items() if v is not None or n != "age"}, default=lambda day: day.isoformat())
+        + "\n"
+        for row in rows
+    )
     packed = io.BytesIO()
     parquet.write_table(pa.table({n: pa.array([row[n] for row in rows], kinds[n]) for n in names}), packed)
     packed.seek(0)
@@ -107,7 +126,7 @@ def test_the_feature_bound_counts_an_indicator_as_one():
 def test_no_row_is_longer_than_the_root_of_its_groups(rows):
     columns = COLUMNS | {"income": {"range": [-10, 10], "missing": -10, "indicator": True}}
     X = in_every_format(made(columns), rows, KINDS)["csv"]
-    assert (np.linalg.norm(X, axis=1) <= math.sqrt(10.0) + 1e-12).all()  # five numbers, two indicators, three others
+    assert (np.linalg.norm(X, axis=1) <= math.sqrt(19.0) + 1e-12).all()  # 8 numbers, 5 cycles, 3 indicators, 3 others
 
 
 def test_the_bound_is_reached_so_a_smaller_one_would_not_hold():

@@ -7,22 +7,26 @@ The encoding of a value depends on that value and on the contract only.
 | `range = [low, high]` | 1 | scaled to [-1, 1], linearly or by its `scale`; a value outside the range is clipped |
 | `range = "private"` | 1 | standardised by a center and a scale that are found privately, and clipped to ±3 |
 | `bins = [0, 10, 100]` | one per bin | one-hot; the first and the last bin take what lies outside |
+| `date = [first, last]` | 1 | its time, scaled linearly from a public range of dates to [-1, 1], and clipped |
+| `cycle = ["month"]` of a date | two each | sine and cosine of the month, the weekday or the hour |
 | `categories = [...]` | one per category | one-hot; an unknown value is 0 everywhere |
 | `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value` |
 | `ignore = true` | 0 | not read |
 
 **Missing values** (`taciturn.contract.values`) become what `missing` declares: for a range a number of it, its middle
-(`"middle"`, the default) or the number 0 (`"zero"`); for bins, categories and hashed values 0 everywhere (`"zero"`, the
-default) or a feature of their own (`"category"`); or the row is bad (`"bad"`). A text that is not a number is bad in a
-range and in bins, not missing. With `indicator = true` a number has one more feature, 1 if the value was missing and 0
-otherwise. A missing value of a private range takes the center.
+(`"middle"`, the default) or the number 0 (`"zero"`); for a date 0 in all features (`"middle"`); for bins, categories
+and hashed values 0 everywhere (`"zero"`, the default) or a feature of their own (`"category"`); or the row is bad
+(`"bad"`). A text that is not a number, or not a date, is bad where one is declared, not missing. With `indicator =
+true` a number or a date has one more feature, 1 if the value was missing and 0 otherwise. A missing value of a private
+range takes the center.
 
 **The norm of a row.** The features of a column are groups (`groups`), and each group but a standardised number adds at
-most 1 to the squared norm of a row: a number x in [-1, 1] adds x², one-hot and hashed features have at most one entry
-that is not 0, which is ±1, and an indicator is 0 or 1. The squared norm of a row is the sum over its groups, so with n
-groups the norm is at most `sqrt(n)`: an indicator counts 1, like its number. (Where the number is filled with the
-middle, which is encoded as 0, the two together add at most 1.) A standardised value adds about 1. Privacy does not rest
-on this: rows longer than the feature bound are clipped.
+most 1 to the squared norm of a row: a number x in [-1, 1] adds x², sine and cosine of an angle add 1, one-hot and
+hashed features have at most one entry that is not 0, which is ±1, and an indicator is 0 or 1. The squared norm of a row
+is the sum over its groups, so with n groups the norm is at most `sqrt(n)`: an indicator counts 1, like its number, and
+so does a cycle. (Where the number is filled with the middle, which is encoded as 0, it and its indicator together add
+at most 1.) A standardised value adds about 1. Privacy does not rest on this: rows longer than the feature bound are
+clipped.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -39,7 +44,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.contract.scales import LINEAR, Scale
-from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of
+from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.estimators.dict_rows import signed_buckets
 from taciturn.problem.ranges import between
@@ -48,7 +53,7 @@ Bad = NDArray[np.bool_]
 Named = int | float | str
 """A category or class as it is declared."""
 
-GroupKind = Literal["number", "standardised", "indicator"]
+GroupKind = Literal["number", "cycle", "standardised", "indicator"]
 Groups = tuple[tuple[GroupKind, int], ...]
 """Groups of features: what they are, and how many; each adds at most 1 to the squared norm of a row."""
 
@@ -272,6 +277,121 @@ class Bins:
         return {"bins": list(self.edges), **_declared(self.missing, "zero")}
 
 
+Cycle = Literal["weekday", "month", "hour"]
+_DAY = 86_400.0
+_FIRST, _LAST = time_of("0001-01-01"), time_of("9999-12-31")
+
+
+@dataclass(frozen=True)
+class Date:
+    """A date or time (`taciturn.contract.values`) in a public range, scaled linearly to [-1, 1], and its cycles.
+
+    A cycle is the sine and the cosine of an angle that goes round once in it: `weekday` by days from Monday, `month` by
+    months from January, `hour` by the time of the day; all in UTC. Dates outside the range are clipped, but not their
+    cycles. A missing date is 0 in all features, or bad; what is neither a date nor missing is bad.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((3, 3))
+    >>> when = Date("when", "2020-01-01", "2020-12-31", ("month",))
+    >>> when.encode(PlainValues(["2020-07-01T12:00Z", "1999-04-01", "soon"]), out)
+    array([False, False,  True])
+    >>> out.round(3).tolist()
+    [[0.0, 0.0, -1.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    name: str
+    low: str
+    high: str
+    cycle: tuple[Cycle, ...] = ()
+    missing: Literal["middle", "bad"] = "middle"
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        key = f"columns.{self.name}"
+        low, high = _declared_time(self.low), _declared_time(self.high)
+        if low is None or high is None or not time_of(low) < time_of(high):
+            raise InvalidInput(
+                f'{key}.date must be two dates, the earlier first, as in ["2015-01-01", "2030-01-01"]; got '
+                f"{short_repr([self.low, self.high])}."
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        for cycle in self.cycle:
+            if cycle not in get_args(Cycle) or self.cycle.count(cycle) > 1:
+                raise InvalidInput(
+                    f"{key}.cycle must list each of {', '.join(get_args(Cycle))} at most once; got "
+                    f"{short_repr(list(self.cycle))}."
+                )
+        if self.missing not in ("middle", "bad"):
+            raise InvalidInput(f'{key}.missing must be "middle" or "bad" for a date; got {short_repr(self.missing)}.')
+        _check_indicator(self.name, self.indicator, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        cycles: Groups = (("cycle", 2),) * len(self.cycle)
+        return (("number", 1), *cycles, *_indicators(self.indicator))
+
+    @property
+    def width(self) -> int:
+        return 1 + 2 * len(self.cycle) + self.indicator
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        cycles = (f"{self.name} {cycle} {wave}" for cycle in self.cycle for wave in ("sin", "cos"))
+        return (self.name, *cycles, *_indicator_names(self.name, self.indicator))
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values, and return which are bad."""
+        times = values.times()
+        bad = np.isnan(times)
+        known = np.clip(np.where(bad, 0.0, times), _FIRST, _LAST)
+        out[:, 0] = between(known, time_of(self.low), time_of(self.high))
+        for i, cycle in enumerate(self.cycle):
+            angle = 2.0 * np.pi * _turn(cycle, known)
+            out[:, 1 + 2 * i], out[:, 2 + 2 * i] = np.sin(angle), np.cos(angle)
+        out[bad] = 0.0
+        if not bad.any() or self.missing == "bad":
+            return bad
+        missing = bad & values.missing()
+        if self.indicator:
+            out[:, -1] = missing
+        return bad & ~missing
+
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        if not math.isnan(time_of(value)):
+            return None
+        if text_of(value) is None:
+            return missing_error(self.name, value) if self.missing == "bad" else None
+        return f"{self.name} is {short_repr(value)}, which is not a date as in 2024-05-31 or 2024-05-31T12:30:00Z"
+
+    def declared(self) -> dict[str, Any]:
+        cycle = {"cycle": list(self.cycle)} if self.cycle else {}
+        return {"date": [self.low, self.high], **cycle, **_declared(self.missing, "middle", self.indicator)}
+
+
+def _declared_time(value: Any) -> str | None:
+    """A declared date or time in its shortest spelling, or None; numbers are none, since 2015 could be a year."""
+    if isinstance(value, str) and not math.isnan(number_of(value)):
+        return None
+    if not isinstance(value, str | date) or math.isnan(seconds := time_of(value)):
+        return None
+    moment = np.datetime64(round(seconds * 1e6), "us")
+    day = moment.astype("datetime64[D]")
+    return str(day) if moment == day else f"{moment.item().isoformat()}Z"
+
+
+def _turn(cycle: Cycle, seconds: Array) -> Array:
+    """How much of a cycle has passed at a time, from 0 up to below 1."""
+    days = np.floor(seconds / _DAY)
+    if cycle == "hour":
+        return (seconds - _DAY * days) / _DAY
+    if cycle == "weekday":
+        return np.mod(days + 3.0, 7.0) / 7.0  # 1970-01-01 was a Thursday
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return np.asarray(np.mod(months, 12) / 12.0)
+
+
 @dataclass(frozen=True)
 class Categories:
     """A category from a public list, one-hot encoded; a missing value is 0 everywhere, its own category, or bad.
@@ -421,7 +541,7 @@ class Ignored:
         return {"ignore": True}
 
 
-Column = Range | PrivateRange | Bins | Categories | Hashed | Ignored
+Column = Range | PrivateRange | Bins | Date | Categories | Hashed | Ignored
 
 
 def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:

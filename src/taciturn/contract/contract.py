@@ -23,19 +23,21 @@ features = "random"                  # or a number of random features; without i
 [columns]
 Elevation = { range = [1859, 3858] }
 Slope = { range = "private" }        # found in the first rows, at no further cost
+Income = { range = [1, 1e7], scale = "log", missing = 1000, indicator = true }
+Surveyed = { date = ["2015-01-01", "2030-01-01"], cycle = ["weekday", "month"] }
 Wilderness = { categories = [0, 1, 2, 3] }
 ip = { hash = 256 }
 note = { ignore = true }
 ```
 
-**Feature bound.** A row of r numbers, and of c categories, hashed values and indicators, has a squared norm of at most
-`c + r` (`taciturn.contract.columns`), which few rows come near: numbers that are spread evenly over their ranges have
-`c + r/3` on average, with a standard deviation of `sqrt(4r/45)`. The default allows two of those more,
-`sqrt(c + min(r, r/3 + 0.6·sqrt(r)))`, and clips what is longer. Noise grows with the bound: on Covertype (ten numbers
-and two categories, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy at epsilon = .1 is 72.8 % with
-the largest norm, 3.46, and 74.1 % with any bound from 1 to 2.3. A number that is standardised, because its range is
-found privately, counts 1; with such columns the bound is half as large for classes, so that nearly all rows reach it,
-and 1.5 times as large for numbers (`taciturn.estimators.settings`).
+**Feature bound.** A row of r numbers and dates, and of c categories, bins, hashed values, cycles and indicators, has a
+squared norm of at most `c + r` (`taciturn.contract.columns`), which few rows come near: numbers that are spread evenly
+over their ranges have `c + r/3` on average, with a standard deviation of `sqrt(4r/45)`. The default allows two of those
+more, `sqrt(c + min(r, r/3 + 0.6·sqrt(r)))`, and clips what is longer. Noise grows with the bound: on Covertype (ten
+numbers and two categories, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy at epsilon = .1 is 72.8 %
+with the largest norm, 3.46, and 74.1 % with any bound from 1 to 2.3. A number that is standardised, because its range
+is found privately, counts 1; with such columns the bound is half as large for classes, so that nearly all rows reach
+it, and 1.5 times as large for numbers (`taciturn.estimators.settings`).
 """
 
 from __future__ import annotations
@@ -228,8 +230,9 @@ class Contract:
     def _scales(self) -> tuple[float, ...]:
         """The scale of random features for each feature."""
         kinds = [kind for kind, _ in self._groups]
-        number, indicator = feature_scales(kinds.count("number"), kinds.count("indicator"))
-        scales = {"number": number, "indicator": indicator, "standardised": standard_scale(len(self.found))}
+        number, indicator = feature_scales(kinds.count("number") + kinds.count("cycle"), kinds.count("indicator"))
+        standardised = standard_scale(len(self.found))
+        scales = {"number": number, "cycle": number, "indicator": indicator, "standardised": standardised}
         return tuple(scales[kind] for kind, width in self._groups for _ in range(width))
 
     def settings(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:

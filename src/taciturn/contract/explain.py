@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.contract.columns import Bins, Categories, Column, Hashed, PrivateRange, Range
+from taciturn.contract.columns import Bins, Categories, Column, Date, Hashed, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive, PrivateNumber
 from taciturn.core.staged import Staged
@@ -126,7 +126,7 @@ def target_in_words(contract: Contract) -> str:
     """The target in words."""
     target = contract.target
     if isinstance(target, Number):
-        return f"{target.column}, a number from {target.low:g} to {target.high:g}"
+        return f"{target.column}, a number from {target.low:g} to {target.high:g}{target.scale.in_words}"
     if isinstance(target, PrivateNumber):
         return f"{target.column}, a number"
     if isinstance(target, Positive):
@@ -158,6 +158,9 @@ def _missing_in_words(column: Column) -> str:
 def _kind_in_words(column: Column) -> str:
     if isinstance(column, Range):
         return f"a number from {column.low:g} to {column.high:g}{column.scale.in_words}"
+    if isinstance(column, Date):
+        cycles = f", and its {', '.join(column.cycle)}" if column.cycle else ""
+        return f"a date from {column.low} to {column.high}{cycles}"
     if isinstance(column, Bins):
         return f"a number, in one of {len(column.edges) - 1} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
     if isinstance(column, PrivateRange):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.accounting.unit import ClockPeriod
-from taciturn.contract.columns import Bins, Categories, Column, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.columns import Bins, Categories, Column, Date, Hashed, Ignored, PrivateRange, Range, check_values
 from taciturn.contract.scales import Scale, ScaleName
 from taciturn.contract.target import Classes, Number, Positive, PrivateNumber, Target
 from taciturn.contract.values import is_number, short_repr
@@ -24,7 +24,10 @@ BLANK = "?"
 Choice = TypeVar("Choice", bound=str)
 FeatureChoice = FeatureName | int | RandomFeatures
 
-KINDS = 'range = [low, high], range = "private", bins = [...], categories = [...], hash = 256 or ignore = true'
+KINDS = (
+    'range = [low, high], range = "private", bins = [...], date = [first, last], categories = [...], hash = 256 or '
+    "ignore = true"
+)
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -105,7 +108,10 @@ def target_of(section: Section) -> Target:
             "classes = [1, 2, 7], positive = [2] for these against the rest, or range = [0, 10] for a number."
         )
     if kinds == ["range"]:
-        return PrivateNumber(column) if _is_private(section) else Number(column, *section.pair("range"))
+        if _is_private(section):
+            _reject_scale(section)
+            return PrivateNumber(column)
+        return Number(column, *section.pair("range"), scale_of(section))
     values = check_values(f"target.{kinds[0]}", section.listed(kinds[0]))
     if kinds == ["positive"]:
         return Positive(column, values)
@@ -129,7 +135,7 @@ def column_of(name: str, declared: Any) -> Column:
             f"{{ range = [0, 100] }}: {KINDS}."
         )
     section = Section(f"columns.{name}", declared)
-    kinds = [key for key in ("range", "bins", "categories", "hash", "ignore") if key in declared]
+    kinds = [key for key in ("range", "bins", "date", "categories", "hash", "ignore") if key in declared]
     _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
@@ -141,6 +147,8 @@ def column_of(name: str, declared: Any) -> Column:
         )
     elif kinds == ["bins"]:
         made = Bins(name, tuple(section.listed("bins")), _one_hot_missing(section))
+    elif kinds == ["date"]:
+        made = _date(name, section)
     elif kinds == ["categories"]:
         listed = check_values(f"columns.{name}.categories", section.listed("categories"))
         made = Categories(name, listed, _one_hot_missing(section))
@@ -152,6 +160,17 @@ def column_of(name: str, declared: Any) -> Column:
         raise InvalidInput(f"columns.{name} must have exactly one of {KINDS}.")
     section.close()
     return made
+
+
+def _date(name: str, section: Section) -> Date:
+    ends = section.listed("date")
+    if len(ends) != 2:
+        raise InvalidInput(
+            f'{section.key("date")} must be two dates, as in ["2015-01-01", "2030-01-01"]; got {short_repr(ends)}.'
+        )
+    cycle = tuple(section.listed("cycle")) if "cycle" in section.data else ()
+    first, last = ends
+    return Date(name, first, last, cycle, section.take("missing", "middle"), section.flag("indicator", False))
 
 
 def scale_of(section: Section) -> Scale:
@@ -167,12 +186,16 @@ def scale_of(section: Section) -> Scale:
     return Scale(name, section.positive("threshold") or 1.0)
 
 
-def _private_range(section: Section, indicator: bool) -> PrivateRange:
+def _reject_scale(section: Section) -> None:
     for key in ("scale", "threshold"):
         if key in section.data:
             raise InvalidInput(
                 f"{section.key(key)} needs a stated range, as in range = [1, 1000]. State it, or remove it."
             )
+
+
+def _private_range(section: Section, indicator: bool) -> PrivateRange:
+    _reject_scale(section)
     if section.take("missing", "middle") != "middle":
         raise InvalidInput(
             f"{section.key('missing')} cannot be stated for a private range, whose missing values take the center that "
@@ -195,7 +218,7 @@ def _is_private(section: Section) -> bool:
 
 def _reject_near_misses(section: Section, kinds: list[str]) -> None:
     if not kinds:
-        known = ("range", "bins", "categories", "hash", "ignore")
+        known = ("range", "bins", "date", "categories", "hash", "ignore")
         for key in section.data:
             for near in difflib.get_close_matches(key, known, 1):
                 raise InvalidInput(f"{section.key(key)} is unknown. Did you mean {near}?")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.values import number_of, text_of
+from taciturn.contract.values import number_of, text_of, time_of
 
 
 class ArrowValues:
@@ -36,6 +36,24 @@ class ArrowValues:
     def texts(self) -> tuple[Integers, list[str | None]]:
         codes, distinct = self._distinct()
         return codes, [text_of(value) for value in distinct]
+
+    def times(self) -> Array:
+        import pyarrow as pa
+
+        kind = self.column.type
+        if self._numeric:
+            return self.numbers()
+        if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+            days = pa.types.is_date32(kind)
+            stored: Integers = in_memory(
+                self.column.view(pa.int32() if days else pa.int64()).cast(pa.int64()), np.int64, 0
+            )
+            parts = 1 if days else _PARTS[kind.unit]
+            micros = stored % parts * 1_000_000 // parts
+            seconds = (stored // parts).astype(np.float64) * (86_400.0 if days else 1.0) + micros / 1e6
+            return np.where(in_memory(self.column.is_null().cast(pa.int8()), np.int8, 1), math.nan, seconds)
+        codes, distinct = self._distinct()
+        return np.array([time_of(value) for value in distinct], dtype=np.float64)[codes]
 
     def missing(self) -> NDArray[np.bool_]:
         import pyarrow as pa
@@ -65,6 +83,9 @@ class ArrowValues:
             distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
         values = _listed(distinct)
         return in_memory(coded.indices.cast(pa.int64()), np.int64, len(values)), [*values, None]
+
+
+_PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def in_memory(column: Any, kind: type, missing: float) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.columns import Bins, PrivateRange, Range
+from taciturn.contract.columns import Bins, Date, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, PrivateNumber
 from taciturn.errors import InvalidInput, integer, one_of
@@ -186,7 +186,8 @@ def _parquet(
         source = sys.stdin.buffer
     with open_parquet(source) as file:
         check_names(tuple(file.schema_arrow.names), contract, labelled)
-        check_kinds(file, columns, _numbers(contract))
+        dates = frozenset(column.name for column in contract.read if isinstance(column, Date))
+        check_kinds(file, columns, _numbers(contract), dates)
         yield None
         yield from parquet_blocks(file, columns, most, size_of(source), 0 if start is None else start.row)
 
