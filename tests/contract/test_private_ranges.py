@@ -9,9 +9,10 @@ import pytest
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import explanation
-from taciturn.contract.model_file import read_model, write_model
+from taciturn.contract.model_file import model_of, read_model, write_model
 from taciturn.core.staged import Staged
 from taciturn.estimators.stream import Stream
+from taciturn.readers.predictions import write_predictions
 from taciturn.readers.rows import open_rows
 
 ROWS = 6_000
@@ -133,3 +134,14 @@ def test_a_contract_declares_what_is_found_and_explains_what_that_takes():
 def test_too_few_rows_are_rejected_with_a_remedy():
     with pytest.raises(InvalidInput, match="State feature_bound"):
         contract("positive", {"epsilon": 0.01}).plan()
+
+
+def test_a_row_with_a_missing_value_is_predicted():
+    made, stream, _, _ = learnt("positive")
+    rows = b"income,town,age,year\n,Oslo,30,2010\n5e4,Oslo,old,2010\n"
+    batches = open_rows(made, io.BytesIO(rows), labelled=False, bad_rows="zero")
+    out = io.StringIO()
+    write_predictions(model_of(made, stream), batches, out)
+    first, second = out.getvalue().splitlines()[1:]
+    assert first in ("yes", "rest")
+    assert second == '""'

@@ -53,6 +53,9 @@ class Values(Protocol):
     def value(self, row: int) -> Any:
         """The value of one row, unchanged."""
 
+    def listed(self) -> list[Any]:
+        """All values, unchanged."""
+
 
 class PlainValues:
     """A sequence of Python values: strings, numbers, booleans or None.
@@ -94,6 +97,9 @@ class PlainValues:
 
     def value(self, row: int) -> Any:
         return self.values[row]
+
+    def listed(self) -> list[Any]:
+        return list(self.values)
 
 
 def number_of(value: Any) -> float:

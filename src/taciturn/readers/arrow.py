@@ -73,6 +73,10 @@ class ArrowValues:
     def value(self, row: int) -> Any:
         return _text(_value(self.column[row]))
 
+    def listed(self) -> list[Any]:
+        codes, distinct = self._distinct()
+        return [distinct[code] for code in codes.tolist()]
+
     def _distinct(self) -> tuple[Integers, list[Any]]:
         """Codes and distinct values, the last of which is None: row i has `values[codes[i]]`."""
         import pyarrow as pa
