@@ -102,15 +102,15 @@ class Range:
         self.scale.ends(f"columns.{self.name}", low, high)  # rejects ranges that are not of the scale
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-        if self.missing not in ("middle", "bad"):
-            stated = 0.0 if self.missing == "zero" else self.missing
-            if not is_number(stated) or not low <= float(stated) <= high:
-                raise InvalidInput(
-                    f'columns.{self.name}.missing must be a number from {low:g} to {high:g}, "middle", "zero" (the '
-                    f'number 0, if it is in the range) or "bad"; got {short_repr(self.missing)}.'
-                )
-            if self.missing != "zero":
-                object.__setattr__(self, "missing", float(stated))
+        words = self.missing if isinstance(self.missing, str) else None
+        stated = 0.0 if words == "zero" else _number(self.missing)
+        if words not in ("middle", "bad") and not low <= stated <= high:
+            raise InvalidInput(
+                f'columns.{self.name}.missing must be a number from {low:g} to {high:g}, "middle", "zero" (the number '
+                f'0, if it is in the range) or "bad"; got {short_repr(self.missing)}.'
+            )
+        if words is None:
+            object.__setattr__(self, "missing", stated)
         _check_indicator(self.name, self.indicator, self.missing)
 
     @property
@@ -235,7 +235,7 @@ class Bins:
     missing: OneHotMissing = "zero"
 
     def __post_init__(self) -> None:
-        edges = tuple(float(edge) if is_number(edge) else math.nan for edge in self.edges)
+        edges = tuple(map(_number, self.edges))
         if len(edges) < 3 or not all(low < high for low, high in pairwise(edges)) or math.inf in map(abs, edges):
             raise InvalidInput(
                 f"columns.{self.name}.bins must be three or more finite numbers, each larger than the one before, as "
@@ -564,6 +564,11 @@ def number_error(name: str, value: Any, required: bool = True) -> str | None:
 def missing_error(name: str, value: Any) -> str | None:
     """The error of a value that is missing, or None."""
     return f"{name} is missing" if text_of(value) is None else None
+
+
+def _number(value: Any) -> float:
+    """A declared number as a Python float; NaN for anything else, truth values included."""
+    return math.nan if isinstance(value, bool) else float_or_nan(value)
 
 
 def _check_indicator(name: str, indicator: Any, missing: Any = None) -> None:

@@ -36,6 +36,10 @@ class Scale:
     name: ScaleName = "linear"
     threshold: float = 1.0
 
+    def __post_init__(self) -> None:
+        one_of("scale", self.name, get_args(ScaleName))
+        object.__setattr__(self, "threshold", positive("threshold", self.threshold))
+
     def forward(self, values: ArrayLike) -> Array:
         """Numbers on this scale; those of a logarithm must be positive."""
         x = np.ascontiguousarray(values, dtype=np.float64)
@@ -52,8 +56,6 @@ class Scale:
 
     def ends(self, key: str, low: float, high: float) -> tuple[float, float]:
         """A range on this scale; it must be positive for a logarithm, and not become empty."""
-        one_of(f"{key}.scale", self.name, get_args(ScaleName))
-        positive(f"{key}.threshold", self.threshold)
         if self.name == "log" and low <= 0.0:
             raise InvalidInput(
                 f'{key}.range must be positive for scale = "log", got [{low:g}, {high:g}]. State a positive lower end, '
