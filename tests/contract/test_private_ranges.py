@@ -69,7 +69,9 @@ def test_a_gap_or_a_text_in_a_found_column_is_a_missing_value_and_no_bad_row():
     assert made.found == (0, 4)
 
 
-@pytest.mark.parametrize(("target", "settings"), [("positive", {}), ("positive", {"precondition": True}), ("range", {})])
+@pytest.mark.parametrize(
+    ("target", "settings"), [("positive", {}), ("positive", {"precondition": True}), ("range", {})]
+)
 def test_a_model_of_raw_columns_is_learnt_and_its_file_predicts_the_same(target, settings, tmp_path):
     made, stream, data, label = learnt(target, **settings)
     assert isinstance(stream.plan.private, Staged)
@@ -87,7 +89,7 @@ def test_a_model_of_raw_columns_is_learnt_and_its_file_predicts_the_same(target,
 
 
 def test_the_file_has_what_was_found_and_nothing_before_anything_is(tmp_path):
-    made, stream, data, _ = learnt("range")
+    made, stream, _, _ = learnt("range")
     write_model(tmp_path / "model.json", made, stream)
     found = json.loads((tmp_path / "model.json").read_text())["found"]
     assert set(found["columns"]) == {"income", "year"}
@@ -145,3 +147,27 @@ def test_a_row_with_a_missing_value_is_predicted():
     first, second = out.getvalue().splitlines()[1:]
     assert first in ("yes", "rest")
     assert second == '""'
+
+
+def test_that_a_value_is_missing_can_be_learnt_from(tmp_path):
+    """Buyers leave out their income: the indicator alone tells them apart."""
+    made = contract_of(
+        {
+            "privacy": {"epsilon": 5.0},
+            "target": TARGETS["positive"],
+            "learning": {"horizon": ROWS},
+            "columns": {"income": {"range": "private", "indicator": True}},
+        }
+    )
+    rng = np.random.default_rng(6)
+    gaps = rng.random(ROWS) < 0.5
+    income = rng.lognormal(10.0, 1.0, ROWS)
+    lines = [f"{'' if gap else number},{'yes' if gap else 'no'}" for gap, number in zip(gaps, income, strict=True)]
+    data = "\n".join(["income,bought", *lines, ""]).encode()
+    stream = Stream(made.plan(seed=4))
+    for batch in open_rows(made, io.BytesIO(data)):
+        stream.learn(batch.X, batch.y)
+    write_model(tmp_path / "model.json", made, stream)
+    model = read_model(tmp_path / "model.json")
+    [batch] = open_rows(made, io.BytesIO(data), labelled=False)
+    assert np.mean((made.decode_predictions(model.scores(batch.X)) == "yes") == gaps) > 0.95
