@@ -233,7 +233,7 @@ MUTANTS = (
     Mutant(
         "a bad row takes no round",
         "readers/rows.py",
-        "yield Batch(X, y, first, part.lines, part.size, start, users)",
+        "yield Batch(X, y, first, part.lines, part.size, start, users, bad, kept)",
         "yield Batch(X[~bad], y[~bad], first, part.lines[~bad], part.size, start)",
     ),
 )

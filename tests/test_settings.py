@@ -98,8 +98,9 @@ from taciturn.audit import (
     tight_private,
 )
 from taciturn.averages import average, late_average, late_averages, running_average
-from taciturn.contract.columns import Categories, Hashed, Range
+from taciturn.contract.columns import Bins, Categories, Hashed, Range
 from taciturn.contract.contract import Contract
+from taciturn.contract.scales import Scale
 from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
 from taciturn.estimators.scaling import PublicRandomFeatures
@@ -233,8 +234,8 @@ def _contract_target(low, high):
     return contract, contract.digest, contract.plan(seed=1).private
 
 
-def _contract_column(low, high):
-    contract = Contract(1.0, Positive("bought", ("yes",)), (Range("age", low, high),), horizon=6)
+def _contract_column(column):
+    contract = Contract(1.0, Positive("bought", ("yes",)), (column,), horizon=6)
     return contract, contract.digest
 
 
@@ -390,7 +391,21 @@ CASES: dict[str, list[Case]] = {
     "taciturn.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
     "taciturn.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
     "taciturn.contract.columns.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
-    "taciturn.contract.columns.Range": [Case(_contract_column, {"low": -1.3, "high": 1.7})],
+    "taciturn.contract.columns.Bins": [
+        Case(lambda edges: _contract_column(Bins("age", edges)), {"edges": (1.3, 2.7, 5.1)})
+    ],
+    "taciturn.contract.columns.Range": [
+        Case(
+            lambda **n: _contract_column(Range("age", **n)),
+            {"low": -1.3, "high": 1.7, "missing": 0.3},
+        )
+    ],
+    "taciturn.contract.scales.Scale": [
+        Case(
+            lambda threshold: _contract_column(Range("age", -1.3, 1.7, scale=Scale("symlog", threshold))),
+            {"threshold": 0.3},
+        )
+    ],
     "taciturn.contract.contract.Contract": [
         Case(
             _contract,
@@ -590,6 +605,7 @@ MODULES = (
     "taciturn.accounting.objective",
     "taciturn.contract.columns",
     "taciturn.contract.contract",
+    "taciturn.contract.scales",
     "taciturn.contract.target",
     "taciturn.estimators.settings",
     "taciturn.estimators.river",

@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 import tomllib
+from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 from taciturn.cli.app import app
@@ -196,6 +199,56 @@ def test_a_bad_row_stops_and_leaves_no_half_file_or_is_left_blank(folder):
     assert (len(lines), lines[2]) == (4, '""')
     blank = run("predict", "model.json", "bad.csv", "--json", "--proba", "--bad-rows", "blank").stdout.splitlines()[1]
     assert json.loads(blank) == {"prediction": None, "probabilities": {"no": None, "yes": None}}
+
+
+def test_columns_are_carried_through_as_they_are_spelt(folder):
+    """Also one that is a number of the contract, and one that is in no contract."""
+    (folder / "new.csv").write_text('who,age,town,ip\n" a, 1",012,Oslo,x\n007,,Rome,y\n,old,Rome,y\n')
+    plain = run("predict", "model.json", "new.csv", "--bad-rows", "blank").stdout.splitlines()
+    arguments = ["predict", "model.json", "new.csv", "--bad-rows", "blank", "--keep", "who", "--keep", "age"]
+    kept = run(*arguments).stdout.splitlines()
+    assert kept == [
+        "who,age,prediction",
+        f'" a, 1",012,{plain[1]}',
+        f"007,,{plain[2]}",
+        ",old,",
+    ]
+    lines = [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
+    assert lines[1] == {"who": "007", "age": "", "prediction": plain[2]}
+    assert lines[2] == {"who": "", "age": "old", "prediction": None}
+
+
+def test_columns_are_carried_through_from_every_format(folder):
+    table = {"who": [7, 8], "when": [datetime(2024, 5, 1, 12), None], "age": [1.5, 30.0], "town": ["Oslo", "Rome"]}
+    parquet.write_table(pa.table({**table, "ip": ["a", "b"]}), folder / "new.parquet")
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    lines = [json.dumps({**row, "when": row["when"] and str(row["when"])}) for row in rows]
+    (folder / "new.jsonl").write_text("\n".join([*lines, ""]))
+    keep = ["--keep", "who", "--keep", "when", "--keep", "age"]
+    for options in ([], ["--json"]):
+        first, second = (run("predict", "model.json", f"new.{kind}", *keep, *options) for kind in ("parquet", "jsonl"))
+        assert first.stdout == second.stdout
+    assert run("predict", "model.json", "new.parquet", *keep).stdout.splitlines()[2].startswith("8,,30,")
+    assert json.loads(second.stdout.splitlines()[0])["age"] == 1.5
+
+
+def test_a_row_that_cannot_be_parsed_keeps_its_line(folder):
+    (folder / "new.csv").write_text("who,age,town,ip\na,1,Oslo,x\nb,1\n")
+    done = run("predict", "model.json", "new.csv", "--keep", "who", "--bad-rows", "blank")
+    assert done.stdout.splitlines()[2] == ","
+
+
+@pytest.mark.parametrize(
+    ("header", "keep", "words"),
+    [
+        ("age,town,ip", "who", "column who, which is to be kept, is not in the header"),
+        ("who,who,age,town,ip", "who", "is twice in the header"),
+        ("prediction,age,town,ip", "prediction", "column prediction cannot be kept"),
+    ],
+)
+def test_columns_that_cannot_be_kept_are_rejected(folder, header, keep, words):
+    (folder / "new.csv").write_text(f"{header}\n")
+    assert words in str(run("predict", "model.json", "new.csv", "--keep", keep).exception)
 
 
 def test_the_draft_is_toml_that_explains_itself(folder):

@@ -12,6 +12,8 @@ COLUMNS = {
     "ip": {"hash": 4},
     "note": {"ignore": True},
 }
+STRICT = COLUMNS | {"age": {"range": [0, 100], "missing": "bad"}}
+"""The same columns, with a number that may not be missing."""
 HEADER = "age,town,floor,ip,note,bought"
 TARGETS = {
     "positive": {"column": "bought", "positive": ["yes"]},

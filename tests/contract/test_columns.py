@@ -1,4 +1,4 @@
-"""What values become: within [-1, 1], by that value alone, and no row longer than the root of the number of columns."""
+"""What values become: within [-1, 1], by that value alone, and no row longer than the root of the number of groups."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
-from taciturn.contract.columns import Categories, Hashed, Ignored, Range, check_values
+from taciturn.contract.columns import Bins, Categories, Date, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.explain import column_in_words
+from taciturn.contract.scales import Scale
 from taciturn.contract.toml import column_of
 from taciturn.contract.values import PlainValues
 
-KINDS = [Range("x", -3.0, 7.0), Categories("x", ("a", "b")), Categories("x", (1, 2.5)), Hashed("x", 3)]
-VALUES = st.one_of(st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5"]))
+KINDS = [
+    Range("x", -3.0, 7.0),
+    Range("x", -3.0, 7.0, missing="bad"),
+    Range("x", -3.0, 7.0, missing="zero"),
+    Range("x", -3.0, 7.0, missing=7.0, indicator=True),
+    Range("x", 1e-3, 7.0, scale=Scale("log")),
+    Range("x", -3.0, 7.0, missing=2.5, scale=Scale("symlog", 0.1)),
+    Bins("x", (-1.0, 1.0, 2.5, 4.0)),
+    Bins("x", (-1.0, 1.0, 2.5, 4.0), missing="category"),
+    Bins("x", (-1.0, 1.0, 2.5, 4.0), missing="bad"),
+    Date("x", "2020-01-01", "2021-01-01"),
+    Date("x", "2020-01-01", "2021-01-01", ("weekday", "month", "hour"), indicator=True),
+    Date("x", "2020-01-01", "2021-01-01", ("hour",), missing="bad"),
+    Categories("x", ("a", "b")),
+    Categories("x", (1, 2.5), missing="category"),
+    Hashed("x", 3),
+    Hashed("x", 3, missing="category"),
+    Hashed("x", 3, missing="bad"),
+]
+VALUES = st.one_of(
+    st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5", "2020-05-01"])
+)
 
 
 def encode(column, values):
@@ -32,27 +54,139 @@ def test_a_value_changes_its_own_row_alone(column, values, place, other):
 
 @pytest.mark.parametrize("column", KINDS, ids=repr)
 @given(values=st.lists(VALUES, min_size=1))
-def test_a_column_adds_at_most_one_to_the_square_of_a_row(column, values):
+def test_a_group_adds_at_most_one_to_the_square_of_a_row(column, values):
     out, bad = encode(column, values)
     assert out.shape == (len(values), column.width) == (len(values), len(column.names))
-    assert ((out**2).sum(axis=1) <= 1.0).all()
+    ends = np.cumsum([width for _, width in column.groups])
+    assert ends[-1] == column.width
+    for group in np.split(out, ends[:-1], axis=1):
+        assert ((group**2).sum(axis=1) <= 1.0 + 1e-12).all()
     assert [column.error(value) is not None for value in values] == bad.tolist()
 
 
 def test_ranges_are_scaled_and_cut():
-    out, bad = encode(Range("x", 10.0, 20.0), ["10", "12.5", "20", "-1e300", "1e300", "?", None])
+    out, bad = encode(Range("x", 10.0, 20.0, "bad"), ["10", "12.5", "20", "-1e300", "1e300", "?", None])
     assert out.ravel().tolist() == [-1.0, -0.5, 1.0, -1.0, 1.0, 0.0, 0.0]
     assert bad.tolist() == [False] * 5 + [True] * 2
 
 
-@given(st.floats(-1e60, 1e60), st.floats(-1e60, 1e60), st.floats(allow_nan=False, allow_infinity=False))
-def test_no_range_leads_outside(low, high, value):
+@pytest.mark.parametrize(
+    ("declared", "features"),
+    [
+        ({"range": [10, 20]}, [0.0]),
+        ({"range": [10, 20], "missing": "middle", "indicator": True}, [0.0, 1.0]),
+        ({"range": [10, 20], "missing": 20, "indicator": True}, [1.0, 1.0]),
+        ({"range": [0, 20], "missing": "zero"}, [-1.0]),
+        ({"range": "private", "indicator": True}, [np.nan, 1.0]),
+        ({"bins": [10, 12, 20]}, [0.0, 0.0]),
+        ({"date": ["2020-01-01", "2021-01-01"], "cycle": ["hour"], "indicator": True}, [0.0, 0.0, 0.0, 1.0]),
+        ({"bins": [10, 11, 20], "missing": "category"}, [0.0, 0.0, 1.0]),
+        ({"categories": ["a"], "missing": "category"}, [0.0, 1.0]),
+        ({"categories": ["a"], "missing": "zero"}, [0.0]),
+        ({"hash": 2, "missing": "category"}, [0.0, 0.0, 1.0]),
+    ],
+)
+def test_a_missing_value_is_what_was_declared(declared, features):
+    column = column_of("x", declared)
+    for value in ("", " ", None, float("nan")):
+        out, bad = encode(column, [value, value])
+        assert np.array_equal(out, [features, features], equal_nan=True)
+        assert not bad.any()
+        assert column.error(value) is None
+    if column.names[-1] == "x (missing)":
+        assert encode(column, ["12"])[0][0, -1] == 0.0
+
+
+@pytest.mark.parametrize("declared", [{"range": [10, 20]}, {"bins": [1, 2, 3]}, {"categories": ["a"]}, {"hash": 2}])
+def test_a_missing_value_is_bad_where_that_is_declared(declared):
+    column = column_of("x", {**declared, "missing": "bad"})
+    assert encode(column, ["12", ""])[1].tolist() == [False, True]
+    assert (column.error("12"), column.error("")) == (None, "x is missing")
+
+
+def test_a_text_in_a_range_is_bad_and_not_missing():
+    column = Range("x", 0.0, 1.0, indicator=True)
+    out, bad = encode(column, ["nan", "NA", "", "1"])
+    assert bad.tolist() == [True, True, False, False]
+    assert out[:, 1].tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert "which is not a number" in column.error("NA")
+
+
+@pytest.mark.parametrize(
+    ("declared", "words"),
+    [
+        ({"range": [0, 1], "missing": "bad"}, "a number from 0 to 1; missing: a bad row"),
+        ({"range": [0, 1], "missing": 0.5}, "a number from 0 to 1; missing: 0.5"),
+        ({"range": [0, 1], "indicator": True}, "a number from 0 to 1; missing: the middle, and an indicator"),
+        (
+            {"range": "private", "indicator": True},
+            "a number, whose range is found privately; missing: the center, and an indicator",
+        ),
+        ({"range": [1, 100], "scale": "log"}, "a number from 1 to 100, on a logarithmic scale"),
+        (
+            {"range": [-9, 9], "scale": "symlog", "threshold": 0.1, "missing": 3},
+            "a number from -9 to 9, on a logarithmic scale, linear up to 0.1; missing: 3",
+        ),
+        (
+            {"date": ["2020-01-01", "2021-01-01T12:00:00Z"], "cycle": ["month", "hour"], "missing": "bad"},
+            "a date from 2020-01-01 to 2021-01-01T12:00:00Z, and its month, hour; missing: a bad row",
+        ),
+        ({"bins": [0, 1, 5], "missing": "bad"}, "a number, in one of 2 bins from 0 to 5; missing: a bad row"),
+        ({"categories": [1, 2], "missing": "category"}, "one of 1, 2; missing: a category of its own"),
+        ({"hash": 4}, "anything, hashed into 4"),
+    ],
+)
+def test_declarations_are_kept_and_put_in_words(declared, words):
+    column = column_of("x", declared)
+    assert column_of("x", column.declared()) == column
+    assert column.declared() == declared
+    assert column_in_words(column) == words
+
+
+def test_defaults_are_not_declared_so_that_contracts_keep_their_digest():
+    assert column_of("x", {"range": [0, 1], "missing": "middle", "indicator": False}).declared() == {
+        "range": [0.0, 1.0]
+    }
+    assert column_of("x", {"hash": 4, "missing": "zero"}).declared() == {"hash": 4}
+    assert PrivateRange("x").declared() == {"range": "private"}
+
+
+SCALES = st.sampled_from([Scale(), Scale("log"), Scale("symlog"), Scale("symlog", 1e-3)])
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(SCALES, st.floats(-1e60, 1e60), st.floats(-1e60, 1e60), FINITE)
+def test_no_range_leads_outside(scale, low, high, value):
     try:
-        column = Range("x", low, high)
+        column = Range("x", low, high, scale=scale)
     except InvalidInput:
         return
-    out, _ = encode(column, [repr(value)])
+    out, _ = encode(column, [repr(value), repr(low), repr(high)])
     assert -1.0 <= out[0, 0] <= 1.0
+    assert out[1:, 0].tolist() == [-1.0, 1.0]
+
+
+@given(SCALES, st.lists(st.floats(0.01, 1e6), min_size=2, max_size=5))
+def test_scales_keep_the_order_of_numbers_and_come_back(scale, values):
+    x = np.sort(values)
+    assert (np.diff(scale.forward(x)) >= 0.0).all()
+    assert np.allclose(scale.backward(scale.forward(x)), x, rtol=1e-9)
+    if scale.name == "symlog":
+        assert np.array_equal(scale.forward(-x), -scale.forward(x))
+
+
+def test_the_middle_of_a_logarithm_is_the_geometric_mean():
+    column = column_of("x", {"range": [1, 10_000], "scale": "log"})
+    assert encode(column, ["100", "", "10", "0", "-7"])[0].ravel() == pytest.approx([0.0, 0.0, -0.5, -1.0, -1.0])
+    column = column_of("x", {"range": [-99, 99], "scale": "symlog", "missing": 9})
+    assert encode(column, ["0", "9", "", "-99"])[0].ravel() == pytest.approx([0.0, 0.5, 0.5, -1.0])
+
+
+def test_bins_take_their_lower_edge_and_the_end_bins_what_lies_outside():
+    out, bad = encode(Bins("x", (0.0, 1.0, 2.0)), ["-5", "0", "0.999", "1", "2", "9", "", "few"])
+    assert out.argmax(axis=1)[:6].tolist() == [0, 0, 0, 1, 1, 1]
+    assert not out[6:].any()
+    assert bad.tolist() == [False] * 7 + [True]
 
 
 def test_numbers_are_matched_as_numbers_and_texts_as_texts():
@@ -100,6 +234,46 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"rnage": [0, 1]}, "Did you mean range"),
         ({"range": [0, 1], "unit": "m"}, "columns.x.unit is unknown"),
         ("number", "columns.x must be a table, got 'number'"),
+        ({"range": [0, 1], "missing": 2}, 'columns.x.missing must be a number from 0 to 1, "middle"'),
+        ({"range": [1, 2], "missing": "zero"}, "if it is in the range"),
+        ({"range": [0, 1], "missing": "category"}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": True}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": float("nan")}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": [1]}, "columns.x.missing must be a number"),
+        ({"range": [0, 1], "missing": "bad", "indicator": True}, "always be 0. Remove one"),
+        ({"range": [0, 1], "indicator": 1}, "columns.x.indicator must be true or false"),
+        ({"range": "private", "missing": 3}, "columns.x.missing cannot be stated for a private range"),
+        ({"categories": [1], "missing": "middle"}, 'columns.x.missing must be "zero", "category"'),
+        ({"categories": [1], "missing": 1}, 'columns.x.missing must be "zero", "category"'),
+        ({"categories": [1], "missing": [1]}, 'columns.x.missing must be "zero", "category"'),
+        ({"hash": 2, "indicator": True}, 'Use missing = "category"'),
+        ({"ignore": True, "missing": "bad"}, "columns.x.missing is unknown"),
+        ({"range": [0, 1], "scale": "log"}, 'columns.x.range must be positive for scale = "log"'),
+        ({"range": [1, 2], "scale": "sqrt"}, "columns.x.scale must be one of linear, log, symlog"),
+        ({"range": [1e16, 1e16 + 2], "scale": "log"}, "too narrow"),
+        ({"range": [1, 2], "scale": "log", "threshold": 2}, 'columns.x.threshold is for scale = "symlog"'),
+        ({"range": [1, 2], "scale": "symlog", "threshold": 0}, "columns.x.threshold must be"),
+        ({"range": "private", "scale": "log"}, "columns.x.scale needs a stated range"),
+        ({"bins": [0, 1]}, "columns.x.bins must be three or more"),
+        ({"date": ["2020-01-01"]}, "columns.x.date must be two dates"),
+        ({"date": "2020-01-01"}, "columns.x.date must be a list"),
+        ({"date": ["2021-01-01", "2020-01-01"]}, "the earlier first"),
+        ({"date": [2015, 2030]}, "columns.x.date must be two dates"),
+        ({"date": ["2015", "2030"]}, "columns.x.date must be two dates"),
+        ({"date": ["2015-01-01", "2030-02-30"]}, "columns.x.date must be two dates"),
+        ({"date": ["2015-01-01", "2030-01-01"], "cycle": "month"}, "columns.x.cycle must be a list"),
+        ({"date": ["2015-01-01", "2030-01-01"], "cycle": ["moon"]}, "columns.x.cycle must list each of weekday, month"),
+        ({"date": ["2015-01-01", "2030-01-01"], "cycle": ["hour", "hour"]}, "at most once"),
+        ({"date": ["2015-01-01", "2030-01-01"], "missing": 3}, 'columns.x.missing must be "middle" or "bad"'),
+        ({"date": ["2015-01-01", "2030-01-01"], "missing": "bad", "indicator": True}, "Remove one of the two"),
+        ({"bins": [0, 2, 1]}, "each larger than the one before"),
+        ({"bins": [0, 1, 1]}, "each larger"),
+        ({"bins": [0, 1, float("inf")]}, "finite"),
+        ({"bins": [0, 1, "2"]}, "columns.x.bins must be"),
+        ({"bins": [False, True, 2]}, "columns.x.bins must be"),
+        ({"bins": 7}, "columns.x.bins must be a list"),
+        ({"bins": [0, 1, 2], "range": [0, 1]}, "exactly one of"),
+        ({"bins": [0, 1, 2], "missing": 1}, 'columns.x.missing must be "zero"'),
     ],
 )
 def test_other_declarations_are_rejected_by_name(declared, words):

@@ -9,9 +9,10 @@ import pytest
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import explanation
-from taciturn.contract.model_file import read_model, write_model
+from taciturn.contract.model_file import model_of, read_model, write_model
 from taciturn.core.staged import Staged
 from taciturn.estimators.stream import Stream
+from taciturn.readers.predictions import write_predictions
 from taciturn.readers.rows import open_rows
 
 ROWS = 6_000
@@ -135,3 +136,38 @@ def test_a_contract_declares_what_is_found_and_explains_what_that_takes():
 def test_too_few_rows_are_rejected_with_a_remedy():
     with pytest.raises(InvalidInput, match="State feature_bound"):
         contract("positive", {"epsilon": 0.01}).plan()
+
+
+def test_a_row_with_a_missing_value_is_predicted():
+    made, stream, _, _ = learnt("positive")
+    rows = b"income,town,age,year\n,Oslo,30,2010\n5e4,Oslo,old,2010\n"
+    batches = open_rows(made, io.BytesIO(rows), labelled=False, bad_rows="zero")
+    out = io.StringIO()
+    write_predictions(model_of(made, stream), batches, out)
+    first, second = out.getvalue().splitlines()[1:]
+    assert first in ("yes", "rest")
+    assert second == '""'
+
+
+def test_that_a_value_is_missing_can_be_learnt_from(tmp_path):
+    """Buyers leave out their income: the indicator alone tells them apart."""
+    made = contract_of(
+        {
+            "privacy": {"epsilon": 5.0},
+            "target": TARGETS["positive"],
+            "learning": {"horizon": ROWS},
+            "columns": {"income": {"range": "private", "indicator": True}},
+        }
+    )
+    rng = np.random.default_rng(6)
+    gaps = rng.random(ROWS) < 0.5
+    income = rng.lognormal(10.0, 1.0, ROWS)
+    lines = [f"{'' if gap else number},{'yes' if gap else 'no'}" for gap, number in zip(gaps, income, strict=True)]
+    data = "\n".join(["income,bought", *lines, ""]).encode()
+    stream = Stream(made.plan(seed=4))
+    for batch in open_rows(made, io.BytesIO(data)):
+        stream.learn(batch.X, batch.y)
+    write_model(tmp_path / "model.json", made, stream)
+    model = read_model(tmp_path / "model.json")
+    [batch] = open_rows(made, io.BytesIO(data), labelled=False)
+    assert np.mean((made.decode_predictions(model.scores(batch.X)) == "yes") == gaps) > 0.95

@@ -1,6 +1,7 @@
 """A value's number and text depend on that value alone, and are the same in every format."""
 
 import math
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.contract.values import PlainValues, number_of, text_of
+from taciturn.contract.values import PlainValues, number_of, text_of, time_of
 from taciturn.readers.arrow import ArrowValues
 
 TEXTS = st.one_of(
@@ -17,6 +18,7 @@ TEXTS = st.one_of(
     st.integers().map(str),
     st.sampled_from(["1_0", "inf", "NaN", "0x1", " 1 ", "+1", "1.", ".5", "1e400", "\u0661", "1\n", "", "-0"]),
 )
+DATETIMES = st.datetimes(timezones=st.sampled_from([None, UTC, timezone(timedelta(hours=-5, minutes=30))]))
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS)
 
 
@@ -44,6 +46,7 @@ def test_a_block_is_its_values_one_after_the_other(values):
     assert np.array_equal(block.numbers(), [number_of(value) for value in values], equal_nan=True)
     codes, texts = block.texts()
     assert [texts[code] for code in codes] == [text_of(value) for value in values]
+    assert block.missing().tolist() == [text_of(value) is None for value in values]
 
 
 @given(
@@ -53,6 +56,9 @@ def test_a_block_is_its_values_one_after_the_other(values):
         st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1))).map(lambda v: (v, pa.int64())),
         st.lists(st.one_of(st.none(), st.floats())).map(lambda v: (v, pa.float64())),
         st.lists(st.one_of(st.none(), st.booleans())).map(lambda v: (v, pa.bool_())),
+        st.lists(st.one_of(st.none(), st.datetimes())).map(lambda v: (v, pa.timestamp("us"))),
+        st.lists(st.one_of(st.none(), st.dates())).map(lambda v: (v, pa.date32())),
+        st.lists(st.one_of(st.none(), st.dates())).map(lambda v: (v, pa.date64())),
     )
 )
 def test_arrow_s_columns_are_the_same(case):
@@ -60,6 +66,8 @@ def test_arrow_s_columns_are_the_same(case):
     for column in (pa.array(values, kind), pa.chunked_array([pa.array(values, kind)])):
         fast, slow = ArrowValues(column), PlainValues(values)
         assert np.array_equal(fast.numbers(), slow.numbers(), equal_nan=True)
+        assert np.array_equal(fast.missing(), slow.missing())
+        assert np.array_equal(fast.times(), slow.times(), equal_nan=True)
         (codes, texts), (slow_codes, slow_texts) = fast.texts(), slow.texts()
         assert [texts[code] for code in codes] == [slow_texts[code] for code in slow_codes]
 
@@ -74,3 +82,59 @@ def test_bytes_that_are_no_text_touch_no_other_value():
     broken = pa.array([b"ok", b"\xff"]).view(pa.string())
     codes, texts = ArrowValues(broken).texts()
     assert [texts[code] for code in codes] == ["ok", "\ufffd"]
+
+
+@given(DATETIMES)
+def test_a_time_is_the_same_as_an_object_a_text_and_in_every_unit(moment):
+    seconds = time_of(moment)
+    assert seconds == time_of(moment.isoformat()) == time_of(f" {moment.isoformat(' ')} ")
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    assert seconds == pytest.approx((utc - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(seconds=1), abs=1e-4)
+    coarse = moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=None)
+    for unit in ("ms", "us"):
+        assert ArrowValues(pa.array([None, coarse], pa.timestamp(unit))).times()[1] == time_of(coarse)
+    if 1700 < moment.year < 2200:
+        assert ArrowValues(pa.array([None, coarse], pa.timestamp("ns"))[1:]).times()[0] == time_of(coarse)
+    whole = coarse.replace(microsecond=0)
+    assert ArrowValues(pa.array([whole], pa.timestamp("s", tz="Europe/Oslo"))).times()[0] == time_of(whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01", 0.0),
+        ("1970-01-02T00:00", 86_400.0),
+        ("1970-01-01 01:00:00Z", 3_600.0),
+        ("1970-01-01T01:00:00+01:00", 0.0),
+        ("1970-01-01T01:00:00.25-0100", 7_200.25),
+        ("1970-01-01T00:00:00.1234567891+00", 0.123456),
+        ("1969-12-31T23:59:59", -1.0),
+        ("86400", 86_400.0),
+    ],
+)
+def test_times_are_seconds_in_utc(text, seconds):
+    assert time_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "",
+            "1970-1-1",
+            "01.02.1970",
+            "1970-02-30",
+            "1970-01-01T24:00",
+            "1970-01-01T25:00",
+            "1970-W01",
+            "1970-01-01Z",
+        ),
+        *("now", True, None, "1970-01-01T00:00+25:00", "\u0661970-01-01", "1970-01-01T00:00:60", float("nan")),
+    ],
+)
+def test_nothing_else_is_a_time(value):
+    assert math.isnan(time_of(value))
+
+
+def test_a_time_that_python_does_not_have_is_a_time():
+    assert ArrowValues(pa.array([2**62, None], pa.timestamp("s"))).times()[0] == 2.0**62

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from contract.declared import HEADER, contract, csv, read
+from contract.declared import HEADER, STRICT, contract, csv, read
 from taciturn import InvalidInput
 from taciturn.readers import csv as csv_rows
 from taciturn.readers import rows
@@ -160,12 +160,12 @@ def test_a_reader_that_lets_quotes_run_on_is_caught(monkeypatch):
 def test_the_first_bad_row_is_named_after_the_rows_before_it(row, words):
     row = row.encode() if isinstance(row, str) else row
     data = b"\n".join([HEADER.encode(), COMPLETE[0].encode(), row, b"worse", b""])
-    batches = rows.open_rows(contract(), io.BytesIO(data))
+    batches = rows.open_rows(contract(columns=STRICT), io.BytesIO(data))
     first = next(batches)
     assert (len(first.X), first.first, first.lines.tolist()) == (1, 0, [2])
     with pytest.raises(InvalidInput, match=words):
         next(batches)
-    zeroed = read(contract(), data, bad_rows="zero")
+    zeroed = read(contract(columns=STRICT), data, bad_rows="zero")
     X = np.concatenate([batch.X for batch in zeroed])
     assert np.isnan(X[1:]).all()
     assert np.isfinite(X[0]).all()

@@ -179,6 +179,9 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="File to write; by default the standard output.")] = None,
     proba: Annotated[bool, typer.Option("--proba", help="Also write the probabilities of the classes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = False,
+    keep: Annotated[
+        Texts, typer.Option(help="Column of the data to write before the prediction, such as an id; can be repeated.")
+    ] = None,
     bad_rows: Annotated[
         Literal["stop", "blank"], typer.Option(help="At a bad row, stop, or leave its prediction blank.")
     ] = "stop",
@@ -196,13 +199,19 @@ def predict(
     from taciturn.readers.rows import open_rows
 
     read = read_model(model)
+    kept = list(dict.fromkeys(keep or ()))
     batches = open_rows(
-        read.contract, data, bad_rows="zero" if bad_rows == "blank" else "stop", labelled=False, format=format
+        read.contract,
+        data,
+        bad_rows="zero" if bad_rows == "blank" else "stop",
+        labelled=False,
+        format=format,
+        keep=kept,
     )
     if out is None:
-        write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json)
+        write_predictions(read, batches, sys.stdout, proba=proba, as_json=as_json, keep=kept)
         return
     with replaced(out) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
-        write_predictions(read, batches, text, proba=proba, as_json=as_json)
+        write_predictions(read, batches, text, proba=proba, as_json=as_json, keep=kept)
         text.detach()  # otherwise it closes the file, which is not flushed to the disk yet

@@ -4,14 +4,29 @@ The encoding of a value depends on that value and on the contract only.
 
 | declared | features | a value becomes |
 |---|---|---|
-| `range = [low, high]` | 1 | scaled linearly to [-1, 1]; a value outside the range is clipped |
+| `range = [low, high]` | 1 | scaled to [-1, 1], linearly or by its `scale`; a value outside the range is clipped |
 | `range = "private"` | 1 | standardised by a center and a scale that are found privately, and clipped to ±3 |
-| `categories = [...]` | one per category | one-hot; an unknown or missing value is 0 everywhere |
-| `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value`; a missing value is 0 |
+| `bins = [0, 10, 100]` | one per bin | one-hot; the first and the last bin take what lies outside |
+| `date = [first, last]` | 1 | its time, scaled linearly from a public range of dates to [-1, 1], and clipped |
+| `cycle = ["month"]` of a date | two each | sine and cosine of the month, the weekday or the hour |
+| `categories = [...]` | one per category | one-hot; an unknown value is 0 everywhere |
+| `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value` |
 | `ignore = true` | 0 | not read |
 
-Each but the second adds at most 1 to the squared norm of a row: with n such columns, the norm of a row is at most
-`sqrt(n)`. A standardised value adds about 1.
+**Missing values** (`taciturn.contract.values`) become what `missing` declares: for a range a number of it, its middle
+(`"middle"`, the default) or the number 0 (`"zero"`); for a date 0 in all features (`"middle"`); for bins, categories
+and hashed values 0 everywhere (`"zero"`, the default) or a feature of their own (`"category"`); or the row is bad
+(`"bad"`). A text that is not a number, or not a date, is bad where one is declared, not missing. With `indicator =
+true` a number or a date has one more feature, 1 if the value was missing and 0 otherwise. A missing value of a private
+range takes the center.
+
+**The norm of a row.** The features of a column are groups (`groups`), and each group but a standardised number adds at
+most 1 to the squared norm of a row: a number x in [-1, 1] adds x², sine and cosine of an angle add 1, one-hot and
+hashed features have at most one entry that is not 0, which is ±1, and an indicator is 0 or 1. The squared norm of a row
+is the sum over its groups, so with n groups the norm is at most `sqrt(n)`: an indicator counts 1, like its number, and
+so does a cycle. (Where the number is filled with the middle, which is encoded as 0, it and its indicator together add
+at most 1.) A standardised value adds about 1. Privacy does not rest on this: rows longer than the feature bound are
+clipped.
 """
 
 from __future__ import annotations
@@ -19,14 +34,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of
+from taciturn.contract.scales import LINEAR, Scale
+from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
 from taciturn.estimators.dict_rows import signed_buckets
 from taciturn.problem.ranges import between
@@ -34,6 +52,13 @@ from taciturn.problem.ranges import between
 Bad = NDArray[np.bool_]
 Named = int | float | str
 """A category or class as it is declared."""
+
+GroupKind = Literal["number", "cycle", "standardised", "indicator"]
+Groups = tuple[tuple[GroupKind, int], ...]
+"""Groups of features: what they are, and how many; each adds at most 1 to the squared norm of a row."""
+
+OneHotMissing = Literal["zero", "category", "bad"]
+"""What a missing value is in a column of one-hot features: 0 everywhere, a feature of its own, or bad."""
 
 _LARGEST = 1e300  # of the numbers whose range is found
 
@@ -43,76 +68,141 @@ MOST_BUCKETS = 2**20
 
 @dataclass(frozen=True)
 class Range:
-    """A number with a public range, scaled linearly to [-1, 1]; values outside the range are clipped.
+    """A number with a public range, scaled to [-1, 1]; values outside the range are clipped.
+
+    On a scale other than the linear one (`taciturn.contract.scales`) the ends are still -1 and 1, and the middle, 0, is
+    the middle of that scale: for a logarithm the geometric mean of the ends. A missing value is encoded as the number
+    `missing`, as the middle, or as the number 0; or it is bad. A value that is neither a number nor missing is bad.
 
     >>> from taciturn.contract.values import PlainValues
-    >>> out = np.zeros((4, 1))
-    >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old"]), out)
-    array([False, False, False,  True])
+    >>> out = np.zeros((5, 1))
+    >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old", ""]), out)
+    array([False, False, False,  True, False])
     >>> out.ravel()
-    array([0. , 0.5, 1. , 0. ])
+    array([0. , 0.5, 1. , 0. , 0. ])
+    >>> out = np.zeros((2, 2))
+    >>> bad = Range("age", 0.0, 100.0, missing=25.0, indicator=True).encode(PlainValues(["50", None]), out)
+    >>> out.tolist()
+    [[0.0, 0.0], [-0.5, 1.0]]
+    >>> out = np.zeros((3, 1))
+    >>> bad = Range("income", 1e2, 1e6, scale=Scale("log")).encode(PlainValues(["1e3", "1e4", "-5"]), out)
+    >>> out.ravel().round(9)
+    array([-0.5,  0. , -1. ])
     """
 
     name: str
     low: float
     high: float
+    missing: float | Literal["middle", "zero", "bad"] = "middle"
+    indicator: bool = False
+    scale: Scale = LINEAR
 
     def __post_init__(self) -> None:
         low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
+        self.scale.ends(f"columns.{self.name}", low, high)  # rejects ranges that are not of the scale
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        words = self.missing if isinstance(self.missing, str) else None
+        stated = 0.0 if words == "zero" else _number(self.missing)
+        if words not in ("middle", "bad") and not low <= stated <= high:
+            raise InvalidInput(
+                f'columns.{self.name}.missing must be a number from {low:g} to {high:g}, "middle", "zero" (the number '
+                f'0, if it is in the range) or "bad"; got {short_repr(self.missing)}.'
+            )
+        if words is None:
+            object.__setattr__(self, "missing", stated)
+        _check_indicator(self.name, self.indicator, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        return (("number", 1), *_indicators(self.indicator))
 
     @property
     def width(self) -> int:
-        return 1
+        return 1 + self.indicator
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.name,)
+        return (self.name, *_indicator_names(self.name, self.indicator))
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values to `out`, and return which values are bad."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
-        out[:, 0] = np.where(bad, 0.0, between(numbers, self.low, self.high))
-        return bad
+        out[:, 0] = np.where(bad, 0.0, self._scaled(numbers))
+        if not bad.any() or self.missing == "bad":
+            return bad
+        missing = values.missing()
+        out[missing, 0] = self._filled
+        if self.indicator:
+            out[:, 1] = missing
+        return bad & ~missing
+
+    def _scaled(self, numbers: Array) -> Array:
+        if self.scale.name == "linear":
+            return between(numbers, self.low, self.high)
+        return between(self.scale.forward(np.clip(numbers, self.low, self.high)), *self._ends)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The range on the scale."""
+        return self.scale.ends(f"columns.{self.name}", self.low, self.high)
+
+    @cached_property
+    def _filled(self) -> float:
+        """The feature of a missing value."""
+        if isinstance(self.missing, str):
+            return 0.0 if self.missing != "zero" else float(self._scaled(np.zeros(1))[0])
+        return float(self._scaled(np.array([self.missing]))[0])
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None."""
-        return number_error(self.name, value)
+        return number_error(self.name, value, self.missing == "bad")
 
     def declared(self) -> dict[str, Any]:
-        return {"range": [self.low, self.high]}
+        stated = _declared(self.missing, "middle", self.indicator)
+        return {"range": [self.low, self.high], **self.scale.declared(), **stated}
 
 
 @dataclass(frozen=True)
 class PrivateRange:
     """A number whose center and scale are found privately in the first rows of the stream; no value is bad.
 
-    What is encoded is the number itself, NaN where it is missing or no number: it is standardised later.
+    What is encoded is the number itself, NaN where it is missing or no number: it is standardised later. The indicator
+    is 1 for both.
 
     >>> from taciturn.contract.values import PlainValues
-    >>> out = np.zeros((2, 1))
-    >>> PrivateRange("income").encode(PlainValues(["5e4", ""]), out)
+    >>> out = np.zeros((2, 2))
+    >>> PrivateRange("income", indicator=True).encode(PlainValues(["5e4", ""]), out)
     array([False, False])
-    >>> out.ravel()
-    array([50000.,    nan])
+    >>> out.tolist()
+    [[50000.0, 0.0], [nan, 1.0]]
     """
 
     name: str
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        _check_indicator(self.name, self.indicator)
+
+    @property
+    def groups(self) -> Groups:
+        return (("standardised", 1), *_indicators(self.indicator))
 
     @property
     def width(self) -> int:
-        return 1
+        return 1 + self.indicator
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.name,)
+        return (self.name, *_indicator_names(self.name, self.indicator))
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write these numbers to `out`; infinite ones are the largest there are."""
         numbers = values.numbers()
         out[:, 0] = np.clip(numbers, -_LARGEST, _LARGEST)
+        if self.indicator:
+            out[:, 1] = np.isnan(numbers)
         return np.zeros(len(numbers), dtype=np.bool_)
 
     def error(self, value: Any) -> str | None:
@@ -120,59 +210,247 @@ class PrivateRange:
         return None
 
     def declared(self) -> dict[str, Any]:
-        return {"range": "private"}
+        return {"range": "private", **_declared(None, None, self.indicator)}
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A number, one-hot encoded by the public bin that it lies in.
+
+    `edges` e0 < e1 < ... < en are n bins: a number x is in bin i if `e(i-1) <= x < e(i)`. Numbers below e0 are in the
+    first bin, and those from en on in the last.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((5, 2))
+    >>> Bins("income", (0.0, 1e4, 1e6)).encode(PlainValues(["1", "10000", "-3", "2e9", ""]), out)
+    array([False, False, False, False, False])
+    >>> out.tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    >>> Bins("income", (0.0, 1e4, 1e6)).names
+    ('income=0:10000', 'income=10000:1000000')
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    missing: OneHotMissing = "zero"
+
+    def __post_init__(self) -> None:
+        edges = tuple(map(_number, self.edges))
+        if len(edges) < 3 or not all(low < high for low, high in pairwise(edges)) or math.inf in map(abs, edges):
+            raise InvalidInput(
+                f"columns.{self.name}.bins must be three or more finite numbers, each larger than the one before, as "
+                f"in [0, 10, 100]; got {short_repr(list(self.edges))}."
+            )
+        object.__setattr__(self, "edges", edges)
+        _check_one_hot_missing(self.name, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        return (("indicator", self.width),)
+
+    @property
+    def width(self) -> int:
+        return len(self.edges) - 1 + (self.missing == "category")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        own = _indicator_names(self.name, self.missing == "category")
+        return (*(f"{self.name}={text_of(low)}:{text_of(high)}" for low, high in pairwise(self.edges)), *own)
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values, and return which are bad."""
+        numbers = values.numbers()
+        bad = np.isnan(numbers)
+        inner = np.array(self.edges[1:-1])  # so many bins below the one of a number as inner edges up to it
+        known = np.flatnonzero(~bad)
+        out[known, np.searchsorted(inner, numbers[known], side="right")] = 1.0
+        if not bad.any():
+            return bad
+        missing = values.missing()
+        return (bad & ~missing) | _one_hot_missing(self.missing, missing, out)
+
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        return number_error(self.name, value, self.missing == "bad")
+
+    def declared(self) -> dict[str, Any]:
+        return {"bins": list(self.edges), **_declared(self.missing, "zero")}
+
+
+Cycle = Literal["weekday", "month", "hour"]
+_DAY = 86_400.0
+_FIRST, _LAST = time_of("0001-01-01"), time_of("9999-12-31")
+
+
+@dataclass(frozen=True)
+class Date:
+    """A date or time (`taciturn.contract.values`) in a public range, scaled linearly to [-1, 1], and its cycles.
+
+    A cycle is the sine and the cosine of an angle that goes round once in it: `weekday` by days from Monday, `month` by
+    months from January, `hour` by the time of the day; all in UTC. Dates outside the range are clipped, but not their
+    cycles. A missing date is 0 in all features, or bad; what is neither a date nor missing is bad.
+
+    >>> from taciturn.contract.values import PlainValues
+    >>> out = np.zeros((3, 3))
+    >>> when = Date("when", "2020-01-01", "2020-12-31", ("month",))
+    >>> when.encode(PlainValues(["2020-07-01T12:00Z", "1999-04-01", "soon"]), out)
+    array([False, False,  True])
+    >>> out.round(3).tolist()
+    [[0.0, 0.0, -1.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    name: str
+    low: str
+    high: str
+    cycle: tuple[Cycle, ...] = ()
+    missing: Literal["middle", "bad"] = "middle"
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        key = f"columns.{self.name}"
+        low, high = _declared_time(self.low), _declared_time(self.high)
+        if low is None or high is None or not time_of(low) < time_of(high):
+            raise InvalidInput(
+                f'{key}.date must be two dates, the earlier first, as in ["2015-01-01", "2030-01-01"]; got '
+                f"{short_repr([self.low, self.high])}."
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        for cycle in self.cycle:
+            if cycle not in get_args(Cycle) or self.cycle.count(cycle) > 1:
+                raise InvalidInput(
+                    f"{key}.cycle must list each of {', '.join(get_args(Cycle))} at most once; got "
+                    f"{short_repr(list(self.cycle))}."
+                )
+        if self.missing not in ("middle", "bad"):
+            raise InvalidInput(f'{key}.missing must be "middle" or "bad" for a date; got {short_repr(self.missing)}.')
+        _check_indicator(self.name, self.indicator, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        cycles: Groups = (("cycle", 2),) * len(self.cycle)
+        return (("number", 1), *cycles, *_indicators(self.indicator))
+
+    @property
+    def width(self) -> int:
+        return 1 + 2 * len(self.cycle) + self.indicator
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        cycles = (f"{self.name} {cycle} {wave}" for cycle in self.cycle for wave in ("sin", "cos"))
+        return (self.name, *cycles, *_indicator_names(self.name, self.indicator))
+
+    def encode(self, values: Values, out: Array) -> Bad:
+        """Write the features of these values, and return which are bad."""
+        times = values.times()
+        bad = np.isnan(times)
+        known = np.clip(np.where(bad, 0.0, times), _FIRST, _LAST)
+        out[:, 0] = between(known, time_of(self.low), time_of(self.high))
+        for i, cycle in enumerate(self.cycle):
+            angle = 2.0 * np.pi * _turn(cycle, known)
+            out[:, 1 + 2 * i], out[:, 2 + 2 * i] = np.sin(angle), np.cos(angle)
+        out[bad] = 0.0
+        if not bad.any() or self.missing == "bad":
+            return bad
+        missing = bad & values.missing()
+        if self.indicator:
+            out[:, -1] = missing
+        return bad & ~missing
+
+    def error(self, value: Any) -> str | None:
+        """The error of a value, or None."""
+        if not math.isnan(time_of(value)):
+            return None
+        if text_of(value) is None:
+            return missing_error(self.name, value) if self.missing == "bad" else None
+        return f"{self.name} is {short_repr(value)}, which is not a date as in 2024-05-31 or 2024-05-31T12:30:00Z"
+
+    def declared(self) -> dict[str, Any]:
+        cycle = {"cycle": list(self.cycle)} if self.cycle else {}
+        return {"date": [self.low, self.high], **cycle, **_declared(self.missing, "middle", self.indicator)}
+
+
+def _declared_time(value: Any) -> str | None:
+    """A declared date or time in its shortest spelling, or None; numbers are none, since 2015 could be a year."""
+    if isinstance(value, str) and not math.isnan(number_of(value)):
+        return None
+    if not isinstance(value, str | date) or math.isnan(seconds := time_of(value)):
+        return None
+    moment = np.datetime64(round(seconds * 1e6), "us")
+    day = moment.astype("datetime64[D]")
+    return str(day) if moment == day else f"{moment.item().isoformat()}Z"
+
+
+def _turn(cycle: Cycle, seconds: Array) -> Array:
+    """How much of a cycle has passed at a time, from 0 up to below 1."""
+    days = np.floor(seconds / _DAY)
+    if cycle == "hour":
+        return (seconds - _DAY * days) / _DAY
+    if cycle == "weekday":
+        return np.mod(days + 3.0, 7.0) / 7.0  # 1970-01-01 was a Thursday
+    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return np.asarray(np.mod(months, 12) / 12.0)
 
 
 @dataclass(frozen=True)
 class Categories:
-    """A category from a public list, one-hot encoded.
+    """A category from a public list, one-hot encoded; a missing value is 0 everywhere, its own category, or bad.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((3, 2))
     >>> bad = Categories("soil", ("clay", "sand")).encode(PlainValues(["sand", "gold", "clay"]), out)
     >>> out.tolist()
     [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+    >>> Categories("soil", ("clay", "sand"), missing="category").names
+    ('soil=clay', 'soil=sand', 'soil (missing)')
     """
 
     name: str
     values: tuple[Named, ...]
+    missing: OneHotMissing = "zero"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", named(self.values))
+        _check_one_hot_missing(self.name, self.missing)
+
+    @property
+    def groups(self) -> Groups:
+        return (("indicator", self.width),)
 
     @property
     def width(self) -> int:
-        return len(self.values)
+        return len(self.values) + (self.missing == "category")
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}={value}" for value in self.values)
+        own = _indicator_names(self.name, self.missing == "category")
+        return (*(f"{self.name}={value}" for value in self.values), *own)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.values)
 
     def encode(self, values: Values, out: Array) -> Bad:
-        """Write the features of these values; none is bad."""
-        places, _ = self._vocabulary.places(values)
+        """Write the features of these values, and return which are bad: unknown ones are not."""
+        places, missing = self._vocabulary.places(values)
         known = np.flatnonzero(places >= 0)
         out[known, places[known]] = 1.0
-        return np.zeros(len(places), dtype=np.bool_)
+        return _one_hot_missing(self.missing, missing, out)
 
     def error(self, value: Any) -> str | None:
-        """None: an unknown category is encoded as zeros."""
-        return None
+        """The error of a value, or None: an unknown category is encoded as zeros."""
+        return missing_error(self.name, value) if self.missing == "bad" else None
 
     def declared(self) -> dict[str, Any]:
-        return {"categories": list(self.values)}
+        return {"categories": list(self.values), **_declared(self.missing, "zero")}
 
 
 @dataclass(frozen=True)
 class Hashed:
     """Any text, encoded by feature hashing: a sign in one of `buckets` features.
 
-    Bucket and sign come from a hash of `name=value` that is the same in every process.
-
+    Bucket and sign come from a hash of `name=value` that is the same in every process. A missing value is 0 everywhere,
+    has a feature of its own, or is bad.
 
     >>> from taciturn.contract.values import PlainValues
     >>> out = np.zeros((3, 4))
@@ -183,19 +461,26 @@ class Hashed:
 
     name: str
     buckets: int
+    missing: OneHotMissing = "zero"
 
     def __post_init__(self) -> None:
+        _check_one_hot_missing(self.name, self.missing)
         object.__setattr__(self, "buckets", integer(f"columns.{self.name}.hash", self.buckets))
         if self.buckets > MOST_BUCKETS:
             raise InvalidInput(f"columns.{self.name}.hash must be at most {MOST_BUCKETS:,}, got {self.buckets:,}.")
 
     @property
+    def groups(self) -> Groups:
+        return (("indicator", self.width),)
+
+    @property
     def width(self) -> int:
-        return self.buckets
+        return self.buckets + (self.missing == "category")
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}#{i}" for i in range(self.buckets))
+        own = _indicator_names(self.name, self.missing == "category")
+        return (*(f"{self.name}#{i}" for i in range(self.buckets)), *own)
 
     def place(self, text: str) -> tuple[int, float]:
         """The bucket of a text, and its sign."""
@@ -206,20 +491,20 @@ class Hashed:
         return signed_buckets([f"{self.name}={text}" for text in texts], self.buckets)
 
     def encode(self, values: Values, out: Array) -> Bad:
-        """Write the features of these values; none is bad."""
+        """Write the features of these values, and return which are bad."""
         codes, texts = values.texts()
         places, signs = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts))
         known = [text is not None for text in texts]
         places[known], signs[known] = self._places([text for text in texts if text is not None])
         out[np.arange(len(codes)), places[codes]] = signs[codes]
-        return np.zeros(len(codes), dtype=np.bool_)
+        return _one_hot_missing(self.missing, ~np.array(known, dtype=np.bool_)[codes], out)
 
     def error(self, value: Any) -> str | None:
-        """None: every value is valid."""
-        return None
+        """The error of a value, or None: every text is valid."""
+        return missing_error(self.name, value) if self.missing == "bad" else None
 
     def declared(self) -> dict[str, Any]:
-        return {"hash": self.buckets}
+        return {"hash": self.buckets, **_declared(self.missing, "zero")}
 
 
 @dataclass(frozen=True)
@@ -231,6 +516,10 @@ class Ignored:
     """
 
     name: str
+
+    @property
+    def groups(self) -> Groups:
+        return ()
 
     @property
     def width(self) -> int:
@@ -252,7 +541,7 @@ class Ignored:
         return {"ignore": True}
 
 
-Column = Range | PrivateRange | Categories | Hashed | Ignored
+Column = Range | PrivateRange | Bins | Date | Categories | Hashed | Ignored
 
 
 def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
@@ -263,11 +552,61 @@ def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
     return ends
 
 
-def number_error(name: str, value: Any) -> str | None:
-    """The error of a value that should be a number, or None."""
+def number_error(name: str, value: Any, required: bool = True) -> str | None:
+    """The error of a value that should be a number, or None; it may be missing if it is not required."""
     if not math.isnan(number_of(value)):
         return None
-    return f"{name} is missing" if text_of(value) is None else f"{name} is {short_repr(value)}, which is not a number"
+    if text_of(value) is None:
+        return missing_error(name, value) if required else None
+    return f"{name} is {short_repr(value)}, which is not a number"
+
+
+def missing_error(name: str, value: Any) -> str | None:
+    """The error of a value that is missing, or None."""
+    return f"{name} is missing" if text_of(value) is None else None
+
+
+def _number(value: Any) -> float:
+    """A declared number as a Python float; NaN for anything else, truth values included."""
+    return math.nan if isinstance(value, bool) else float_or_nan(value)
+
+
+def _check_indicator(name: str, indicator: Any, missing: Any = None) -> None:
+    if not isinstance(indicator, bool):
+        raise InvalidInput(f"columns.{name}.indicator must be true or false, got {short_repr(indicator)}.")
+    if indicator and missing == "bad":
+        raise InvalidInput(
+            f'columns.{name} has missing = "bad" and indicator = true, which would always be 0. Remove one of the two.'
+        )
+
+
+def _check_one_hot_missing(name: str, missing: Any) -> None:
+    if missing not in get_args(OneHotMissing):
+        raise InvalidInput(
+            f'columns.{name}.missing must be "zero", "category" (a feature of its own) or "bad"; got '
+            f"{short_repr(missing)}."
+        )
+
+
+def _one_hot_missing(choice: OneHotMissing, missing: Bad, out: Array) -> Bad:
+    """Write the category of missing values, the last feature, if there is one; and return which values are bad."""
+    if choice == "category":
+        out[missing] = 0.0
+        out[missing, -1] = 1.0
+    return missing if choice == "bad" else np.zeros(len(missing), dtype=np.bool_)
+
+
+def _indicators(indicator: bool) -> Groups:
+    return (("indicator", 1),) if indicator else ()
+
+
+def _indicator_names(name: str, indicator: bool) -> tuple[str, ...]:
+    return (f"{name} (missing)",) if indicator else ()
+
+
+def _declared(missing: Any, default: Any, indicator: bool = False) -> dict[str, Any]:
+    """What is declared of missing values, without the defaults: older contracts keep their digest."""
+    return ({} if missing == default else {"missing": missing}) | ({"indicator": True} if indicator else {})
 
 
 @dataclass(frozen=True)

@@ -23,19 +23,21 @@ features = "random"                  # or a number of random features; without i
 [columns]
 Elevation = { range = [1859, 3858] }
 Slope = { range = "private" }        # found in the first rows, at no further cost
+Income = { range = [1, 1e7], scale = "log", missing = 1000, indicator = true }
+Surveyed = { date = ["2015-01-01", "2030-01-01"], cycle = ["weekday", "month"] }
 Wilderness = { categories = [0, 1, 2, 3] }
 ip = { hash = 256 }
 note = { ignore = true }
 ```
 
-**Feature bound.** A row of c categories and hashed values, and of r numbers, has a squared norm of at most `c + r`
-(`taciturn.contract.columns`), which few rows come near: numbers that are spread evenly over their ranges have
-`c + r/3` on average, with a standard deviation of `sqrt(4r/45)`. The default allows two of those more,
-`sqrt(c + min(r, r/3 + 0.6·sqrt(r)))`, and clips what is longer. Noise grows with the bound: on Covertype (ten numbers
-and two categories, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy at epsilon = .1 is 72.8 % with
-the largest norm, 3.46, and 74.1 % with any bound from 1 to 2.3. A number that is standardised, because its range is
-found privately, counts 1; with such columns the bound is half as large for classes, so that nearly all rows reach it,
-and 1.5 times as large for numbers (`taciturn.estimators.settings`).
+**Feature bound.** A row of r numbers and dates, and of c categories, bins, hashed values, cycles and indicators, has a
+squared norm of at most `c + r` (`taciturn.contract.columns`), which few rows come near: numbers that are spread evenly
+over their ranges have `c + r/3` on average, with a standard deviation of `sqrt(4r/45)`. The default allows two of those
+more, `sqrt(c + min(r, r/3 + 0.6·sqrt(r)))`, and clips what is longer. Noise grows with the bound: on Covertype (ten
+numbers and two categories, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy at epsilon = .1 is 72.8 %
+with the largest norm, 3.46, and 74.1 % with any bound from 1 to 2.3. A number that is standardised, because its range
+is found privately, counts 1; with such columns the bound is half as large for classes, so that nearly all rows reach
+it, and 1.5 times as large for numbers (`taciturn.estimators.settings`).
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
-from taciturn.contract.columns import Bad, Column, Ignored, PrivateRange, Range
+from taciturn.contract.columns import Bad, Column, Groups, Ignored, PrivateRange
 from taciturn.contract.target import Target
 from taciturn.contract.toml import (
     KINDS,
@@ -204,7 +206,9 @@ class Contract:
         """Largest norm of a row: as stated, or by the rule above."""
         if self.stated_bound is not None:
             return self.stated_bound
-        numbers, others = self._kinds
+        kinds = [kind for kind, _ in self._groups]
+        numbers = kinds.count("number")
+        others = len(kinds) - numbers
         bound = math.sqrt(others + min(numbers, numbers / 3.0 + 0.6 * math.sqrt(numbers)))
         return bound * (1.0 if not self.found else 0.5 if self.target.names else 1.5)
 
@@ -218,18 +222,18 @@ class Contract:
         )
 
     @property
-    def _kinds(self) -> tuple[int, int]:
-        """How many columns are numbers of stated ranges, and how many are not."""
-        numbers = sum(isinstance(column, Range) for column in self.read)
-        return numbers, len(self.read) - numbers
+    def _groups(self) -> Groups:
+        """The groups of features, in order."""
+        return tuple(group for column in self.read for group in column.groups)
 
     @property
     def _scales(self) -> tuple[float, ...]:
         """The scale of random features for each feature."""
-        numbers, others = self._kinds
-        stated, indicators = feature_scales(numbers, others - len(self.found))
-        scales = {Range: stated, PrivateRange: standard_scale(len(self.found))}
-        return tuple(scales.get(type(column), indicators) for column in self.read for _ in column.names)
+        kinds = [kind for kind, _ in self._groups]
+        number, indicator = feature_scales(kinds.count("number") + kinds.count("cycle"), kinds.count("indicator"))
+        standardised = standard_scale(len(self.found))
+        scales = {"number": number, "cycle": number, "indicator": indicator, "standardised": standardised}
+        return tuple(scales[kind] for kind, width in self._groups for _ in range(width))
 
     def settings(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:
         """The same settings, as the estimators take them."""

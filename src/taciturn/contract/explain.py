@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.contract.columns import Categories, Column, Hashed, PrivateRange, Range
+from taciturn.contract.columns import Bins, Categories, Column, Date, Hashed, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, Positive, PrivateNumber
 from taciturn.core.staged import Staged
@@ -126,7 +126,7 @@ def target_in_words(contract: Contract) -> str:
     """The target in words."""
     target = contract.target
     if isinstance(target, Number):
-        return f"{target.column}, a number from {target.low:g} to {target.high:g}"
+        return f"{target.column}, a number from {target.low:g} to {target.high:g}{target.scale.in_words}"
     if isinstance(target, PrivateNumber):
         return f"{target.column}, a number"
     if isinstance(target, Positive):
@@ -135,9 +135,34 @@ def target_in_words(contract: Contract) -> str:
 
 
 def column_in_words(column: Column) -> str:
-    """The declaration of a column in words."""
+    """The declaration of a column in words.
+
+    >>> column_in_words(Range("age", 0.0, 100.0, missing=40.0, indicator=True))
+    'a number from 0 to 100; missing: 40, and an indicator'
+    """
+    return f"{_kind_in_words(column)}{_missing_in_words(column)}"
+
+
+def _missing_in_words(column: Column) -> str:
+    """What is declared of missing values, but for the defaults."""
+    declared = column.declared()
+    stated = declared.get("missing")
+    words = {"category": "a category of its own", "bad": "a bad row", "zero": "0"}
+    parts = [] if stated is None else [words[stated] if isinstance(stated, str) else f"{stated:g}"]
+    if "indicator" in declared:
+        default = "the center" if isinstance(column, PrivateRange) else "the middle"
+        parts = [*(parts or [default]), "and an indicator"]
+    return f"; missing: {', '.join(parts)}" if parts else ""
+
+
+def _kind_in_words(column: Column) -> str:
     if isinstance(column, Range):
-        return f"a number from {column.low:g} to {column.high:g}"
+        return f"a number from {column.low:g} to {column.high:g}{column.scale.in_words}"
+    if isinstance(column, Date):
+        cycles = f", and its {', '.join(column.cycle)}" if column.cycle else ""
+        return f"a date from {column.low} to {column.high}{cycles}"
+    if isinstance(column, Bins):
+        return f"a number, in one of {len(column.edges) - 1} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
     if isinstance(column, PrivateRange):
         return "a number, whose range is found privately"
     if isinstance(column, Categories):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.contract.columns import Bad, Named, Vocabulary, check_range, named, number_error
+from taciturn.contract.scales import LINEAR, Scale
 from taciturn.contract.values import Values, short_repr, text_of
 from taciturn.estimators.labels import classes_of, labels_of
 
@@ -117,55 +118,68 @@ class Positive:
 
 @dataclass(frozen=True)
 class Number:
-    """A number with a public range: its label is its distance from the middle of the range.
+    """A number with a public range: its label is its distance from the middle of the range, on a scale.
 
-    Values outside the range are clipped, and so are predictions.
-
+    Values outside the range are clipped, and so are predictions. On a logarithmic scale (`taciturn.contract.scales`)
+    the label is a logarithm, so that errors count by their ratio; a prediction is the number whose logarithm is
+    predicted: with squared loss the geometric mean of such rows rather than their mean, with quantiles the same
+    quantile.
 
     >>> from taciturn.contract.values import PlainValues
     >>> stars = Number("stars", 0.0, 10.0)
     >>> stars.encode(PlainValues(["7", "99", "many"])), stars.decode(np.array([2.0, -6.0]))
     ((array([2., 5., 0.]), array([False, False,  True])), array([7., 0.]))
+    >>> price = Number("price", 1.0, 1e4, Scale("log"))
+    >>> price.decode(price.encode(PlainValues(["100", "20000", "0"]))[0]).round(6)
+    array([1.e+02, 1.e+04, 1.e+00])
     """
 
     column: str
     low: float
     high: float
+    scale: Scale = LINEAR
 
     def __post_init__(self) -> None:
         low, high = check_range("target.range", self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
+        self.scale.ends("target", low, high)  # rejects ranges that are not of the scale
 
     @property
     def names(self) -> tuple[Named, ...]:
         return ()
 
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The range on the scale."""
+        return self.scale.ends("target", self.low, self.high)
+
     @property
     def middle(self) -> float:
-        """The middle of the range."""
-        return self.low + (self.high - self.low) / 2.0
+        """The middle of the range, on the scale."""
+        return self._ends[0] + (self._ends[1] - self._ends[0]) / 2.0
 
     @property
     def label_bound(self) -> float | None:
-        return (self.high - self.low) / 2.0
+        return (self._ends[1] - self._ends[0]) / 2.0
 
     def encode(self, values: Values) -> tuple[Array, Bad]:
         """The label of each value, and a mask of the bad ones."""
         numbers = values.numbers()
         bad = np.isnan(numbers)
-        return np.where(bad, 0.0, np.clip(numbers, self.low, self.high) - self.middle), bad
+        scaled = np.clip(self.scale.forward(np.clip(numbers, self.low, self.high)), *self._ends)
+        return np.where(bad, 0.0, scaled - self.middle), bad
 
     def decode(self, scores: Array) -> NDArray[Any]:
-        """The prediction of each score."""
-        return np.clip(scores + self.middle, self.low, self.high)
+        """The prediction of each score, in the units of the column."""
+        return np.clip(self.scale.backward(np.clip(scores + self.middle, *self._ends)), self.low, self.high)
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None."""
         return number_error(self.column, value)
 
     def declared(self) -> dict[str, Any]:
-        return {"column": self.column, "range": [self.low, self.high]}
+        return {"column": self.column, "range": [self.low, self.high], **self.scale.declared()}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.accounting.unit import ClockPeriod
-from taciturn.contract.columns import Categories, Column, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.columns import Bins, Categories, Column, Date, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.contract.scales import Scale, ScaleName
 from taciturn.contract.target import Classes, Number, Positive, PrivateNumber, Target
 from taciturn.contract.values import is_number, short_repr
 from taciturn.errors import InvalidInput, integer, positive
@@ -23,7 +24,10 @@ BLANK = "?"
 Choice = TypeVar("Choice", bound=str)
 FeatureChoice = FeatureName | int | RandomFeatures
 
-KINDS = 'range = [low, high], range = "private", categories = [...], hash = 256 or ignore = true'
+KINDS = (
+    'range = [low, high], range = "private", bins = [...], date = [first, last], categories = [...], hash = 256 or '
+    "ignore = true"
+)
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -104,7 +108,10 @@ def target_of(section: Section) -> Target:
             "classes = [1, 2, 7], positive = [2] for these against the rest, or range = [0, 10] for a number."
         )
     if kinds == ["range"]:
-        return PrivateNumber(column) if _is_private(section) else Number(column, *section.pair("range"))
+        if _is_private(section):
+            _reject_scale(section)
+            return PrivateNumber(column)
+        return Number(column, *section.pair("range"), scale_of(section))
     values = check_values(f"target.{kinds[0]}", section.listed(kinds[0]))
     if kinds == ["positive"]:
         return Positive(column, values)
@@ -120,7 +127,7 @@ def column_of(name: str, declared: Any) -> Column:
     """The column that a value of [columns] declares.
 
     >>> column_of("age", {"range": [0, 100]})
-    Range(name='age', low=0.0, high=100.0)
+    Range(name='age', low=0.0, high=100.0, missing='middle', indicator=False, scale=Scale(name='linear', threshold=1.0))
     """
     if not isinstance(declared, dict):
         raise InvalidInput(
@@ -128,21 +135,80 @@ def column_of(name: str, declared: Any) -> Column:
             f"{{ range = [0, 100] }}: {KINDS}."
         )
     section = Section(f"columns.{name}", declared)
-    kinds = [key for key in ("range", "categories", "hash", "ignore") if key in declared]
+    kinds = [key for key in ("range", "bins", "date", "categories", "hash", "ignore") if key in declared]
     _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
-        made = PrivateRange(name) if _is_private(section) else Range(name, *section.pair("range"))
+        indicator = section.flag("indicator", False)
+        made = (
+            _private_range(section, indicator)
+            if _is_private(section)
+            else Range(name, *section.pair("range"), section.take("missing", "middle"), indicator, scale_of(section))
+        )
+    elif kinds == ["bins"]:
+        made = Bins(name, tuple(section.listed("bins")), _one_hot_missing(section))
+    elif kinds == ["date"]:
+        made = _date(name, section)
     elif kinds == ["categories"]:
-        made = Categories(name, check_values(f"columns.{name}.categories", section.listed("categories")))
+        listed = check_values(f"columns.{name}.categories", section.listed("categories"))
+        made = Categories(name, listed, _one_hot_missing(section))
     elif kinds == ["hash"]:
-        made = Hashed(name, section.integer("hash") or 0)
+        made = Hashed(name, section.integer("hash") or 0, _one_hot_missing(section))
     elif kinds == ["ignore"] and section.flag("ignore", True):
         made = Ignored(name)
     else:
         raise InvalidInput(f"columns.{name} must have exactly one of {KINDS}.")
     section.close()
     return made
+
+
+def _date(name: str, section: Section) -> Date:
+    ends = section.listed("date")
+    if len(ends) != 2:
+        raise InvalidInput(
+            f'{section.key("date")} must be two dates, as in ["2015-01-01", "2030-01-01"]; got {short_repr(ends)}.'
+        )
+    cycle = tuple(section.listed("cycle")) if "cycle" in section.data else ()
+    first, last = ends
+    return Date(name, first, last, cycle, section.take("missing", "middle"), section.flag("indicator", False))
+
+
+def scale_of(section: Section) -> Scale:
+    """The scale of a range.
+
+    >>> scale_of(Section("target", {"range": [1, 100], "scale": "log"}))
+    Scale(name='log', threshold=1.0)
+    """
+    names: tuple[ScaleName, ...] = get_args(ScaleName)
+    name = section.choice("scale", names, "linear")
+    if "threshold" in section.data and name != "symlog":
+        raise InvalidInput(f'{section.key("threshold")} is for scale = "symlog". Remove it, or use that scale.')
+    return Scale(name, section.positive("threshold") or 1.0)
+
+
+def _reject_scale(section: Section) -> None:
+    for key in ("scale", "threshold"):
+        if key in section.data:
+            raise InvalidInput(
+                f"{section.key(key)} needs a stated range, as in range = [1, 1000]. State it, or remove it."
+            )
+
+
+def _private_range(section: Section, indicator: bool) -> PrivateRange:
+    _reject_scale(section)
+    if section.take("missing", "middle") != "middle":
+        raise InvalidInput(
+            f"{section.key('missing')} cannot be stated for a private range, whose missing values take the center that "
+            "is found. Remove it, and add indicator = true to learn from values being missing; or state the range."
+        )
+    return PrivateRange(section.name.removeprefix("columns."), indicator)
+
+
+def _one_hot_missing(section: Section) -> Any:
+    """What a missing value is; for an indicator, there is a choice of that instead."""
+    if "indicator" in section.data:
+        raise InvalidInput(f'{section.key("indicator")} is for numbers. Use missing = "category" instead.')
+    return section.take("missing", "zero")
 
 
 def _is_private(section: Section) -> bool:
@@ -152,7 +218,7 @@ def _is_private(section: Section) -> bool:
 
 def _reject_near_misses(section: Section, kinds: list[str]) -> None:
     if not kinds:
-        known = ("range", "categories", "hash", "ignore")
+        known = ("range", "bins", "date", "categories", "hash", "ignore")
         for key in section.data:
             for near in difflib.get_close_matches(key, known, 1):
                 raise InvalidInput(f"{section.key(key)} is unknown. Did you mean {near}?")

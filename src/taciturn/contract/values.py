@@ -8,6 +8,14 @@ The number and the text of a value depend on that value only. `PlainValues` is t
 
 **Texts** are stripped of blanks; an empty text is missing, and so is null. The text of a number is the shortest that
 parses to the same number, without a point for an integer: 7 in one format and 7.0 in another are the same category.
+
+**Times** are seconds since 1970-01-01 in UTC: dates as in `2024-05-31`, with a time as in `2024-05-31T12:30`, also with
+a blank for the T, with seconds, with a fraction of which microseconds count, and with `Z` or an offset such as
+`+02:00`; without one they are in UTC. Dates and times of Parquet are the same. A number, as a text too, counts seconds
+itself.
+
+**Missing** is what has no text: an empty cell, blanks, null, a column that a JSON object does not have, and the NaN of
+JSON or Parquet. The words `nan`, `NA` and `?` are texts like any other.
 """
 
 from __future__ import annotations
@@ -16,9 +24,11 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
 
@@ -34,8 +44,17 @@ class Values(Protocol):
     def texts(self) -> tuple[Integers, list[str | None]]:
         """Codes and distinct texts: the text of value i is `texts[codes[i]]`, None if it is missing."""
 
+    def times(self) -> Array:
+        """The seconds of each value since 1970-01-01 in UTC; NaN for a value that is not a time."""
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Which values are missing: those without a text."""
+
     def value(self, row: int) -> Any:
         """The value of one row, unchanged."""
+
+    def listed(self) -> list[Any]:
+        """All values, unchanged."""
 
 
 class PlainValues:
@@ -46,6 +65,8 @@ class PlainValues:
     array([7. , 7.5, nan, nan, 7. ])
     >>> values.texts()
     (array([0, 1, 2, 3, 0]), ['7', '7.5', 'seven', None])
+    >>> values.missing()
+    array([False, False, False,  True, False])
     """
 
     def __init__(self, values: Sequence[Any]) -> None:
@@ -68,8 +89,17 @@ class PlainValues:
             codes = [places.setdefault(text_of(value), len(places)) for value in self.values]
         return np.array(codes, dtype=np.int64), list(places)
 
+    def times(self) -> Array:
+        return np.array([time_of(value) for value in self.values], dtype=np.float64)
+
+    def missing(self) -> NDArray[np.bool_]:
+        return np.array([text_of(value) is None for value in self.values], dtype=np.bool_)
+
     def value(self, row: int) -> Any:
         return self.values[row]
+
+    def listed(self) -> list[Any]:
+        return list(self.values)
 
 
 def number_of(value: Any) -> float:
@@ -85,6 +115,35 @@ def number_of(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
+
+
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ]([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_of(value: Any) -> float:
+    """The seconds of one value since 1970-01-01 in UTC, or NaN.
+
+    >>> time_of("1970-01-02"), time_of("1970-01-01 02:00:00.5+02:00"), time_of("90"), time_of("May 1970")
+    (86400.0, 0.5, 90.0, nan)
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not _TIME.fullmatch(text):
+            return number_of(value)
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:  # such as 30 February
+            return math.nan
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        return number_of(value)
+    past = (value if value.tzinfo is not None else value.replace(tzinfo=UTC)) - _EPOCH
+    return float(past.days * 86_400 + past.seconds) + past.microseconds / 1e6
 
 
 def text_of(value: Any) -> str | None:

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.values import number_of, text_of
+from taciturn.contract.values import number_of, text_of, time_of
 
 
 class ArrowValues:
@@ -26,8 +27,7 @@ class ArrowValues:
     def numbers(self) -> Array:
         import pyarrow as pa
 
-        kind = self.column.type
-        if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        if self._numeric:
             numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
             return np.where(np.isfinite(numbers), numbers, math.nan)
         codes, distinct = self._distinct()
@@ -37,8 +37,45 @@ class ArrowValues:
         codes, distinct = self._distinct()
         return codes, [text_of(value) for value in distinct]
 
+    def times(self) -> Array:
+        import pyarrow as pa
+
+        kind = self.column.type
+        if self._numeric:
+            return self.numbers()
+        if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+            days = pa.types.is_date32(kind)
+            stored: Integers = in_memory(
+                self.column.view(pa.int32() if days else pa.int64()).cast(pa.int64()), np.int64, 0
+            )
+            parts = 1 if days else _PARTS[kind.unit]
+            micros = stored % parts * 1_000_000 // parts
+            seconds = (stored // parts).astype(np.float64) * (86_400.0 if days else 1.0) + micros / 1e6
+            return np.where(in_memory(self.column.is_null().cast(pa.int8()), np.int8, 1), math.nan, seconds)
+        codes, distinct = self._distinct()
+        return np.array([time_of(value) for value in distinct], dtype=np.float64)[codes]
+
+    def missing(self) -> NDArray[np.bool_]:
+        import pyarrow as pa
+
+        if self._numeric:
+            numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
+            return np.isnan(numbers)
+        codes, texts = self.texts()
+        return np.array([text is None for text in texts], dtype=np.bool_)[codes]
+
+    @property
+    def _numeric(self) -> bool:
+        import pyarrow as pa
+
+        return bool(pa.types.is_floating(self.column.type) or pa.types.is_integer(self.column.type))
+
     def value(self, row: int) -> Any:
         return _text(_value(self.column[row]))
+
+    def listed(self) -> list[Any]:
+        codes, distinct = self._distinct()
+        return [distinct[code] for code in codes.tolist()]
 
     def _distinct(self) -> tuple[Integers, list[Any]]:
         """Codes and distinct values, the last of which is None: row i has `values[codes[i]]`."""
@@ -50,6 +87,9 @@ class ArrowValues:
             distinct = distinct.cast(pa.binary() if pa.types.is_string(distinct.type) else pa.large_binary())
         values = _listed(distinct)
         return in_memory(coded.indices.cast(pa.int64()), np.int64, len(values)), [*values, None]
+
+
+_PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def in_memory(column: Any, kind: type, missing: float) -> Any:

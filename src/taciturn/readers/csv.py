@@ -210,7 +210,7 @@ def _options(csv: Any, names: list[str], delimiter: str, kinds: dict[str, Any], 
         csv.ConvertOptions(
             column_types=kinds,
             include_columns=list(kinds),
-            null_values=[],
+            null_values=[""],  # of a number: it is missing; texts cannot be null
             true_values=[],
             false_values=[],
             strings_can_be_null=False,
@@ -220,9 +220,10 @@ def _options(csv: Any, names: list[str], delimiter: str, kinds: dict[str, Any], 
 
 
 def _finite(values: ArrowValues) -> bool:
+    """Whether the numbers of a column that are not missing are finite."""
     from taciturn.readers.arrow import in_memory
 
-    return bool(np.isfinite(in_memory(values.column, np.float64, np.nan)).all())
+    return bool(np.isfinite(in_memory(values.column, np.float64, 0.0)).all())
 
 
 def _values(table: Any, places: dict[str, str]) -> dict[str, ArrowValues]:

@@ -75,19 +75,25 @@ def _batches(file: Any, columns: tuple[str, ...], most: int, groups: list[int]) 
         raise _unreadable(error) from None
 
 
-def check_kinds(file: Any, names: tuple[str, ...], numbers: frozenset[str]) -> None:
-    """Reject nested columns, and columns with a declared range that are not numeric."""
+def check_kinds(
+    file: Any, names: tuple[str, ...], numbers: frozenset[str], dates: frozenset[str] = frozenset()
+) -> None:
+    """Reject nested columns, and columns with a declared range, of numbers or dates, that hold neither."""
     from pyarrow import types
 
     for name in names:
         kind = file.schema_arrow.field(name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         text = types.is_string(kind) or types.is_large_string(kind)
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         if types.is_nested(kind):
             raise InvalidInput(
                 f"column {name} holds {kind}, which is not a single value. Split it into columns, or ignore it."
             )
-        if name in numbers and not (
-            text or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
-        ):
-            raise InvalidInput(f"column {name} holds {kind}, which has no range. Declare categories, hash or ignore.")
+        if name in numbers and not (text or number):
+            dated = "date, " if types.is_timestamp(kind) or types.is_date(kind) else ""
+            raise InvalidInput(
+                f"column {name} holds {kind}, which has no range. Declare {dated}categories, hash or ignore."
+            )
+        if name in dates and not (text or number or types.is_timestamp(kind) or types.is_date(kind)):
+            raise InvalidInput(f"column {name} holds {kind}, which is no date. Declare categories, hash or ignore.")

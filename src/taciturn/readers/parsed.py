@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,6 +87,13 @@ class Parsed:
         ids[list(self.broken)] = None
         return ids
 
+    def kept(self, names: Sequence[str]) -> list[list[Any]]:
+        """The values of these columns in each row, unchanged; None in a row that could not be parsed."""
+        rows = [list(row) for row in zip(*(self.values[name].listed() for name in names), strict=True)]
+        for row in self.broken if names else ():
+            rows[row] = [None] * len(names)
+        return rows
+
     def error(self, row: int, contract: Contract, labelled: bool) -> str:
         """The error of a bad row. It quotes the data: show it on the trusted side only."""
         if row in self.broken:
@@ -98,11 +105,11 @@ class Parsed:
         return next((error for error in errors if error), f"{contract.user}: there is no id")
 
 
-def columns_to_read(contract: Contract, labelled: bool) -> list[str]:
-    """Names of the columns that a file must have."""
+def columns_to_read(contract: Contract, labelled: bool, keep: Sequence[str] = ()) -> list[str]:
+    """Names of the columns that a file must have; `keep` are those that are carried through."""
     names = [column.name for column in contract.read]
     if labelled:
         names.append(contract.target.column)
         if contract.user is not None:
             names.append(contract.user)
-    return names
+    return list(dict.fromkeys([*names, *keep]))

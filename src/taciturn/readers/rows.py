@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.columns import PrivateRange, Range
+from taciturn.contract.columns import Bad, Bins, Date, PrivateRange, Range
 from taciturn.contract.contract import Contract
 from taciturn.contract.target import Number, PrivateNumber
 from taciturn.errors import InvalidInput, integer, one_of
@@ -69,6 +69,10 @@ class Batch(NamedTuple):
         The place of the first row in the source, from which `open_rows` can go on.
     users : ndarray of object, optional
         The id of each row's user, as text; None where it is missing. No array without a column of ids.
+    bad : ndarray of bool, optional
+        Which rows are bad.
+    kept : sequence of list
+        The values of the columns to keep in each row; empty if there are none.
     """
 
     X: Array
@@ -78,6 +82,8 @@ class Batch(NamedTuple):
     size: int
     start: Position
     users: NDArray[Any] | None = None
+    bad: Bad | None = None
+    kept: Sequence[list[Any]] = ()
 
 
 def open_rows(
@@ -89,6 +95,7 @@ def open_rows(
     format: str | None = None,
     block: int = 2**15,
     start: Position | None = None,
+    keep: Sequence[str] = (),
 ) -> Iterator[Batch]:
     r"""Read batches of at most `block` rows from a file, from the standard input (`"-"`), or from an open binary file.
 
@@ -98,6 +105,9 @@ def open_rows(
     With `start`, the `start` of an earlier batch, rows are read from that place on. In a plain file, and in Parquet up
     to a group of rows, nothing between the header and that place is read; a file in gzip is decompressed up to it. Only
     a place is remembered, not what stood before it: whether the file is still the same is for the caller to check.
+
+    The values of the columns `keep` are carried through as they are, in `kept`; they are the data, not encoded and not
+    private.
 
     >>> import io
     >>> from taciturn.contract.contract import contract_of
@@ -112,27 +122,36 @@ def open_rows(
     >>> [rest] = open_rows(contract, io.BytesIO(b"x,y\n1,2\n4,0\n"), start=two.start)
     >>> rest.y, rest.lines
     (array([-1.]), array([3]))
+    >>> [batch] = open_rows(contract, io.BytesIO(b"id,x\na,01\nb,4\n"), labelled=False, keep=["id", "x"])
+    >>> batch.kept
+    [['a', '01'], ['b', '4']]
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
     most = min(integer("block", block), max(1, _ENTRIES // contract.dimension))
     kind = format_of(source, format)
-    parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most, start)
+    parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most, start, keep)
     next(parts)  # read and validate the header or schema now
-    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row)
+    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep)
 
 
 def _batches(
-    contract: Contract, parts: Iterator[Parsed | None], bad_rows: str, labelled: bool, first: int
+    contract: Contract,
+    parts: Iterator[Parsed | None],
+    bad_rows: str,
+    labelled: bool,
+    first: int,
+    keep: Sequence[str],
 ) -> Iterator[Batch]:
     for part in filter(None, parts):
         start = Position(first, int(part.lines[0]), part.offset)
         X, y, bad = part.encode(contract, labelled)
         users = part.users(contract) if labelled else None
+        kept = part.kept(keep)
         if bad_rows == "stop" and bad.any():
             row = int(bad.argmax())
             if row:
                 before = None if users is None else users[:row]
-                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size, start, before)
+                yield Batch(X[:row], y[:row], first, part.lines[:row], part.size, start, before, bad[:row], kept[:row])
             option = (
                 "zero to use bad rows as examples without influence"
                 if labelled
@@ -142,15 +161,21 @@ def _batches(
                 f"line {part.lines[row]}: {part.error(row, contract, labelled)}. Correct the row, or pass --bad-rows "
                 f"{option}."
             )
-        yield Batch(X, y, first, part.lines, part.size, start, users)
+        yield Batch(X, y, first, part.lines, part.size, start, users, bad, kept)
         first += len(X)
 
 
 def _lines(
-    contract: Contract, source: Source, labelled: bool, kind: str, most: int, start: Position | None
+    contract: Contract,
+    source: Source,
+    labelled: bool,
+    kind: str,
+    most: int,
+    start: Position | None,
+    keep: Sequence[str],
 ) -> Iterator[Parsed | None]:
     """None once the header is read, then blocks."""
-    columns = tuple(columns_to_read(contract, labelled))
+    columns = tuple(columns_to_read(contract, labelled, keep))
     line = 1
     with opened(source, seekable=start is not None) as (stream, position):
         origin = 0 if start is None else stream.tell()
@@ -158,8 +183,8 @@ def _lines(
         if kind == "csv":
             header = header_of(lines.first())
             line = 2
-            check_names(header.names, contract, labelled)
-            rows: CsvRows | JsonRows = CsvRows(header, columns, _numbers(contract))
+            check_names(header.names, contract, labelled, keep)
+            rows: CsvRows | JsonRows = CsvRows(header, columns, _numbers(contract) - set(keep))  # kept as spelt
         else:
             rows = JsonRows(columns)
         if start is not None:
@@ -176,31 +201,42 @@ def _lines(
 
 
 def _parquet(
-    contract: Contract, source: Source, labelled: bool, kind: str, most: int, start: Position | None
+    contract: Contract,
+    source: Source,
+    labelled: bool,
+    kind: str,
+    most: int,
+    start: Position | None,
+    keep: Sequence[str],
 ) -> Iterator[Parsed | None]:
     """None once the schema is read, then blocks."""
-    columns = tuple(columns_to_read(contract, labelled))
+    columns = tuple(columns_to_read(contract, labelled, keep))
     if str(source) == "-":
         if start is not None:
             raise not_seekable()
         source = sys.stdin.buffer
     with open_parquet(source) as file:
-        check_names(tuple(file.schema_arrow.names), contract, labelled)
-        check_kinds(file, columns, _numbers(contract))
+        check_names(tuple(file.schema_arrow.names), contract, labelled, keep)
+        dates = frozenset(column.name for column in contract.read if isinstance(column, Date))
+        check_kinds(file, columns, _numbers(contract), dates)
         yield None
         yield from parquet_blocks(file, columns, most, size_of(source), 0 if start is None else start.row)
 
 
 def _numbers(contract: Contract) -> frozenset[str]:
     """Names of the numeric columns."""
-    ranges = {column.name for column in contract.read if isinstance(column, Range | PrivateRange)}
+    ranges = {column.name for column in contract.read if isinstance(column, Range | PrivateRange | Bins)}
     return frozenset(
         ranges | ({contract.target.column} if isinstance(contract.target, Number | PrivateNumber) else set())
     )
 
 
-def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> None:
+def check_names(names: Sequence[str], contract: Contract, labelled: bool, keep: Sequence[str] = ()) -> None:
     """Reject a header that lacks a column, has one twice or, for learning, has one that is not declared."""
+    for name in keep:
+        if names.count(name) != 1:
+            what = "not in the header" if name not in names else "twice in the header"
+            raise InvalidInput(f"column {name}, which is to be kept, is {what}. Name a column that is there once.")
     for name in columns_to_read(contract, labelled):
         if names.count(name) != 1:
             what = "not in the header" if name not in names else "twice in the header"
@@ -209,7 +245,7 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool) -> Non
                 f"column {name} of the contract is {what}, which has {listed}. Correct one of the two; if that "
                 "is a row, the file has no header: add a line of names before it."
             )
-    known = {contract.target.column, contract.user, *(column.name for column in contract.columns)}
+    known = {contract.target.column, contract.user, *keep, *(column.name for column in contract.columns)}
     undeclared = [name for name in names if name not in known]
     if labelled and undeclared:
         raise InvalidInput(
