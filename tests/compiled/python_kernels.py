@@ -14,7 +14,7 @@ from taciturn._util import jit
 
 ORDER = ("_dot", "lattice", "losses", "sets", "tree", "blt", "averages", "clipping", "qftl", "igd", "igd_sparse")
 ORDER += ("multiclass", "igd_multiclass", "ewoo", "objective", "optimize", "ftl", "ftrl", "sqrt", "participation")
-ORDER += ("waves",)
+ORDER += ("class_sums", "waves")
 """Every kernel, after those it imports."""
 
 UNCOMPILED = ("_simd", "codes", "passes")

@@ -21,6 +21,7 @@ from taciturn import (
     Squared,
     Unprovable,
     WholeSpace,
+    class_sums,
     ewoo,
     output_perturbation,
     pftrl,
@@ -64,6 +65,7 @@ RECIPES = {
     "pol": lambda p: pol(p, BUDGET, ROWS),
     "pftrl": lambda p: pftrl(p, BUDGET),
     "pqftl": lambda p: pqftl(replace(p, loss=OneHot(3) if p.outputs > 1 else Squared(), label_bound=1.0), BUDGET, ROWS),
+    "class_sums": lambda p: class_sums(p, BUDGET, ROWS),
     "ewoo": lambda p: ewoo(EWOO(p, 0.1 * np.eye(p.size)), BUDGET, ROWS),
     "output_perturbation": lambda p: output_perturbation(replace(p, domain=WholeSpace()), BUDGET, ROWS),
 }
@@ -83,7 +85,7 @@ def test_recipes_go_by_compiled_passes(recipe, domain, loss):
 def test_kinked_scores_go_by_compiled_passes_or_not_at_all(recipe, domain):
     """Learners on slopes or values have a loop for them; those with a solver reject them and name an alternative."""
     made = problem(MultiHinge(3), domain, ridge=0.1)
-    if recipe in ("pftrl", "ewoo", "pqftl"):
+    if recipe in ("pftrl", "ewoo", "pqftl", "class_sums"):
         assert type(RECIPES[recipe](made)._pass) is not Definition
     else:
         with pytest.raises(Unprovable, match=r"MultiHinge, .*Use FTRL|MultiHinge has a kink.*Use FTRL"):

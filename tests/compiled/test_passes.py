@@ -53,6 +53,7 @@ LEARNERS = {
     "FTL": ("ftl, squared, ball", "gaussian"),
     "QFTL": ("qftl, ball", "blt"),
     "VectorSum": ("total", "tree"),
+    "ClassSums": ("class sums", "blt"),
     "EWOO": ("ewoo, logistic", "exponential"),
 }
 MECHANISMS = {

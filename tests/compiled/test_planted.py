@@ -87,8 +87,8 @@ def test_all_kernels_are_there():
     assert sorted([*ORDER, *UNCOMPILED]) == sorted(sources())
 
 
-CUT = "labels[i] = y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
-UNCUT = "labels[i] = y[i]"
+CUT = "labels[i] = missing if bad[i] else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
+UNCUT = "labels[i] = missing if bad[i] else y[i]"
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
     "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),

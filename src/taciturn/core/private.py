@@ -303,7 +303,7 @@ class Private(Accounted):
         try:  # a learner of one's own may be no dataclass, or certify one relation only
             learner = on_problem(self.learner, replace(self.problem, neighbours=others[self.neighbours]))
             return self._cost_for(learner.certificate.for_unit(self.unit, self.timetable))
-        except (TaciturnError, TypeError, ValueError):
+        except (TaciturnError, ArithmeticError, TypeError, ValueError):
             return None
 
     def _cost_for(self, certificate: Certificate) -> Cost:
