@@ -40,16 +40,16 @@ noise by it, but the points at which gradients are taken have more, and on Cover
 rows of the stream, and with `precondition` a map after which features are spread evenly (`taciturn.algorithms.stages`),
 each stage at the full budget, as its rows are its own (`taciturn.core.staged`). A stage that counts values of p columns
 reads `13·sqrt(2p)·2.6·k/mu` rows, k those that a user may have in it, and 300 at least: then the noise of a count stays
-below a thirteenth of the rows. There are two such stages, and a third, which looks closer, if all take less than a
+below a thirteenth of the rows. There are two such stages, and a third, which narrows them down, if all take less than a
 twentieth of the stream. Preconditioning reads a twentieth of the stream. No model is published before the last stage
-ends. Rows should come in no particular order: a column that stands still in the rows of the stages, as dates do in
+ends. Rows should come in no particular order: a column that hardly changes in the rows of the stages, as dates do in
 a sorted table, is clipped to what it was.
 
 **Features.** Linear, unless random features (`taciturn.RandomFeatures`) are asked for: a number of them, or by the rule
 "random", which takes 2,000 for classes that are learnt by FTRL if there are 200,000 rows, and `rows·mu`, divided by the
 rows of a user, is 10,000 or more, 40,000 where it is not known which features are numbers. Their basic scales are
 `min(2, 6/sqrt(r))` for r numbers in [-1, 1], `.8/sqrt(c)` for the indicators of c columns, and `2.5/R` where that is
-not known, for rows of norm R. They grow with the tenth root of `rows·mu/16,000`: what can be told apart at a larger
+not known, for rows of norm R. They grow with the tenth root of `rows·mu/16,000`: what can be distinguished at a larger
 budget is finer. `docs/choosing.md` has what was measured. The rule is narrow since random features can be worse than
 none, where most columns are indicators, which they smooth, or where there are few rows.
 
@@ -464,7 +464,7 @@ def _after_stages(plan: Plan, stages: tuple[Stage, ...], horizon: int | None) ->
         learner = replace(learner, curvature=curvature(private.problem, _WHITENED))
     staged = Staged(**(given | {"learner": learner, "horizon": horizon, "stages": stages}))
     made = replace(plan, private=staged)
-    why = f"{plan.why}; {made.found_in_words} are found privately in the first {staged.rows_of_stages:,} rows"
+    why = f"{plan.why}; the first {staged.rows_of_stages:,} rows are used to find {made.found_in_words}, with noise"
     return replace(made, why=why)
 
 

@@ -133,6 +133,15 @@ def test_a_contract_declares_what_is_found_and_explains_what_that_takes():
     assert "ranges, scales and a map that spreads features evenly" in text
 
 
+def test_preconditioning_is_for_linear_models():
+    with pytest.raises(InvalidInput, match="Remove one of the two"):
+        contract("positive", precondition=True, features=10)
+
+
+def test_the_plan_names_what_is_learnt_from():
+    assert contract("positive").plan().as_data()["features"] == "standardised columns"
+
+
 def test_too_few_rows_are_rejected_with_a_remedy():
     with pytest.raises(InvalidInput, match="State feature_bound"):
         contract("positive", {"epsilon": 0.01}).plan()

@@ -98,7 +98,7 @@ class Learnt(NamedTuple):
 
 
 EARLIEST = 1
-"""A period before all others, for rows of which nobody knows when they were learnt."""
+"""A period before all others, for rows whose period is not known."""
 
 JUST_NOW = Learnt()
 """Rows of the present period, of a stream that goes on."""
@@ -706,7 +706,7 @@ def sums_from(first: int | None, lines: Iterable[Line]) -> list[tuple[int | None
 def entering(line: Line, learnt: Learnt, clock: Clock | None, others: Iterable[Line]) -> Line:
     """The line of a stream that enters, with its periods; `others` are all lines.
 
-    Rows of which nobody knows when they were learnt are of no later period than any row that a line has counted, or
+    Rows whose period is not known are of no later period than any row that a line has counted, or
     than those that are accepted now: the clock may have been set back since.
     """
     if clock is None:

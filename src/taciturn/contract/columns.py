@@ -16,9 +16,9 @@ The encoding of a value depends on that value and on the contract only.
 **Missing values** (`taciturn.contract.values`) become what `missing` declares: for a range a number of it, its middle
 (`"middle"`, the default) or the number 0 (`"zero"`); for a date 0 in all features (`"middle"`); for bins, categories
 and hashed values 0 everywhere (`"zero"`, the default) or a feature of their own (`"category"`); or the row is bad
-(`"bad"`). A text that is not a number, or not a date, is bad where one is declared, not missing. With `indicator =
-true` a number or a date has one more feature, 1 if the value was missing and 0 otherwise. A missing value of a private
-range takes the center.
+(`"bad"`). A text that is not a number, or not a date, is bad where one is declared, not missing; in a private range it
+counts as missing, and takes the center. With `indicator = true` a number or a date has one more feature, 1 if the value
+was missing and 0 otherwise.
 
 **The norm of a row.** The features of a column are groups (`groups`), and each group but a standardised number adds at
 most 1 to the squared norm of a row: a number x in [-1, 1] adds x², sine and cosine of an angle add 1, one-hot and

@@ -164,6 +164,11 @@ class Contract:
             raise InvalidInput("no column is left to learn from. State the range of one under [columns].")
         if len(set(self.feature_names)) < self.dimension:
             raise InvalidInput("two features have the same name, such as town=Oslo from two columns. Rename a column.")
+        if self.precondition and self.features != "linear":
+            raise InvalidInput(
+                "learning.precondition is for models that are linear in the columns, and learning.features is "
+                f"{features_declared(self.features)}. Remove one of the two."
+            )
         privacy = Privacy(self.epsilon, self.delta)
         object.__setattr__(self, "epsilon", privacy.epsilon)
         object.__setattr__(self, "delta", privacy.delta)

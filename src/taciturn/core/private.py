@@ -243,7 +243,7 @@ class Private(Accounted):
         excluded, records = self._excluded(state, rows, users, None)
         at, releases = self._loop(state.standing, source, labels, excluded)  # nothing is reserved if a row is rejected
         state = self._next_state(state, at, records)
-        self._open(state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step; nobody can go on with it
+        self._open(state, as_ledger(ledger), ONE_OFF)  # reserves and spends in one step; the stream has ended
         return releases[-1]
 
     @property

@@ -129,7 +129,7 @@ _PARTS = ("exact", "secret", "public", "numbers")
 
 
 def learnt_before(state: State) -> Learnt:
-    """When the rows were learnt that a state has, as it enters a ledger; nobody knows, if they have no periods."""
+    """When the rows of a state were learnt, as it enters a ledger; not known, if they have no periods."""
     users = state.users
     return Learnt(users.first, users.period) if users is not None and users.period else learnt_by(state.position)
 

@@ -306,7 +306,8 @@ class Settings:
     def _stated(self, name: str) -> Any:
         value = getattr(self, name)
         if value is None:
-            raise InvalidInput(f"{name} is missing. {_MEANING[name]} It is never inferred from data.")
+            found = f' Or use {name}="private", which finds it with noise.' if name.endswith("_bound") else ""
+            raise InvalidInput(f"{name} is missing. {_MEANING[name]} It is never inferred without noise.{found}")
         return value
 
 

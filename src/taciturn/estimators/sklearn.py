@@ -1,8 +1,8 @@
 """Private linear models with scikit-learn's interface: `fit`, `partial_fit`, `predict`, pipelines.
 
-Settings are stated before the data: nothing is inferred from data but the number of rows and features, and the labels
-if `classes` is left out, with a warning. Models come from releases alone, so `predict` costs no privacy; `score` on
-private data is a number that no guarantee covers.
+Settings are stated before the data: nothing is inferred from data without noise but the number of rows and features,
+and the labels if `classes` is left out, with a warning. Models come from releases alone, so `predict` costs no privacy;
+`score` on private data is a number that no guarantee covers.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class ClassSums:
         return self.start(), exact["sum"]
 
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
-        """How much each feature speaks for each class, and where the middle between the classes is."""
+        """The weight of each feature for each class, and the intercepts."""
         p = self.problem
         sums = noisy.reshape(self.classes, p.width)[:, : p.mapped_dimension]
         counts = noisy.reshape(self.classes, p.width)[:, p.mapped_dimension :].sum(axis=1)

@@ -27,7 +27,7 @@ class SecondMoment:
 
     **The point** is a matrix W, by rows, with which `W·v` has about the same spread in all directions. With S the noisy
     sum and s the standard deviation of its noise it is `(S/t)^(-1/2)`, eigenvalues of S floored at `s·sqrt(2d)`, about
-    the largest eigenvalue of the noise alone. If there are too few examples for that, `t/d < 4·s·sqrt(2d)`, only the
+    the largest eigenvalue of the noise alone. If there are too few examples for that, `t/d < 4·s·sqrt(2d)/R²`, only the
     diagonal is used, floored at `2s`. W is scaled by `2R/sqrt(d)`, so that `W·v` is mostly longer than R, and clipped.
 
     Examples

@@ -57,6 +57,9 @@ class Standardise(FeatureMap):
     def names(self, names: Sequence[str]) -> list[str]:
         return list(names)
 
+    def __str__(self) -> str:
+        return "standardised columns"
+
 
 @dataclass(frozen=True, eq=False)
 class LinearMap(FeatureMap):
@@ -79,6 +82,9 @@ class LinearMap(FeatureMap):
 
     def names(self, names: Sequence[str]) -> list[str]:
         return [f"direction {j}" for j in range(1, len(self.matrix) + 1)]
+
+    def __str__(self) -> str:
+        return "directions that are mixtures of all features"
 
 
 @dataclass(frozen=True, eq=False)

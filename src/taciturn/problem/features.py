@@ -19,8 +19,8 @@ class FeatureMap(ABC):
     settings covers, with `width` and `__call__`. Certificates need two things of it. Every mapped row is clipped to
     `feature_bound` after the map, which `Problem` does. And a row's image is a function of that row and of the map's
     own numbers: where two streams differ in one example, all other rows are then the same, to the bit, before and
-    after the map. A matrix product by BLAS fulfils this: it may round a row differently in blocks of different shapes,
-    and blocks are cut by public numbers alone, but never by what is in other rows.
+    after the map. A matrix product by BLAS qualifies: its rounding may depend on the shape of a block, which is public,
+    and not on other rows.
 
     Nothing is assumed of an image but its shape: a row whose image is not finite is a bad row.
 
@@ -103,6 +103,9 @@ class Chain(FeatureMap):
         for part in self.maps:
             names = part.names(names)
         return list(names)
+
+    def __str__(self) -> str:
+        return ", then ".join(map(str, self.maps))
 
 
 def mapped_rows(features: FeatureMap, X: Array) -> Array:

@@ -28,7 +28,8 @@ class Problem:
     """Loss, convex set, public bounds, ridge and neighbour relation: `f(x) = loss(v·x, y) + (ridge/2)‖x‖²`.
 
     Every example is validated, mapped and clipped here, once: longer rows are scaled to norm `feature_bound`, larger
-    labels clipped to `label_bound`. Bounds are stated from public knowledge; none is ever inferred from data.
+    labels clipped to `label_bound`. Bounds are stated from public knowledge; none is ever inferred from data without
+    noise.
 
     Parameters
     ----------
@@ -51,11 +52,11 @@ class Problem:
         one example replaced by any other, bad ones included: then features are not protected, and must be public for
         everyone who sees a release.
     on_bad : {"raise", "zero"}
-        What to do with a row that has a NaN, an infinity or an invalid label: reject the call before anything changes,
-        with an error that names the row (keep the error secret: it depends on the data), or count the row as an example
-        without influence that still takes its round. Under "label" a row whose label alone is bad counts as one with
-        the label 0, if labels are numbers, and with a row of zeros for `OneHot`: so what is computed from features
-        alone does not depend on any label.
+        What to do with a row that has a NaN (unless its map takes missing values), an infinity or an invalid label:
+        reject the call before anything changes, with an error that names the row (keep the error secret: it depends on
+        the data), or count the row as an example without influence that still takes its round. Under "label" a row
+        whose label alone is bad counts as one with the label 0, if labels are numbers, and with a row of zeros for
+        `OneHot`: so what is computed from features alone does not depend on any label.
     features : FeatureMap, optional
         A public map of the features; points then have weights for the mapped ones.
     label_center, label_scale : float

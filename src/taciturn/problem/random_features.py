@@ -20,8 +20,8 @@ row's result does not depend on the contents of other rows, and where blocks are
 stream has images that differ in their last bits, as rows do that were read by another processor.
 
 *Randomness.* The directions come from a hash of a public seed (SHAKE-256, by the inverse of the normal distribution):
-the same in every process, on every machine, in every version of NumPy. They protect nobody, and need not: they are part
-of the published model.
+the same in every process, on every machine, in every version of NumPy. They are public and protect no data: they are
+part of the published model.
 """
 
 from __future__ import annotations
