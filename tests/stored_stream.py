@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import random
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -122,7 +123,7 @@ def show(shown, place):
     """Append releases to the public log, and sync it."""
     log = os.open(place.log, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(log, "".join(json.dumps(one) + "\n" for one in shown).encode())
+        os.write(log, "".join(f"\n{json.dumps(one)}\n" for one in shown).encode())  # after a torn line, a new one
         os.fsync(log)
     finally:
         os.close(log)
@@ -139,9 +140,12 @@ def show_outbox(store, place):
 
 
 def log_of(place):
-    """What was shown."""
-    with open(place.log, encoding="utf-8") as log:
-        return [json.loads(line) for line in log]
+    """What was shown; a line that a kill has torn was not."""
+    shown = []
+    for line in Path(place.log).read_text(encoding="utf-8").splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            shown.append(json.loads(line))
+    return shown
 
 
 def check(place):

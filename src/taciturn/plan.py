@@ -371,7 +371,7 @@ def recommend(
         if horizon is not None and taken > horizon / 2:
             raise InvalidInput(
                 f"finding what is not stated takes {taken:,} of {horizon:,} rows at this budget, more than half of "
-                "them. State feature_bound and label_bound, from public knowledge, or take a larger epsilon."
+                "them. State ranges or bounds from public knowledge, or take fewer columns or a larger epsilon."
             )
         rest = None if horizon is None else horizon - taken
         found = problem if ranges is None else with_standardised(problem, _neutral(problem, ranges))

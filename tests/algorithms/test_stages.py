@@ -170,3 +170,25 @@ def test_some_columns_are_found_and_others_stay():
     features = private.problem_at(state).features
     assert abs(float(features.center[0]) - 100.0) < 5.0
     assert features(X)[:, 0].tolist() == X[:, 0].tolist()
+
+
+def test_the_range_of_labels_is_found_without_any_column():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-0.5, 0.5, (4_000, 2))
+    labels = 5_000.0 + 800.0 * rows[:, 0]
+    problem = Problem(Squared(), L2Ball(9.0), dimension=2, label_bound=3.0, intercept=0.5)
+    private = recommend(problem, Privacy(5.0, 1e-6), 4_000, label_range="private", seed=1).private
+    state, releases = private.run(private.start(), rows, labels)
+    predicted = private.problem_at(state).predict(releases.points[-1], rows)
+    assert 1.0 - np.mean((predicted - labels) ** 2) / np.var(labels) > 0.5
+
+
+def test_a_larger_budget_does_not_move_the_center_of_skewed_values():
+    rng = np.random.default_rng(1)
+    values = rng.lognormal(10.0, 1.0, (6_000, 1))
+    for epsilon in (1.0, 20.0):
+        problem = Problem(Logistic(), L2Ball(9.0), dimension=1)
+        private = recommend(problem, Privacy(epsilon, 1e-6), 6_000, ranges="private", seed=1).private
+        state, _ = private.run(private.start(), values, np.ones(6_000))
+        center = private.problem_at(state).features.center[0]
+        assert 0.8 * np.median(values) < center < 1.6 * np.median(values)

@@ -143,7 +143,7 @@ def test_the_plan_names_what_is_learnt_from():
 
 
 def test_too_few_rows_are_rejected_with_a_remedy():
-    with pytest.raises(InvalidInput, match="State feature_bound"):
+    with pytest.raises(InvalidInput, match="State ranges or bounds"):
         contract("positive", {"epsilon": 0.01}).plan()
 
 

@@ -21,6 +21,16 @@ def changed(request: Settings, **settings) -> Settings:
     return Settings(**(vars(request) | settings))
 
 
+def test_naive_bayes_is_not_for_standardised_rows():
+    with pytest.raises(InvalidInput, match="HashingVectorizer"):
+        Settings("naive-bayes", epsilon=1.0, feature_bound="private", classes=2).plan(3, horizon=100_000)
+
+
+def test_what_is_no_flag_is_rejected():
+    with pytest.raises(InvalidInput, match="precondition"):
+        Settings("logistic", precondition="yes")
+
+
 @pytest.mark.parametrize(
     ("request_", "missing"),
     [

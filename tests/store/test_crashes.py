@@ -54,8 +54,13 @@ def test_ten_kills(place):
 def test_a_worker_that_shows_before_it_commits_is_found_out(tmp_path):
     """A planted fault: rounds are shown twice, with different noise."""
     place = new_place(tmp_path, tmp_path / "streams.db")
+
+    def kill_until_caught():
+        for _ in range(10):  # the first time mostly; on a busy machine, kills come at other moments
+            kill_repeatedly(place, 6, careless=True)
+
     with pytest.raises(AssertionError, match="was shown with two values"):
-        kill_repeatedly(place, 6, careless=True)
+        kill_until_caught()
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ GRID = np.concatenate([-(2.0 ** np.arange(40, -21, -1)), [0.0], 2.0 ** np.arange
 
 _BINS = 128  # of the range of a column, in which its spread is found
 _LEAST_RANGE = 0.02  # quantile levels for ranges, and
-_LEAST_SCALE = 0.05  # for scales, if noise allows
+_LEAST_SCALE = 0.25  # for scales: quartiles, as the middle of extreme quantiles of skewed values is far from most
 _NARROWEST = 2.0**-30  # width of a range, relative to its end, that equal bins still divide
 _ANY_LABEL = 1e60  # a bound that clips no label
 

@@ -62,7 +62,7 @@ class Scale:
                 'or use scale = "symlog", which takes any number.'
             )
         first, last = self.forward([low, high]).tolist()
-        if not last - first >= 1e-12:
+        if self.name != "linear" and not last - first >= 1e-12:
             raise InvalidInput(f"{key}.range is too narrow for scale = {self.name!r}. Use the linear scale.")
         return first, last
 

@@ -27,12 +27,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.core.schedule import Schedule, every, geometric
-from taciturn.errors import InvalidInput, Unprovable, integer, number, one_of, positive
+from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
 from taciturn.plan import Features, Method, Plan, feature_map, recommend, standard_scale
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
@@ -131,6 +133,7 @@ class Settings:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
         if self.scales is not None:
             object.__setattr__(self, "scales", tuple(number("a scale", scale) for scale in self.scales))
+        expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         for name in _INTEGERS:
             value = getattr(self, name)
             if value is not None and not (name in ("release", "period") and isinstance(value, str)):
@@ -142,6 +145,11 @@ class Settings:
         method = None if self.method == "auto" else _METHODS[one_of("method", self.method, get_args(MethodName))]
         if self.loss == NAIVE_BAYES:
             method = "class-sums"
+            if self.feature_bound == "private" or self.precondition:
+                raise InvalidInput(
+                    "naive Bayes adds up rows without negative entries, and standardised ones have some. State "
+                    "feature_bound, as in feature_bound=1.0 for the rows of a HashingVectorizer."
+                )
         schedule, unit = self.schedule, self.unit
         if self.release == "last" and not batch:
             raise InvalidInput(

@@ -22,7 +22,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
 
 _UNITS = 2.0**20  # entries of C are multiples of one over this, so that sums of counts are exact
-_FEWEST = 6.0  # bins between two interpolated quantiles
+_FEWEST = 1.8  # bins of the scale that follows from two interpolated quantiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,9 @@ class BinCounts:
     **The point** has the quantiles at level q and 1 - q of each column, and q: all low ones, all high ones, all levels.
     With s the standard deviation of a cumulative count and n the noisy number of values, `q = min(.3, max(least,
     4·s/n))`, so that the noise does not reach the level before the data does. Cumulative counts are made monotone first
-    (isotonic regression). Interpolated quantiles are at least six bins apart: a value that most examples share lies
-    anywhere in its bin, and would be far from the middle of two quantiles in that bin. A column that is mostly noise,
-    `n ≤ 8·s`, has the outer edges.
+    (isotonic regression). Interpolated quantiles are so far apart that the scale of normal values with these quantiles
+    is 1.8 bins at least: a value that most examples share lies anywhere in its bin, and would be far from the middle of
+    two quantiles in that bin. A column that is mostly noise, `n ≤ 8·s`, has the outer edges.
 
     Parameters
     ----------
@@ -83,7 +83,10 @@ class BinCounts:
         if not isinstance(bins, Bins) or self.problem.intercept != 1.0:
             raise InvalidInput("BinCounts counts numbers of bins. Give a problem with features=Bins(...), intercept=1.")
         if self.problem.neighbours not in ("replace", "zero-out"):
-            raise Unprovable("ranges are found for features that are protected. State them, where features are public.")
+            raise Unprovable(
+                'with neighbours="label" features are public, and their ranges are not found privately. State ranges, '
+                "or feature_bound."
+            )
         if self.problem.feature_bound < 2.0 * bins.count * math.sqrt(len(bins.edges)):
             least = "2·sqrt(columns) times the number of bins"
             raise InvalidInput(f"numbers of bins must not be clipped. Give a problem with feature_bound={least}.")
@@ -167,6 +170,7 @@ class BinCounts:
     def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
         """Quantiles at a low and a high level, of all columns."""
         from scipy.optimize import isotonic_regression
+        from scipy.special import ndtri
 
         cumulative = noisy.reshape(self.columns, -1) @ self.decoder.T
         s = self.cumulative_sd(noise_sd)
@@ -185,7 +189,7 @@ class BinCounts:
                 found[:, j] = edges[below], edges[above], q
             else:
                 a, b = np.interp([low, high], _sloping(counts), edges)
-                half = max((b - a) / 2.0, _FEWEST / 2.0 * (edges[2] - edges[1]))
+                half = max((b - a) / 2.0, _FEWEST * ndtri(1.0 - q) * (edges[2] - edges[1]))
                 found[:, j] = (a + b) / 2.0 - half, (a + b) / 2.0 + half, q
         return found.ravel()
 

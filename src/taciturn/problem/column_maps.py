@@ -115,10 +115,10 @@ class Bins(FeatureMap):
         return int(self.edges.shape[1]) + 1
 
     def width(self, dimension: int) -> int:
-        return len(self.edges)
+        return max(len(self.edges), 1)  # without columns, a constant: features have one entry at least
 
     def __call__(self, X: Array) -> Array:
-        numbers = np.empty((len(X), len(self.edges)))
+        numbers = np.zeros((len(X), max(len(self.edges), 1)))
         for j, column in enumerate(range(X.shape[1]) if self.columns is None else self.columns):
             values = X[:, column]
             numbers[:, j] = np.where(np.isnan(values), 0, np.searchsorted(self.edges[j], values, side="right") + 1)
