@@ -33,7 +33,26 @@ _ANY_LABEL = 1e60  # a bound that clips no label
 
 
 @dataclass(frozen=True)
-class Ranges:
+class OneRelease:
+    """A stage of so many rows: one release after the last of them.
+
+    >>> OneRelease(500).rows
+    500
+    """
+
+    rows: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", integer("rows", self.rows))
+
+    @property
+    def mechanism(self) -> SquareRoot:
+        """One release: plain Gaussian noise."""
+        return SquareRoot()
+
+
+@dataclass(frozen=True)
+class Ranges(OneRelease):
     """The range of each column: quantiles between the edges of a public grid, widened by half on both sides.
 
     Parameters
@@ -51,17 +70,8 @@ class Ranges:
     (array([-2.]), array([6.]))
     """
 
-    rows: int
     labels: bool = False
     columns: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", integer("rows", self.rows))
-
-    @property
-    def mechanism(self) -> SquareRoot:
-        """One release: plain Gaussian noise."""
-        return SquareRoot()
 
     def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> BinCounts:
         """Counts over the public grid."""
@@ -81,29 +91,20 @@ class Ranges:
 
 
 @dataclass(frozen=True)
-class Scales:
+class Scales(OneRelease):
     """Center and scale of each column, from two quantiles in the range that `Ranges` has found.
 
     With a and b the values at level q and 1 - q, the center is `(a + b)/2`, and the scale `(b - a)/(2·z)` with z the
     quantile of a normal variable at level 1 - q: for normal values, mean and standard deviation. After another `Scales`
-    it looks closer, into the range between the quantiles of that one, widened by half: numbers that are far from 0 and
+    it repeats this in the range between the quantiles of that one, widened by half: numbers that are far from 0 and
     close to each other, years for instance, need both.
 
     >>> Scales(500).standardised(np.array([-1.645, 1.645, 0.05])).scale.round(2)
     array([1.])
     """
 
-    rows: int
     labels: bool = False
     columns: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", integer("rows", self.rows))
-
-    @property
-    def mechanism(self) -> SquareRoot:
-        """One release: plain Gaussian noise."""
-        return SquareRoot()
 
     def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> BinCounts:
         """Counts over equal bins of the range."""
@@ -132,31 +133,27 @@ class Scales:
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(OneRelease):
     """A linear map after which features have about the same spread in all directions (`SecondMoment`).
 
     Parameters
     ----------
     rows : int
         How many rows it reads.
+
+    Examples
+    --------
+    >>> from taciturn import L2Ball, Logistic
+    >>> Moments(500).after(Problem(Logistic(), L2Ball(1.0), dimension=1), np.array([2.0])).features.matrix
+    array([[2.]])
     """
-
-    rows: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", integer("rows", self.rows))
-
-    @property
-    def mechanism(self) -> SquareRoot:
-        """One release: plain Gaussian noise."""
-        return SquareRoot()
 
     def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> SecondMoment:
         """The second moment of clipped features."""
         return SecondMoment(problem)
 
     def after(self, problem: Problem, point: Array) -> Problem:
-        """With the map behind the one there is."""
+        """With this map after the present one."""
         size = round(len(point) ** 0.5)
         found = LinearMap(point.reshape(size, size))
         before = problem.features

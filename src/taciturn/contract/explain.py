@@ -75,7 +75,8 @@ def _whom(contract: Contract) -> str:
     """Who is protected, in a sentence."""
     if contract.rows_per_user is None:
         one = "the label of one row" if contract.neighbours == "label" else "one row"
-        return f"It protects {one}: a person with several rows is protected less."
+        ids = "" if contract.user is None else f" The ids in {contract.user} protect nothing without rows_per_user."
+        return f"It protects {one}: a person with several rows is protected less.{ids}"
     own = "a row without an id is a user of its own" if contract.without_id == "own" else "rows without an id are bad"
     bound = f"at most {contract.rows_per_user:,} rows of a user"
     if contract.period is None:
@@ -208,7 +209,7 @@ def _learnt(contract: Contract, plan: Plan) -> str:
         share = "" if contract.horizon is None else f", {100.0 * rows / contract.horizon:.1f} % of all,"
         first = (
             f"The first {rows:,} rows{share} are used to find {plan.found_in_words}, with noise, at no further cost; "
-            "models are published after them. "
+            "models are published after them. Rows should come in no particular order. "
         )
     return f"{first}{contract.dimension:,} features predict {target_in_words(contract)}. {length}{also}"
 
