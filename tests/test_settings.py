@@ -98,10 +98,10 @@ from taciturn.audit import (
     tight_private,
 )
 from taciturn.averages import average, late_average, late_averages, running_average
-from taciturn.contract.columns import Bins, Categories, Hashed, Range
+from taciturn.columns.kinds import Bins, Categories, Hashed, Range
+from taciturn.columns.scales import Scale
+from taciturn.columns.target import Number, Positive
 from taciturn.contract.contract import Contract
-from taciturn.contract.scales import Scale
-from taciturn.contract.target import Number, Positive
 from taciturn.core.state import fingerprint
 from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings
@@ -390,17 +390,17 @@ CASES: dict[str, list[Case]] = {
     "taciturn.averages.late_average": [Case(lambda **n: late_average(_releases(), **n), {"since": 1, "power": 2.3})],
     "taciturn.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
     "taciturn.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
-    "taciturn.contract.columns.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
-    "taciturn.contract.columns.Bins": [
+    "taciturn.columns.kinds.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
+    "taciturn.columns.kinds.Bins": [
         Case(lambda edges: _contract_column(Bins("age", edges)), {"edges": (1.3, 2.7, 5.1)})
     ],
-    "taciturn.contract.columns.Range": [
+    "taciturn.columns.kinds.Range": [
         Case(
             lambda **n: _contract_column(Range("age", **n)),
             {"low": -1.3, "high": 1.7, "missing": 0.3},
         )
     ],
-    "taciturn.contract.scales.Scale": [
+    "taciturn.columns.scales.Scale": [
         Case(
             lambda threshold: _contract_column(Range("age", -1.3, 1.7, scale=Scale("symlog", threshold))),
             {"threshold": 0.3},
@@ -416,7 +416,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: _number_contract(loss="quantile", **n), {"quantile": 0.3}),
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],
-    "taciturn.contract.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
+    "taciturn.columns.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
     "taciturn.estimators.settings.Settings": [
         Case(_request, MODEL_REQUEST := {k: v for k, v in MODEL.items() if k != "horizon"} | {"classes": 3}),
         Case(
@@ -584,7 +584,7 @@ UNCERTIFIED = {
     "taciturn.checks.check_loss",
     "taciturn.checks.check_set",
     "taciturn.checks.check_strategy",
-    "taciturn.contract.columns.check_range",
+    "taciturn.columns.kinds.check_range",
     "taciturn.datasets.ad_impressions",
     "taciturn.datasets.covertype",
     "taciturn.datasets.customers",
@@ -603,10 +603,10 @@ MODULES = (
     "taciturn.accounting.ledger",
     "taciturn.accounting.paper",
     "taciturn.accounting.objective",
-    "taciturn.contract.columns",
+    "taciturn.columns.kinds",
     "taciturn.contract.contract",
-    "taciturn.contract.scales",
-    "taciturn.contract.target",
+    "taciturn.columns.scales",
+    "taciturn.columns.target",
     "taciturn.estimators.settings",
     "taciturn.estimators.river",
     "taciturn.estimators.scaling",

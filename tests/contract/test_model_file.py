@@ -8,8 +8,8 @@ import pytest
 
 from contract.declared import TARGETS, contract, csv, read
 from taciturn import InvalidInput
+from taciturn.columns.labels import classes_of, probabilities
 from taciturn.contract.model_file import model_of, read_model, write_model
-from taciturn.estimators.labels import classes_of, probabilities
 from taciturn.estimators.stream import Stream
 from taciturn.readers.predictions import write_predictions
 from taciturn.readers.rows import open_rows

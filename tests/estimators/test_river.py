@@ -16,7 +16,7 @@ from river import datasets, evaluate, metrics
 
 from taciturn import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.averages import late_average
-from taciturn.estimators.labels import probabilities
+from taciturn.columns.labels import probabilities
 from taciturn.estimators.river import (
     PrivateLinearRegression,
     PrivateLinearSVC,

@@ -13,9 +13,9 @@ import pytest
 from interrupting import At, every_step
 from taciturn import BudgetExhausted, InvalidInput, StateConflict
 from taciturn.averages import late_average
+from taciturn.columns.labels import Classes, Numbers
 from taciturn.estimators import river_stream as feeds
 from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures
-from taciturn.estimators.labels import Classes, Numbers
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import Stream

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from taciturn import Hinge, Logistic, MultiHinge, OneHot, Softmax, Squared, Unprovable
-from taciturn.estimators.labels import classes_of
+from taciturn.columns.labels import classes_of
 from taciturn.estimators.settings import Settings
 from taciturn.estimators.stream import Stream
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.contract.columns import Range
-from taciturn.contract.values import PlainValues
+from taciturn.columns.kinds import Range
+from taciturn.columns.values import PlainValues
 from taciturn.problem.ranges import between, number_between
 
 ENDS = st.tuples(st.floats(-1e50, 1e50), st.floats(-1e50, 1e50)).filter(lambda ends: ends[1] - ends[0] > 1e-50)

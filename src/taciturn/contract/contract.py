@@ -31,7 +31,7 @@ note = { ignore = true }
 ```
 
 **Feature bound.** A row of r numbers and dates, and of c categories, bins, hashed values, cycles and indicators, has a
-squared norm of at most `c + r` (`taciturn.contract.columns`), which few rows come near: numbers that are spread evenly
+squared norm of at most `c + r` (`taciturn.columns.kinds`), which few rows come near: numbers that are spread evenly
 over their ranges have `c + r/3` on average, with a standard deviation of `sqrt(4r/45)`. The default allows two of those
 more, `sqrt(c + min(r, r/3 + 0.6·sqrt(r)))`, and clips what is longer. Noise grows with the bound: on Covertype (ten
 numbers and two categories, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy at epsilon = .1 is 72.8 %
@@ -58,8 +58,9 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
-from taciturn.contract.columns import Bad, Column, Groups, Ignored, PrivateRange
-from taciturn.contract.target import Target
+from taciturn.columns.kinds import Bad, Column, Groups, Ignored, PrivateRange
+from taciturn.columns.target import Target
+from taciturn.columns.values import Values
 from taciturn.contract.toml import (
     KINDS,
     FeatureChoice,
@@ -73,7 +74,6 @@ from taciturn.contract.toml import (
     release_of,
     target_of,
 )
-from taciturn.contract.values import Values
 from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.learners.exact_sums import MOST
@@ -111,8 +111,8 @@ class Contract:
 
     Examples
     --------
-    >>> from taciturn.contract.columns import Categories, Range
-    >>> from taciturn.contract.target import Positive
+    >>> from taciturn.columns.kinds import Categories, Range
+    >>> from taciturn.columns.target import Positive
     >>> columns = (Range("age", 0.0, 100.0), Categories("town", ("Oslo", "Rome")))
     >>> contract = Contract(1.0, Positive("bought", ("yes",)), columns, horizon=10_000)
     >>> contract.dimension, contract.feature_names, round(contract.feature_bound, 3)

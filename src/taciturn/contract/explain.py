@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.contract.columns import Bins, Categories, Column, Date, Hashed, PrivateRange, Range
+from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range
+from taciturn.columns.target import Number, Positive, PrivateNumber
 from taciturn.contract.contract import Contract
-from taciturn.contract.target import Number, Positive, PrivateNumber
 from taciturn.core.staged import Staged
 from taciturn.plan import Plan, left_out
 

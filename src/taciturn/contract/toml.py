@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.accounting.unit import ClockPeriod
-from taciturn.contract.columns import Bins, Categories, Column, Date, Hashed, Ignored, PrivateRange, Range, check_values
-from taciturn.contract.scales import Scale, ScaleName
-from taciturn.contract.target import Classes, Number, Positive, PrivateNumber, Target
-from taciturn.contract.values import is_number, short_repr
+from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.columns.scales import Scale, ScaleName
+from taciturn.columns.target import Classes, Number, Positive, PrivateNumber, Target
+from taciturn.columns.values import is_number, short_repr
 from taciturn.errors import InvalidInput, integer, positive
 from taciturn.plan import FeatureName, Features
 from taciturn.problem.random_features import RandomFeatures

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from taciturn.estimators.labels import Numbers, probabilities
+from taciturn.columns.labels import Numbers, probabilities
 from taciturn.estimators.river_base import PrivateClassifier, PrivateLinear, base
 from taciturn.estimators.river_scaling import NormClip, PublicScaler
 from taciturn.estimators.settings import LossName, Settings

@@ -17,9 +17,9 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
+from taciturn.columns.labels import Classes, Labels, classes_of
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
-from taciturn.estimators.labels import Classes, Labels, classes_of
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream

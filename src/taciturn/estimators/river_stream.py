@@ -15,10 +15,10 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.unit import User
+from taciturn.columns.labels import Labels
 from taciturn.core.participation import canonical
 from taciturn.errors import InvalidInput, StateConflict
 from taciturn.estimators.dict_rows import Features, Row
-from taciturn.estimators.labels import Labels
 from taciturn.estimators.stream import Stream
 from taciturn.problem.clipping import longest_row
 from taciturn.problem.predict import coefficients
@@ -66,7 +66,7 @@ class Feed:
     Examples
     --------
     >>> from taciturn.estimators.dict_rows import NamedFeatures
-    >>> from taciturn.estimators.labels import Classes
+    >>> from taciturn.columns.labels import Classes
     >>> from taciturn.estimators.settings import Settings
     >>> plan = Settings("logistic", epsilon=1.0, feature_bound=1.0, classes=2, release=2, seed=1).plan(1, horizon=None)
     >>> feed = Feed(Stream(plan), NamedFeatures(["a"]), Classes([False, True]))

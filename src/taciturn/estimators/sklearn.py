@@ -21,7 +21,7 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
-from taciturn.estimators.labels import probabilities
+from taciturn.columns.labels import probabilities
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
 from taciturn.plan import Features

@@ -21,9 +21,9 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
+from taciturn.columns.labels import classes_of, labels_of
 from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
-from taciturn.estimators.labels import classes_of, labels_of
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
 from taciturn.plan import Features, Plan

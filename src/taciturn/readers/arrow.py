@@ -1,4 +1,4 @@
-"""The values of Arrow columns: the fast path of `taciturn.contract.values.PlainValues`."""
+"""The values of Arrow columns: the fast path of `taciturn.columns.values.PlainValues`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.values import number_of, text_of, time_of
+from taciturn.columns.values import number_of, text_of, time_of
 
 
 class ArrowValues:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn._util.arrays import Integers
-from taciturn.contract.values import PlainValues
+from taciturn.columns.values import PlainValues
 from taciturn.errors import InvalidInput
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed

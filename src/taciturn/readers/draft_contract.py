@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any
 
-from taciturn.contract.columns import Named, check_range, check_values
+from taciturn.columns.kinds import Named, check_range, check_values
+from taciturn.columns.values import number_of
 from taciturn.contract.toml import BLANK
-from taciturn.contract.values import number_of
 from taciturn.errors import InvalidInput, integer, positive
 from taciturn.readers.csv import header_of
 from taciturn.readers.lines import LONGEST

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.contract.values import PlainValues
+from taciturn.columns.values import PlainValues
 from taciturn.readers.lines import LONGEST, line_ends
 from taciturn.readers.parsed import Parsed
 

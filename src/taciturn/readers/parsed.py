@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.columns import Bad
+from taciturn.columns.kinds import Bad
+from taciturn.columns.values import Values
 from taciturn.contract.contract import Contract
-from taciturn.contract.values import Values
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Parsed:
         not depend on a label.
 
         >>> from taciturn.contract.contract import contract_of
-        >>> from taciturn.contract.values import PlainValues
+        >>> from taciturn.columns.values import PlainValues
         >>> target = {"column": "y", "range": [0, 2]}
         >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"x": {"range": [0, 1]}}})
         >>> rows = Parsed({"x": PlainValues(["1", "one"]), "y": PlainValues(["2", "2"])}, np.array([2, 3]))

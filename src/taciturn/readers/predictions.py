@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
+from taciturn.columns.values import text_of
 from taciturn.contract.model_file import Model
-from taciturn.contract.values import text_of
 from taciturn.errors import InvalidInput
 from taciturn.readers.rows import Batch
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Integers
-from taciturn.contract.columns import Bad, Bins, Date, PrivateRange, Range
+from taciturn.columns.kinds import Bad, Bins, Date, PrivateRange, Range
+from taciturn.columns.target import Number, PrivateNumber
 from taciturn.contract.contract import Contract
-from taciturn.contract.target import Number, PrivateNumber
 from taciturn.errors import InvalidInput, integer, one_of
 from taciturn.readers.csv import CsvRows, header_of
 from taciturn.readers.jsonl import JsonRows

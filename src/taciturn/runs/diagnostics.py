@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.estimators.labels import classes_of
+from taciturn.columns.labels import classes_of
 from taciturn.problem.problem import Problem
 
 _BINS = 64

@@ -13,7 +13,7 @@ The encoding of a value depends on that value and on the contract only.
 | `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value` |
 | `ignore = true` | 0 | not read |
 
-**Missing values** (`taciturn.contract.values`) become what `missing` declares: for a range a number of it, its middle
+**Missing values** (`taciturn.columns.values`) become what `missing` declares: for a range a number of it, its middle
 (`"middle"`, the default) or the number 0 (`"zero"`); for a date 0 in all features (`"middle"`); for bins, categories
 and hashed values 0 everywhere (`"zero"`, the default) or a feature of their own (`"category"`); or the row is bad
 (`"bad"`). A text that is not a number, or not a date, is bad where one is declared, not missing; in a private range it
@@ -43,10 +43,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.contract.scales import LINEAR, Scale
-from taciturn.contract.values import Values, is_number, number_of, short_repr, text_of, time_of
+from taciturn.columns.hashing import signed_buckets
+from taciturn.columns.scales import LINEAR, Scale
+from taciturn.columns.values import Values, is_number, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
-from taciturn.estimators.dict_rows import signed_buckets
 from taciturn.problem.ranges import between
 
 Bad = NDArray[np.bool_]
@@ -70,11 +70,11 @@ MOST_BUCKETS = 2**20
 class Range:
     """A number with a public range, scaled to [-1, 1]; values outside the range are clipped.
 
-    On a scale other than the linear one (`taciturn.contract.scales`) the ends are still -1 and 1, and the middle, 0, is
+    On a scale other than the linear one (`taciturn.columns.scales`) the ends are still -1 and 1, and the middle, 0, is
     the middle of that scale: for a logarithm the geometric mean of the ends. A missing value is encoded as the number
     `missing`, as the middle, or as the number 0; or it is bad. A value that is neither a number nor missing is bad.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((5, 1))
     >>> Range("age", 0.0, 100.0).encode(PlainValues(["50", "75", "200", "old", ""]), out)
     array([False, False, False,  True, False])
@@ -171,7 +171,7 @@ class PrivateRange:
     What is encoded is the number itself, NaN where it is missing or no number: it is standardised later. The indicator
     is 1 for both.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((2, 2))
     >>> PrivateRange("income", indicator=True).encode(PlainValues(["5e4", ""]), out)
     array([False, False])
@@ -220,7 +220,7 @@ class Bins:
     `edges` e0 < e1 < ... < en are n bins: a number x is in bin i if `e(i-1) <= x < e(i)`. Numbers below e0 are in the
     first bin, and those from en on in the last.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((5, 2))
     >>> Bins("income", (0.0, 1e4, 1e6)).encode(PlainValues(["1", "10000", "-3", "2e9", ""]), out)
     array([False, False, False, False, False])
@@ -284,13 +284,13 @@ _FIRST, _LAST = time_of("0001-01-01"), time_of("9999-12-31")
 
 @dataclass(frozen=True)
 class Date:
-    """A date or time (`taciturn.contract.values`) in a public range, scaled linearly to [-1, 1], and its cycles.
+    """A date or time (`taciturn.columns.values`) in a public range, scaled linearly to [-1, 1], and its cycles.
 
     A cycle is the sine and the cosine of an angle that goes round once in it: `weekday` by days from Monday, `month` by
     months from January, `hour` by the time of the day; all in UTC. Dates outside the range are clipped, but not their
     cycles. A missing date is 0 in all features, or bad; what is neither a date nor missing is bad.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((3, 3))
     >>> when = Date("when", "2020-01-01", "2020-12-31", ("month",))
     >>> when.encode(PlainValues(["2020-07-01T12:00Z", "1999-04-01", "soon"]), out)
@@ -396,7 +396,7 @@ def _turn(cycle: Cycle, seconds: Array) -> Array:
 class Categories:
     """A category from a public list, one-hot encoded; a missing value is 0 everywhere, its own category, or bad.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((3, 2))
     >>> bad = Categories("soil", ("clay", "sand")).encode(PlainValues(["sand", "gold", "clay"]), out)
     >>> out.tolist()
@@ -452,7 +452,7 @@ class Hashed:
     Bucket and sign come from a hash of `name=value` that is the same in every process. A missing value is 0 everywhere,
     has a feature of its own, or is bad.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> out = np.zeros((3, 4))
     >>> bad = Hashed("ip", 4).encode(PlainValues(["10.0.0.1", "10.0.0.2", ""]), out)
     >>> out.tolist()

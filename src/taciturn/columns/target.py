@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
-from taciturn.contract.columns import Bad, Named, Vocabulary, check_range, named, number_error
-from taciturn.contract.scales import LINEAR, Scale
-from taciturn.contract.values import Values, short_repr, text_of
-from taciturn.estimators.labels import classes_of, labels_of
+from taciturn.columns.kinds import Bad, Named, Vocabulary, check_range, named, number_error
+from taciturn.columns.labels import classes_of, labels_of
+from taciturn.columns.scales import LINEAR, Scale
+from taciturn.columns.values import Values, short_repr, text_of
 
 
 @dataclass(frozen=True)
 class Classes:
     """A class label: -1 and +1 for two classes, in this order; numbers from 0 for more. Other values are bad.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> Classes("bought", ("no", "yes")).encode(PlainValues(["yes", "no", "maybe"]))
     (array([ 1., -1., -1.]), array([False, False,  True]))
     """
@@ -70,7 +70,7 @@ class Positive:
     "not ..." or "neither ... nor ...": this name contains every positive value and is longer, so it equals
     none of them.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> Positive("cover", (2,)).encode(PlainValues(["2", "7", ""]))
     (array([ 1., -1., -1.]), array([False, False,  True]))
     >>> Positive("cover", (2,)).names, Positive("day", ("rest",)).names
@@ -120,12 +120,12 @@ class Positive:
 class Number:
     """A number with a public range: its label is its distance from the middle of the range, on a scale.
 
-    Values outside the range are clipped, and so are predictions. On a logarithmic scale (`taciturn.contract.scales`)
+    Values outside the range are clipped, and so are predictions. On a logarithmic scale (`taciturn.columns.scales`)
     the label is a logarithm, so that errors count by their ratio; a prediction is the number whose logarithm is
     predicted: with squared loss the geometric mean of such rows rather than their mean, with quantiles the same
     quantile.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> stars = Number("stars", 0.0, 10.0)
     >>> stars.encode(PlainValues(["7", "99", "many"])), stars.decode(np.array([2.0, -6.0]))
     ((array([2., 5., 0.]), array([False, False,  True])), array([7., 0.]))
@@ -186,7 +186,7 @@ class Number:
 class PrivateNumber:
     """A number whose center and scale are found privately in the first rows of the stream.
 
-    >>> from taciturn.contract.values import PlainValues
+    >>> from taciturn.columns.values import PlainValues
     >>> PrivateNumber("price").encode(PlainValues(["7", "many"]))
     (array([7., 0.]), array([False,  True]))
     """

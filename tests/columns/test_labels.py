@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from taciturn import Hinge, InvalidInput, L2Ball, Logistic, OneHot, Problem, Softmax, Squared
-from taciturn.estimators.labels import Classes, Numbers, classes_of, probabilities
+from taciturn.columns.labels import Classes, Numbers, classes_of, probabilities
 
 TWO = [Problem(Logistic(), L2Ball(1.0), 2), Problem(Squared(), L2Ball(1.0), 2, label_bound=1.0)]
 MANY = [Problem(Softmax(4), L2Ball(1.0), 2), Problem(OneHot(4), L2Ball(1.0), 2)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.contract.values import PlainValues, number_of, text_of, time_of
+from taciturn.columns.values import PlainValues, number_of, text_of, time_of
 from taciturn.readers.arrow import ArrowValues
 
 TEXTS = st.one_of(
