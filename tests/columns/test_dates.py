@@ -12,9 +12,9 @@ from pyarrow import parquet
 
 from contract.declared import contract
 from taciturn import InvalidInput
+from taciturn.columns.declaration import column_of
 from taciturn.columns.kinds import Date
 from taciturn.columns.values import PlainValues
-from taciturn.contract.toml import column_of
 from taciturn.readers.rows import open_rows
 
 CYCLES = ("weekday", "month", "hour")

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
+from taciturn.columns.declaration import column_of
 from taciturn.columns.kinds import Bins, Categories, Date, Hashed, Ignored, PrivateRange, Range, check_values
 from taciturn.columns.scales import Scale
 from taciturn.columns.values import PlainValues
 from taciturn.contract.explain import column_in_words
-from taciturn.contract.toml import column_of
 
 KINDS = [
     Range("x", -3.0, 7.0),

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
+from taciturn.columns.declaration import Section, target_of
 from taciturn.columns.scales import Scale
 from taciturn.columns.target import Classes, Number, Positive
 from taciturn.columns.values import PlainValues
 from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import target_in_words
 from taciturn.contract.model_file import read_model, write_model
-from taciturn.contract.toml import Section, target_of
 from taciturn.estimators.stream import Stream
 from taciturn.readers.rows import open_rows
 

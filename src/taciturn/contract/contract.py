@@ -58,21 +58,18 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
+from taciturn.columns.declaration import KINDS, Section, column_of, target_of
 from taciturn.columns.kinds import Bad, Column, Groups, Ignored, PrivateRange
 from taciturn.columns.target import Target
 from taciturn.columns.values import Values
 from taciturn.contract.toml import (
-    KINDS,
     FeatureChoice,
-    Section,
-    column_of,
     features_declared,
     features_of,
     period_of,
     read_toml,
     reject_blanks,
     release_of,
-    target_of,
 )
 from taciturn.errors import InvalidInput, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings

@@ -24,9 +24,10 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import replaced
+from taciturn.columns.declaration import Section
 from taciturn.columns.labels import probabilities
 from taciturn.contract.contract import Contract, contract_of
-from taciturn.contract.toml import Section, features_declared, features_of
+from taciturn.contract.toml import features_declared, features_of
 from taciturn.errors import InvalidInput
 from taciturn.estimators.stream import Spent, Stream
 from taciturn.problem.column_maps import LinearMap, Standardise
