@@ -20,6 +20,7 @@ from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.labels import Classes, Labels, classes_of
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
+from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
@@ -40,7 +41,7 @@ _OWN_STREAM = "this model learns from a stream of its own. Load into a clone: mo
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLinear(base.Estimator):
+class PrivateLinear(Keywords, base.Estimator):
     """A private linear model with river's methods; copies and pickles can predict, and only the original learns.
 
     Parameters are those of `taciturn.estimators.river.PrivateLogisticRegression`, but for the classes.

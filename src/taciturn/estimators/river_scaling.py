@@ -10,6 +10,7 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, expect, float_or_nan, positive
+from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_base import base
 from taciturn.problem.ranges import between, number_between
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class PublicScaler(base.MiniBatchTransformer):
+class PublicScaler(Keywords, base.MiniBatchTransformer):
     """Scale features from public ranges to [-1, 1]; values outside are clipped, features without a range unchanged.
 
     With a `StandardScaler` or `MinMaxScaler` the features of each example would depend on all the others, which no
@@ -64,7 +65,7 @@ class PublicScaler(base.MiniBatchTransformer):
         yield {"ranges": {"gallup": (0, 100), "ipsos": (30, 50)}}
 
 
-class NormClip(base.MiniBatchTransformer):
+class NormClip(Keywords, base.MiniBatchTransformer):
     """Clip an example's numbers to a public bound on their Euclidean norm.
 
     Parameters

@@ -20,6 +20,7 @@ except ImportError:  # pragma: no cover
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput, positive
+from taciturn.estimators.keywords import Keywords
 from taciturn.problem.clipping import clip_rows
 from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.ranges import between
@@ -27,7 +28,7 @@ from taciturn.problem.ranges import between
 __all__ = ["NormClip", "PublicRandomFeatures", "PublicScaler"]
 
 
-class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class PublicScaler(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
     """Scale columns from public ranges to [-1, 1]; values outside a range are clipped to it.
 
     A scaler that reads ranges off the data (`StandardScaler`, `MinMaxScaler`) publishes them.
@@ -85,7 +86,7 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return pairs[:, 0], pairs[:, 1]
 
 
-class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Keywords, BaseEstimator):
     """Random Fourier features of the columns, and the columns themselves, in rows of norm at most `length`.
 
     The directions are public: they come from a hash of a public seed, and nothing is learnt. Private estimators map by
@@ -122,7 +123,7 @@ class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self.map_(validate_data(self, X, reset=False, dtype=np.float64))
 
 
-class NormClip(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class NormClip(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
     """Clip rows to norm at most `bound`, each by itself, so nothing is learnt.
 
     Private estimators clip to their `feature_bound` by themselves; this is for steps in between.

@@ -7,7 +7,7 @@ and the labels if `classes` is left out, with a warning. Models come from releas
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.labels import probabilities
+from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
 from taciturn.plan import Features
@@ -164,11 +165,13 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.ledger = ledger
         self.seed = seed
 
-    def fit(self, X: Any, y: Any, users: Any = None) -> Any:
+    @known_keywords
+    def fit(self, X: Any, y: Any, users: Any = None) -> Self:
         """Learn from a data set as a new stream; `users` has an id for each row, if `rows_per_user` is stated."""
         return self._learn_all(X, y, None, users)
 
-    def partial_fit(self, X: Any, y: Any, users: Any = None) -> Any:
+    @known_keywords
+    def partial_fit(self, X: Any, y: Any, users: Any = None) -> Self:
         """Learn from the next rows of one stream; any number of calls costs the stated budget once.
 
         `users` has an id for each row, if `rows_per_user` is stated; a user may come again in later calls, and all rows

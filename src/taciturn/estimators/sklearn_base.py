@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
+from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
 from taciturn.plan import Features, Plan
@@ -67,7 +68,7 @@ class _Opened(NamedTuple):
         return vars(self.seen).get("feature_names_in_")
 
 
-class PrivateLinearModel(BaseEstimator):
+class PrivateLinearModel(Keywords, BaseEstimator):
     """A linear model learnt from one private stream at a time.
 
     All that it has learnt is in `_streams`: the stream opened last by `fit`, and, until that has learnt, the one before
@@ -97,20 +98,26 @@ class PrivateLinearModel(BaseEstimator):
         """Labels as numbers, in the encoding of the problem."""
         raise NotImplementedError
 
-    def _learn_all(self, X: Any, y: Any, classes: Any, users: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; they are for the next stream."""
+        reject_unknown(type(self), "__init__", (name for name in params if "__" not in name))
+        super().set_params(**params)
+        return self
+
+    def _learn_all(self, X: Any, y: Any, classes: Any, users: Any) -> Self:
         """Learn from these rows as a new stream."""
         if self._opened is not None:
-            warnings.warn(_ADDS, PrivacyWarning, stacklevel=3)
+            warnings.warn(_ADDS, PrivacyWarning, stacklevel=4)
         return self._learn_first(X, y, classes, users, all_rows=True)
 
-    def _learn_more(self, X: Any, y: Any, classes: Any, users: Any) -> Any:
+    def _learn_more(self, X: Any, y: Any, classes: Any, users: Any) -> Self:
         """Learn from the next rows of the stream, or open it."""
         opened = self._opened
         if opened is None:
             return self._learn_first(X, y, classes, users, all_rows=False)
         return self._learn_on(opened, X, y, users)
 
-    def _learn_on(self, opened: _Opened, X: Any, y: Any, users: Any) -> Any:
+    def _learn_on(self, opened: _Opened, X: Any, y: Any, users: Any) -> Self:
         """Learn from the next rows of this stream."""
         X, y = self._valid(opened.seen, X, y, reset=False)
         unchanged = all(vars(self).get(name) is value for name, value in opened.stated.items())
@@ -123,7 +130,7 @@ class PrivateLinearModel(BaseEstimator):
         opened.stream.learn(X, self._encoded(y, opened.classes), users)
         return self
 
-    def _learn_first(self, X: Any, y: Any, classes: Any, users: Any, all_rows: bool) -> Any:
+    def _learn_first(self, X: Any, y: Any, classes: Any, users: Any, all_rows: bool) -> Self:
         """Open a stream and learn from its first rows; the stream is in use only once it has learnt."""
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)  # records the features, which may still be rejected
@@ -135,7 +142,7 @@ class PrivateLinearModel(BaseEstimator):
         horizon = len(labels) if all_rows and horizon is None else horizon
         plan = settings.plan(rows.shape[1], horizon, batch=all_rows and horizon == len(labels))
         if plan.hopeless:
-            warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=4)
+            warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
         new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen)
         if not all_rows:
@@ -251,7 +258,7 @@ class PrivateLinearModel(BaseEstimator):
         """Write a checkpoint of the stream, to resume elsewhere. It holds secrets: protect it like the data."""
         self._fitted.stream.dump(path)
 
-    def load_stream(self, path: str | os.PathLike[str]) -> Any:
+    def load_stream(self, path: str | os.PathLike[str]) -> Self:
         """Resume a dumped stream in this fitted estimator: the one that wrote it, or a pickled copy."""
         opened = self._fitted
         self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path, self.ledger)),)
@@ -329,11 +336,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.ledger = ledger
         self.seed = seed
 
-    def fit(self, X: Any, y: Any, users: Any = None) -> Any:
+    @known_keywords
+    def fit(self, X: Any, y: Any, users: Any = None) -> Self:
         """Learn from a data set as a new stream; `users` has an id for each row, if `rows_per_user` is stated."""
         return self._learn_all(X, y, self.classes, users)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, users: Any = None) -> Any:
+    @known_keywords
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, users: Any = None) -> Self:
         """Learn from the next rows of one stream; any number of calls costs the stated budget once.
 
         The first call needs all possible labels: here, or in the constructor. `users` has an id for each row, if
@@ -369,7 +378,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
                 "the set of labels was inferred from y, and is published. State it, as in classes=[0, 1], if y could "
                 "show a label that only private data has.",
                 PrivacyWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         values = np.unique(y if classes is None else classes)
         if len(values) < 2:
