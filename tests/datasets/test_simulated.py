@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from taciturn.datasets import ad_impressions, customers, linear_regression
+from taciturn.datasets import ad_impressions, linear_regression
 
 
 @pytest.mark.parametrize("make", [ad_impressions, linear_regression])
@@ -34,13 +34,3 @@ def test_regression_is_the_paper_s():
     solution, *_ = np.linalg.lstsq(stream.X, stream.y, rcond=None)
     assert np.linalg.norm(solution) == pytest.approx(1.0, abs=0.01)
     assert np.std(stream.y - stream.X @ solution) == pytest.approx(0.01, rel=0.1)
-
-
-def test_customers_have_several_rows_and_gaps():
-    table = customers()
-    _, rows = np.unique(table["customer_id"], return_counts=True)
-    assert (len(rows), int(np.median(rows)), rows.max(), rows.sum()) == (56_655, 3, 7_701, 200_000)
-    assert 0.12 < np.isnan(table["income"]).mean() < 0.13
-    assert (np.diff(table["date"].astype("datetime64[D]").astype(int)) >= 0).all()
-    again = customers()
-    assert all((table[name][:500] == again[name][:500]).all() for name in table if name != "income")

@@ -4,8 +4,9 @@ from taciturn.datasets.adult import adult
 from taciturn.datasets.bike import bike
 from taciturn.datasets.california_housing import california_housing
 from taciturn.datasets.covertype import covertype
+from taciturn.datasets.customers import customers, write_customers
 from taciturn.datasets.flights import flights
-from taciturn.datasets.simulated import Stream, ad_impressions, customers, linear_regression
+from taciturn.datasets.simulated import Stream, ad_impressions, linear_regression
 from taciturn.datasets.year_prediction import year_prediction
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "customers",
     "flights",
     "linear_regression",
+    "write_customers",
     "year_prediction",
 ]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 
@@ -83,58 +81,3 @@ def linear_regression(n: int, dimension: int = 10, noise: float = 0.01, seed: in
     y = V @ (truth / np.linalg.norm(truth)) + noise * rng.standard_normal(n)
     names = tuple(f"v{i}" for i in range(dimension))
     return Stream(V, np.clip(y, -1.0, 1.0), names, feature_bound=1.0, label_bound=1.0)
-
-
-def customers(n: int = 200_000, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """A table of customers' visits, one row a visit, as a shop would export it: by column, with gaps.
-
-    There are 56,655 customers in 200,000 rows, most of them with three visits, and one, a reseller, with 7,701. Columns
-    are `customer_id`, `date` (2024 and 2025, as ISO text), `age`, `visits` (in the last year), `country`, `plan`,
-    `income` (0 to 1e6, missing in an eighth of the rows), `note` (text, mostly empty) and `bought` ("yes" or "no").
-    What a customer buys depends on all of these, and on a taste of their own that no column tells.
-
-    >>> table = customers(1000, seed=1)
-    >>> len(set(table["customer_id"].tolist())), sorted(set(table["bought"].tolist()))
-    (283, ['no', 'yes'])
-    """
-    rng = np.random.default_rng(seed)
-    people = round(0.283275 * n)
-    reseller = round(0.038505 * n)
-    spread = rng.lognormal(0.0, 0.5, people - 1)
-    rest = n - reseller - (people - 1)
-    counts = np.append(reseller, 1 + rng.multinomial(rest, spread / spread.sum()))
-    who = rng.permutation(np.repeat(np.arange(people), counts))
-    number = rng.permutation(10 * people)[:people] + 100_000
-    age = np.clip(np.round(rng.gamma(9.0, 5.0, people)), 18, 99)[who]
-    country = rng.choice(["DE", "FR", "NL", "PL", "other"], people, p=[0.4, 0.25, 0.15, 0.12, 0.08])[who]
-    plan = rng.choice(["free", "basic", "plus"], people, p=[0.6, 0.3, 0.1])[who]
-    income = np.minimum(np.round(rng.lognormal(10.3, 0.7, people), -2), 1e6)[who]
-    taste = rng.normal(0.0, 0.5, people)[who]
-    visits = np.minimum(rng.poisson(3.0 + 5.0 * rng.random(n)), 40)
-    day = rng.integers(0, 731, n)
-    interested = rng.random(n) < 0.15
-    score = (
-        -0.9
-        + 0.05 * (age - 45.0)
-        + 0.2 * (visits - 5.5)
-        + 0.5 * np.log(income / 30_000.0)
-        + np.select([plan == "plus", plan == "basic"], [1.4, 0.6], -0.1)
-        + np.select([country == "FR", country == "PL"], [0.4, -0.5], 0.0)
-        + 0.3 * np.cos(2.0 * np.pi * (day % 365) / 365.0)
-        + 1.2 * interested
-        + taste
-    )
-    notes = np.array(["", "asked about delivery", "called twice", "wants a quote", "price too high?"], dtype=object)
-    order = np.argsort(day, kind="stable")
-    table = {
-        "customer_id": number[who],
-        "date": np.datetime_as_string(np.datetime64("2024-01-01") + day),
-        "age": age.astype(np.int64),
-        "visits": visits,
-        "country": country,
-        "plan": plan,
-        "income": np.where(rng.random(n) < 0.125, np.nan, income),
-        "note": np.where(interested, notes[3], notes[rng.choice([0, 0, 0, 0, 1, 2, 4], n)]),
-        "bought": np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-score)), "yes", "no"),
-    }
-    return {name: np.asarray(column)[order] for name, column in table.items()}
