@@ -98,7 +98,7 @@ from taciturn.audit import (
     tight_private,
 )
 from taciturn.averages import average, late_average, late_averages, running_average
-from taciturn.columns.kinds import Bins, Categories, Hashed, Range
+from taciturn.columns.kinds import Bins, Categories, Hashed, Range, Text
 from taciturn.columns.scales import Scale
 from taciturn.columns.target import Number, Positive
 from taciturn.contract.contract import Contract
@@ -391,6 +391,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
     "taciturn.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
     "taciturn.columns.kinds.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
+    "taciturn.columns.kinds.Text": [Case(lambda buckets: Text("note", buckets), {"buckets": 100})],
     "taciturn.columns.kinds.Bins": [
         Case(lambda edges: _contract_column(Bins("age", edges)), {"edges": (1.3, 2.7, 5.1)})
     ],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from taciturn import InvalidInput
 from taciturn.columns.declaration import column_of
-from taciturn.columns.kinds import Bins, Categories, Date, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.columns.kinds import Bins, Categories, Date, Hashed, Ignored, PrivateRange, Range, Text, check_values
 from taciturn.columns.scales import Scale
 from taciturn.columns.values import PlainValues
 from taciturn.contract.explain import column_in_words
@@ -30,9 +30,17 @@ KINDS = [
     Hashed("x", 3),
     Hashed("x", 3, missing="category"),
     Hashed("x", 3, missing="bad"),
+    Text("x", 3),
+    Text("x", 3, missing="category", signed=False),
+    Text("x", 3, missing="bad"),
 ]
 VALUES = st.one_of(
-    st.none(), st.text(max_size=4), st.floats().map(repr), st.sampled_from(["a", "1", "1.0", "2.5", "2020-05-01"])
+    st.none(),
+    st.text(max_size=4),
+    st.text("ab \u00c4", max_size=9),
+    st.floats(),
+    st.floats().map(repr),
+    st.sampled_from(["a", "1", "1.0", "2.5", "2020-05-01"]),
 )
 
 
@@ -64,6 +72,45 @@ def test_a_group_adds_at_most_one_to_the_square_of_a_row(column, values):
     assert [column.error(value) is not None for value in values] == bad.tolist()
 
 
+@pytest.mark.parametrize("column", [*KINDS, PrivateRange("x"), PrivateRange("x", indicator=True)], ids=repr)
+@given(value=st.one_of(VALUES, st.integers(), st.booleans(), st.datetimes()))
+def test_one_value_has_the_bits_of_a_block(column, value):
+    """The fast path for one value is `encode`, to the last bit."""
+    out, bad = encode(column, [value, value, "1", value, value])
+    pairs = column.pairs(value)
+    assert (pairs is None) == bad[0]
+    row = np.zeros(column.width)
+    for place, number in pairs or ():
+        row[place] = number
+    assert bad[0] or row.tobytes() == (out[0] + 0.0).tobytes() == (out[4] + 0.0).tobytes()
+
+
+@pytest.mark.parametrize("column", [column for column in KINDS if isinstance(column, Hashed | Text)], ids=repr)
+@given(values=st.lists(VALUES))
+def test_entries_are_the_features_without_zeros(column, values):
+    out, bad = encode(column, values)
+    entries = column.entries(PlainValues(values))
+    assert (entries.numbers != 0.0).all()
+    again = np.zeros_like(out)
+    again[entries.rows, entries.places] = entries.numbers
+    assert np.array_equal(again, out)
+    assert np.array_equal(entries.bad, bad)
+
+
+def test_words_are_counted_in_lower_case_and_scaled_to_norm_one():
+    column = Text("note", 1024)
+    (one, two), _ = encode(column, ["A dog, a DOG; a cat_1!", "cat_1 dog a dog a a"])
+    assert one.tobytes() == two.tobytes()
+    counts = {"a": 3, "dog": 2, "cat_1": 1}
+    for word, count in counts.items():
+        place, sign = column.place(word)
+        assert one[place] == sign * count / np.sqrt(14.0)
+    assert np.count_nonzero(one) == 3
+    assert not encode(column, ["?!", "..."])[0].any()
+    assert (encode(Text("note", 4, signed=False), ["a b c d e f"])[0] >= 0.0).all()
+    assert column.place("dog") != Text("title", 1024).place("dog")
+
+
 def test_ranges_are_scaled_and_cut():
     out, bad = encode(Range("x", 10.0, 20.0, "bad"), ["10", "12.5", "20", "-1e300", "1e300", "?", None])
     assert out.ravel().tolist() == [-1.0, -0.5, 1.0, -1.0, 1.0, 0.0, 0.0]
@@ -84,6 +131,7 @@ def test_ranges_are_scaled_and_cut():
         ({"categories": ["a"], "missing": "category"}, [0.0, 1.0]),
         ({"categories": ["a"], "missing": "zero"}, [0.0]),
         ({"hash": 2, "missing": "category"}, [0.0, 0.0, 1.0]),
+        ({"text": {"hash": 2}, "missing": "category"}, [0.0, 0.0, 1.0]),
     ],
 )
 def test_a_missing_value_is_what_was_declared(declared, features):
@@ -97,7 +145,9 @@ def test_a_missing_value_is_what_was_declared(declared, features):
         assert encode(column, ["12"])[0][0, -1] == 0.0
 
 
-@pytest.mark.parametrize("declared", [{"range": [10, 20]}, {"bins": [1, 2, 3]}, {"categories": ["a"]}, {"hash": 2}])
+@pytest.mark.parametrize(
+    "declared", [{"range": [10, 20]}, {"bins": [1, 2, 3]}, {"categories": ["a"]}, {"hash": 2}, {"text": {"hash": 2}}]
+)
 def test_a_missing_value_is_bad_where_that_is_declared(declared):
     column = column_of("x", {**declared, "missing": "bad"})
     assert encode(column, ["12", ""])[1].tolist() == [False, True]
@@ -134,6 +184,7 @@ def test_a_text_in_a_range_is_bad_and_not_missing():
         ({"bins": [0, 1, 5], "missing": "bad"}, "a number, in one of 2 bins from 0 to 5; missing: a bad row"),
         ({"categories": [1, 2], "missing": "category"}, "one of 1, 2; missing: a category of its own"),
         ({"hash": 4}, "anything, hashed into 4"),
+        ({"text": {"hash": 4096}, "missing": "bad"}, "a text, its words hashed into 4,096; missing: a bad row"),
     ],
 )
 def test_declarations_are_kept_and_put_in_words(declared, words):
@@ -228,6 +279,12 @@ def test_hashes_spread_over_all_places_and_both_signs():
         ({"range": [0, 10**400]}, "must be two numbers"),
         ({"categories": [10**400]}, "must list numbers or texts"),
         ({"hash": "many"}, "must be a number"),
+        ({"text": 1024}, r"columns.x.text must be a table, as in text = \{ hash = 1024 \}"),
+        ({"text": {}}, "columns.x.text.hash is missing. State the number of features"),
+        ({"text": {"hash": 2.5}}, "columns.x.text.hash must be an integer"),
+        ({"text": {"hash": 2**21}}, "columns.x.text.hash must be at most 1,048,576"),
+        ({"text": {"hash": 8, "words": 2}}, "columns.x.text.words is unknown"),
+        ({"text": {"hash": 8}, "indicator": True}, 'Use missing = "category"'),
         ({"ignore": False}, "exactly one of"),
         ({}, "exactly one of"),
         ({"range": [0, 1], "hash": 4}, "exactly one of"),

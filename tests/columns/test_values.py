@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.columns.values import PlainValues, number_of, text_of, time_of
+from taciturn.columns.values import ArrayValues, PlainValues, number_of, text_of, time_of
 from taciturn.readers.arrow import ArrowValues
 
 TEXTS = st.one_of(
@@ -70,6 +70,37 @@ def test_arrow_s_columns_are_the_same(case):
         assert np.array_equal(fast.times(), slow.times(), equal_nan=True)
         (codes, texts), (slow_codes, slow_texts) = fast.texts(), slow.texts()
         assert [texts[code] for code in codes] == [slow_texts[code] for code in slow_codes]
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(-(2**63), 2**63 - 1)).map(lambda v: np.array(v, dtype=np.int64)),
+        st.lists(st.floats()).map(lambda v: np.array(v, dtype=np.float64)),
+        st.lists(st.floats(width=32)).map(lambda v: np.array(v, dtype=np.float32)),
+        st.lists(st.one_of(st.none(), st.datetimes())).map(lambda v: np.array(v, dtype="datetime64[us]")),
+        st.lists(st.dates()).map(lambda v: np.array(v, dtype="datetime64[D]")),
+    )
+)
+def test_arrays_are_the_same(array):
+    """Also as a list of NumPy's own scalars, and value by value."""
+    fast = ArrayValues(array)
+    for slow in (PlainValues(fast.listed()), PlainValues(list(array))):
+        assert np.array_equal(fast.numbers(), slow.numbers(), equal_nan=True)
+        assert np.array_equal(fast.missing(), slow.missing())
+        assert np.array_equal(fast.times(), slow.times(), equal_nan=True)
+        (codes, texts), (slow_codes, slow_texts) = fast.texts(), slow.texts()
+        if array.dtype.kind != "M" or slow.values != list(array):
+            assert [texts[code] for code in codes] == [slow_texts[code] for code in slow_codes]
+    assert fast.listed() == [fast.value(row) for row in range(len(array))] or array.dtype.kind == "f"
+
+
+def test_what_numpy_and_pandas_call_missing_is_missing():
+    pandas = pytest.importorskip("pandas")
+    for value in (np.float32("nan"), np.datetime64("NaT"), pandas.NA, pandas.NaT, None):
+        assert (text_of(value), math.isnan(number_of(value)), math.isnan(time_of(value))) == (None, True, True)
+    assert (text_of(np.float32(7.0)), text_of(np.bool_(True))) == ("7", "true")
+    assert math.isnan(number_of(np.bool_(True)))
+    assert time_of(np.datetime64("1970-01-02", "ns")) == time_of(pandas.Timestamp("1970-01-02")) == 86400.0
 
 
 def test_a_dictionary_of_arrow_s_is_read_by_its_values():

@@ -28,6 +28,7 @@ COLUMNS = {
     "epoch": {"date": ["1970-01-01", "2030-01-01"], "cycle": ["hour"]},
     "town": {"categories": ["Oslo", "Rome"], "missing": "category"},
     "ip": {"hash": 4, "missing": "category"},
+    "note": {"text": {"hash": 8}, "missing": "category"},
 }
 NUMBERS = ("height", "income", "wage", "gain", "size")
 KINDS = {
@@ -38,6 +39,7 @@ KINDS = {
     "epoch": pa.int64(),
     "town": pa.string(),
     "ip": pa.string(),
+    "note": pa.string(),
 }
 TABLE = st.fixed_dictionaries(
     {
@@ -48,6 +50,7 @@ TABLE = st.fixed_dictionaries(
         "epoch": st.one_of(st.none(), st.integers(-(2**40), 2**40)),
         "town": st.one_of(st.none(), st.sampled_from(["Oslo", "Rome", "Bonn"])),
         "ip": st.one_of(st.none(), st.sampled_from(["a", "b"])),
+        "note": st.one_of(st.none(), st.text("ab \u00e4\u00c4.!", max_size=12)),
     }
 )
 

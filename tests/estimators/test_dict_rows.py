@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import InvalidInput
-from taciturn.estimators import dict_rows
+from taciturn.columns.hashing import bucket_cache
 from taciturn.estimators.dict_rows import HashedFeatures, NamedFeatures, features_of
 
 VALUES = st.one_of(st.floats(), st.integers(), st.booleans(), st.text(max_size=3), st.none())
@@ -101,7 +101,7 @@ def test_more_names_than_are_kept_hash_as_before():
     hashed = HashedFeatures(2**20)
     first = hashed.row({"name 0": 1.0})
     hashed.row({f"name {i}": 1.0 for i in range(2**16 + 5)})
-    assert len(dict_rows._places(2**20)) <= 2**16
+    assert len(bucket_cache(2**20)) <= 2**16
     assert hashed.row({"name 0": 1.0}) == first
 
 

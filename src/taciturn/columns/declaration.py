@@ -8,7 +8,18 @@ from __future__ import annotations
 import difflib
 from typing import Any, TypeVar, get_args, overload
 
-from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, Ignored, PrivateRange, Range, check_values
+from taciturn.columns.kinds import (
+    Bins,
+    Categories,
+    Column,
+    Date,
+    Hashed,
+    Ignored,
+    PrivateRange,
+    Range,
+    Text,
+    check_values,
+)
 from taciturn.columns.scales import Scale, ScaleName
 from taciturn.columns.target import Classes, Number, Positive, PrivateNumber, Target
 from taciturn.columns.values import is_number, short_repr
@@ -17,9 +28,12 @@ from taciturn.errors import InvalidInput, integer, positive
 Choice = TypeVar("Choice", bound=str)
 
 KINDS = (
-    'range = [low, high], range = "private", bins = [...], date = [first, last], categories = [...], hash = 256 or '
-    "ignore = true"
+    'range = [low, high], range = "private", bins = [...], date = [first, last], categories = [...], hash = 256, '
+    "text = { hash = 1024 } or ignore = true"
 )
+
+
+_KEYS = ("range", "bins", "date", "categories", "hash", "text", "ignore")
 
 
 def column_of(name: str, declared: Any) -> Column:
@@ -34,7 +48,7 @@ def column_of(name: str, declared: Any) -> Column:
             f"{{ range = [0, 100] }}: {KINDS}."
         )
     section = Section(f"columns.{name}", declared)
-    kinds = [key for key in ("range", "bins", "date", "categories", "hash", "ignore") if key in declared]
+    kinds = [key for key in _KEYS if key in declared]
     _reject_near_misses(section, kinds)
     made: Column
     if kinds == ["range"]:
@@ -53,6 +67,16 @@ def column_of(name: str, declared: Any) -> Column:
         made = Categories(name, listed, _one_hot_missing(section))
     elif kinds == ["hash"]:
         made = Hashed(name, section.integer("hash") or 0, _one_hot_missing(section))
+    elif kinds == ["text"]:
+        if not isinstance(declared["text"], dict):
+            raise InvalidInput(
+                f"{section.key('text')} must be a table, as in text = {{ hash = 1024 }}; got "
+                f"{short_repr(declared['text'])}."
+            )
+        words = section.section("text")
+        buckets = integer(words.key("hash"), words.number("hash", remedy="State the number of features, as in 1024."))
+        words.close()
+        made = Text(name, buckets, _one_hot_missing(section))
     elif kinds == ["ignore"] and section.flag("ignore", True):
         made = Ignored(name)
     else:
@@ -117,9 +141,8 @@ def _is_private(section: Section) -> bool:
 
 def _reject_near_misses(section: Section, kinds: list[str]) -> None:
     if not kinds:
-        known = ("range", "bins", "date", "categories", "hash", "ignore")
         for key in section.data:
-            for near in difflib.get_close_matches(key, known, 1):
+            for near in difflib.get_close_matches(key, _KEYS, 1):
                 raise InvalidInput(f"{section.key(key)} is unknown. Did you mean {near}?")
 
 
@@ -237,14 +260,14 @@ class Section:
     def listed(self, key: str) -> list[Any]:
         """A list."""
         value = self.take(key)
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):
             raise InvalidInput(f"{self.key(key)} must be a list in brackets, got {short_repr(value)}.")
-        return value
+        return list(value)
 
     def pair(self, key: str) -> tuple[float, float]:
         """Two numbers."""
         value = self.take(key)
-        if not isinstance(value, list) or len(value) != 2 or not all(map(is_number, value)):
+        if not isinstance(value, list | tuple) or len(value) != 2 or not all(map(is_number, value)):
             raise InvalidInput(f"{self.key(key)} must be two numbers, as in [0, 100]; got {short_repr(value)}.")
         return float(value[0]), float(value[1])
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
-
-import numpy as np
-
-from taciturn._util.arrays import Array, Integers
 
 
 def signed_bucket(text: str, buckets: int) -> tuple[int, float]:
@@ -23,11 +19,24 @@ def signed_bucket(text: str, buckets: int) -> tuple[int, float]:
     return (number >> 1) % buckets, 1.0 if number & 1 else -1.0
 
 
-def signed_buckets(texts: Iterable[str], buckets: int) -> tuple[Integers, Array]:
-    """`signed_bucket` of each text: an array of buckets, and one of signs.
+class BucketCache(dict[str, tuple[int, float]]):
+    """`signed_bucket` of texts, of which up to 65,536 are remembered.
 
-    >>> signed_buckets(["city=Rome", "city=Oslo"], 16)
-    (array([11, 10]), array([1., 1.]))
+    >>> bucket_cache(16)["city=Rome"]
+    (11, 1.0)
     """
-    placed = [signed_bucket(text, buckets) for text in texts]
-    return np.array([bucket for bucket, _ in placed], dtype=np.int64), np.array([sign for _, sign in placed])
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
+
+    def __missing__(self, text: str) -> tuple[int, float]:
+        if len(self) >= 2**16:
+            self.clear()
+        self[text] = signed_bucket(text, self.buckets)
+        return self[text]
+
+
+@lru_cache(maxsize=16)  # texts may be those of examples: cached here, so that copies of a model lack them
+def bucket_cache(buckets: int) -> BucketCache:
+    """The cache for so many buckets."""
+    return BucketCache(buckets)

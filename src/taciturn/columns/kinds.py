@@ -11,43 +11,47 @@ The encoding of a value depends on that value and on the contract only.
 | `cycle = ["month"]` of a date | two each | sine and cosine of the month, the weekday or the hour |
 | `categories = [...]` | one per category | one-hot; an unknown value is 0 everywhere |
 | `hash = buckets` | one per bucket | +1 or -1 in one bucket, by a hash of `name=value` |
+| `text = { hash = buckets }` | one per bucket | the counts of its words with signs, hashed, scaled to norm 1 |
 | `ignore = true` | 0 | not read |
 
 **Missing values** (`taciturn.columns.values`) become what `missing` declares: for a range a number of it, its middle
-(`"middle"`, the default) or the number 0 (`"zero"`); for a date 0 in all features (`"middle"`); for bins, categories
-and hashed values 0 everywhere (`"zero"`, the default) or a feature of their own (`"category"`); or the row is bad
+(`"middle"`, the default) or the number 0 (`"zero"`); for a date 0 in all features (`"middle"`); for bins, categories,
+hashed values and texts 0 everywhere (`"zero"`, the default) or a feature of their own (`"category"`); or the row is bad
 (`"bad"`). A text that is not a number, or not a date, is bad where one is declared, not missing; in a private range it
 counts as missing, and takes the center. With `indicator = true` a number or a date has one more feature, 1 if the value
 was missing and 0 otherwise.
 
 **The norm of a row.** The features of a column are groups (`groups`), and each group but a standardised number adds at
 most 1 to the squared norm of a row: a number x in [-1, 1] adds x², sine and cosine of an angle add 1, one-hot and
-hashed features have at most one entry that is not 0, which is ±1, and an indicator is 0 or 1. The squared norm of a row
-is the sum over its groups, so with n groups the norm is at most `sqrt(n)`: an indicator counts 1, like its number, and
-so does a cycle. (Where the number is filled with the middle, which is encoded as 0, it and its indicator together add
-at most 1.) A standardised value adds about 1. Privacy does not rest on this: rows longer than the feature bound are
-clipped.
+hashed features have at most one entry that is not 0, which is ±1, those of a text are scaled to norm 1, and an
+indicator is 0 or 1. The squared norm of a row is the sum over its groups, so with n groups the norm is at most
+`sqrt(n)`: an indicator counts 1, like its number, and so does a cycle. (Where the number is filled with the middle,
+which is encoded as 0, it and its indicator together add at most 1.) A standardised value adds about 1. Privacy does not
+rest on this: rows longer than the feature bound are clipped.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array
-from taciturn.columns.hashing import signed_buckets
+from taciturn._util.arrays import Array, Integers
+from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.scales import LINEAR, Scale
 from taciturn.columns.values import Values, is_number, number_of, short_repr, text_of, time_of
 from taciturn.errors import InvalidInput, float_or_nan, integer
-from taciturn.problem.ranges import between
+from taciturn.problem.ranges import between, number_between
 
 Bad = NDArray[np.bool_]
 Named = int | float | str
@@ -56,6 +60,22 @@ Named = int | float | str
 GroupKind = Literal["number", "cycle", "standardised", "indicator"]
 Groups = tuple[tuple[GroupKind, int], ...]
 """Groups of features: what they are, and how many; each adds at most 1 to the squared norm of a row."""
+
+Pairs = tuple[tuple[int, float], ...]
+"""The features of one value that are not 0: their indices among those of the column, and what they are."""
+
+
+class Entries(NamedTuple):
+    """Features of several values that are not 0: the row of each, its index among those of the column, and what it is.
+
+    `bad` has which values are bad.
+    """
+
+    rows: Integers
+    places: Integers
+    numbers: Array
+    bad: Bad
+
 
 OneHotMissing = Literal["zero", "category", "bad"]
 """What a missing value is in a column of one-hot features: 0 everywhere, a feature of its own, or bad."""
@@ -138,6 +158,17 @@ class Range:
             out[:, 1] = missing
         return bad & ~missing
 
+    def pairs(self, value: Any) -> Pairs | None:
+        """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
+        number = number_of(value)
+        if not math.isnan(number):
+            if self.scale.name == "linear":
+                return ((0, number_between(number, self.low, self.high)),)
+            return ((0, float(self._scaled(np.array([number]))[0])),)
+        if self.missing == "bad" or text_of(value) is not None:
+            return None
+        return ((0, self._filled), (1, 1.0)) if self.indicator else ((0, self._filled),)
+
     def _scaled(self, numbers: Array) -> Array:
         if self.scale.name == "linear":
             return between(numbers, self.low, self.high)
@@ -205,6 +236,11 @@ class PrivateRange:
             out[:, 1] = np.isnan(numbers)
         return np.zeros(len(numbers), dtype=np.bool_)
 
+    def pairs(self, value: Any) -> Pairs | None:
+        """The features of one value that are not 0. Slow twin: `encode`."""
+        number = min(max(number_of(value), -_LARGEST), _LARGEST)
+        return ((0, number), (1, 1.0)) if self.indicator and math.isnan(number) else ((0, number),)
+
     def error(self, value: Any) -> str | None:
         """None: a value that is no number counts as missing."""
         return None
@@ -268,6 +304,13 @@ class Bins:
             return bad
         missing = values.missing()
         return (bad & ~missing) | _one_hot_missing(self.missing, missing, out)
+
+    def pairs(self, value: Any) -> Pairs | None:
+        """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
+        number = number_of(value)
+        if not math.isnan(number):
+            return ((bisect_right(self.edges, number, 1, len(self.edges) - 1) - 1, 1.0),)
+        return None if text_of(value) is not None else _one_hot_missing_pairs(self.missing, self.width)
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None."""
@@ -345,7 +388,7 @@ class Date:
         times = values.times()
         bad = np.isnan(times)
         known = np.clip(np.where(bad, 0.0, times), _FIRST, _LAST)
-        out[:, 0] = between(known, time_of(self.low), time_of(self.high))
+        out[:, 0] = between(known, *self._ends)
         for i, cycle in enumerate(self.cycle):
             angle = 2.0 * np.pi * _turn(cycle, known)
             out[:, 1 + 2 * i], out[:, 2 + 2 * i] = np.sin(angle), np.cos(angle)
@@ -356,6 +399,25 @@ class Date:
         if self.indicator:
             out[:, -1] = missing
         return bad & ~missing
+
+    def pairs(self, value: Any) -> Pairs | None:
+        """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
+        seconds = time_of(value)
+        if math.isnan(seconds):
+            if self.missing == "bad" or text_of(value) is not None:
+                return None
+            return ((self.width - 1, 1.0),) if self.indicator else ()
+        known = min(max(seconds, _FIRST), _LAST)
+        made = [(0, number_between(known, *self._ends))]
+        for i, cycle in enumerate(self.cycle):
+            angle = 2.0 * np.pi * _turn(cycle, np.array([known]))
+            made += ((1 + 2 * i, float(np.sin(angle)[0])), (2 + 2 * i, float(np.cos(angle)[0])))
+        return tuple(made)
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """The range in seconds."""
+        return time_of(self.low), time_of(self.high)
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None."""
@@ -437,6 +499,14 @@ class Categories:
         out[known, places[known]] = 1.0
         return _one_hot_missing(self.missing, missing, out)
 
+    def pairs(self, value: Any) -> Pairs | None:
+        """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
+        text = text_of(value)
+        if text is None:
+            return _one_hot_missing_pairs(self.missing, self.width)
+        place = self._vocabulary.place(text)
+        return ((place, 1.0),) if place >= 0 else ()
+
     def error(self, value: Any) -> str | None:
         """The error of a value, or None: an unknown category is encoded as zeros."""
         return missing_error(self.name, value) if self.missing == "bad" else None
@@ -446,28 +516,24 @@ class Categories:
 
 
 @dataclass(frozen=True)
-class Hashed:
-    """Any text, encoded by feature hashing: a sign in one of `buckets` features.
-
-    Bucket and sign come from a hash of `name=value` that is the same in every process. A missing value is 0 everywhere,
-    has a feature of its own, or is bad.
-
-    >>> from taciturn.columns.values import PlainValues
-    >>> out = np.zeros((3, 4))
-    >>> bad = Hashed("ip", 4).encode(PlainValues(["10.0.0.1", "10.0.0.2", ""]), out)
-    >>> out.tolist()
-    [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
-    """
+class _InBuckets:
+    """A column of which any text is encoded by feature hashing."""
 
     name: str
     buckets: int
     missing: OneHotMissing = "zero"
+    signed: bool = True
 
     def __post_init__(self) -> None:
         _check_one_hot_missing(self.name, self.missing)
-        object.__setattr__(self, "buckets", integer(f"columns.{self.name}.hash", self.buckets))
-        if self.buckets > MOST_BUCKETS:
-            raise InvalidInput(f"columns.{self.name}.hash must be at most {MOST_BUCKETS:,}, got {self.buckets:,}.")
+        number = integer(self._key, self.buckets)
+        if number > MOST_BUCKETS:
+            raise InvalidInput(f"{self._key} must be at most {MOST_BUCKETS:,}, got {number:,}.")
+        object.__setattr__(self, "buckets", number)
+
+    @property
+    def _key(self) -> str:
+        return f"columns.{self.name}.hash"
 
     @property
     def groups(self) -> Groups:
@@ -484,27 +550,93 @@ class Hashed:
 
     def place(self, text: str) -> tuple[int, float]:
         """The bucket of a text, and its sign."""
-        places, signs = self._places([text])
-        return int(places[0]), float(signs[0])
-
-    def _places(self, texts: list[str]) -> tuple[NDArray[np.int64], Array]:
-        return signed_buckets([f"{self.name}={text}" for text in texts], self.buckets)
+        bucket, sign = bucket_cache(self.buckets)[f"{self.name}={text}"]
+        return bucket, sign if self.signed else 1.0
 
     def encode(self, values: Values, out: Array) -> Bad:
         """Write the features of these values, and return which are bad."""
+        entries = self.entries(values)
+        out[entries.rows, entries.places] = entries.numbers
+        return entries.bad
+
+    def entries(self, values: Values) -> Entries:
+        """The same without the zeros; each text is looked up once."""
         codes, texts = values.texts()
-        places, signs = np.zeros(len(texts), dtype=np.int64), np.zeros(len(texts))
-        known = [text is not None for text in texts]
-        places[known], signs[known] = self._places([text for text in texts if text is not None])
-        out[np.arange(len(codes)), places[codes]] = signs[codes]
-        return _one_hot_missing(self.missing, ~np.array(known, dtype=np.bool_)[codes], out)
+        absent = _one_hot_missing_pairs(self.missing, self.width) or ()
+        bags = [absent if text is None else self._bag(text) for text in texts]
+        sizes = np.array([len(pairs) for pairs in bags], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        flat = np.array([pair for pairs in bags for pair in pairs]).reshape(-1, 2)
+        each = sizes[codes]
+        at = np.arange(int(each.sum())) + np.repeat(starts[codes] - (np.cumsum(each) - each), each)
+        bad = np.array([text is None for text in texts], dtype=np.bool_)[codes] & (self.missing == "bad")
+        return Entries(np.repeat(np.arange(len(codes)), each), flat[at, 0].astype(np.int64), flat[at, 1], bad)
+
+    def pairs(self, value: Any) -> Pairs | None:
+        """The features of one value that are not 0, or None if it is bad. Slow twin: `encode`."""
+        text = text_of(value)
+        return _one_hot_missing_pairs(self.missing, self.width) if text is None else self._bag(text)
+
+    def _bag(self, text: str) -> Pairs:
+        raise NotImplementedError
 
     def error(self, value: Any) -> str | None:
         """The error of a value, or None: every text is valid."""
         return missing_error(self.name, value) if self.missing == "bad" else None
 
+
+class Hashed(_InBuckets):
+    """Any text, encoded by feature hashing: a sign in one of `buckets` features.
+
+    Bucket and sign come from a hash of `name=value` that is the same in every process. A missing value is 0 everywhere,
+    has a feature of its own, or is bad. Without `signed` all signs are +1, for learners of what is not negative.
+
+    >>> from taciturn.columns.values import PlainValues
+    >>> out = np.zeros((3, 4))
+    >>> bad = Hashed("ip", 4).encode(PlainValues(["10.0.0.1", "10.0.0.2", ""]), out)
+    >>> out.tolist()
+    [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+
+    def _bag(self, text: str) -> Pairs:
+        return (self.place(text),)
+
     def declared(self) -> dict[str, Any]:
         return {"hash": self.buckets, **_declared(self.missing, "zero")}
+
+
+class Text(_InBuckets):
+    r"""The words of a text, by feature hashing: counts with signs in `buckets` features, scaled to norm 1.
+
+    Words are the longest runs of letters, digits and underscores (`\w+`) of the text in lower case. A bucket has the
+    sum, over the words w in it, of sign(w) times how often w occurs, by a hash of `name=word`; then all are divided by
+    their norm. A text without words is 0 everywhere. A missing text is 0 everywhere, has a feature of its own, or is
+    bad. Without `signed` all signs are +1.
+
+    >>> from taciturn.columns.values import PlainValues
+    >>> out = np.zeros((3, 4))
+    >>> bad = Text("note", 4).encode(PlainValues(["Call back!", "call, call", ""]), out)
+    >>> out.round(3).tolist()
+    [[0.0, 0.0, 0.707, -0.707], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+
+    @property
+    def _key(self) -> str:
+        return f"columns.{self.name}.text.hash"
+
+    def _bag(self, text: str) -> Pairs:
+        sums: dict[int, float] = {}
+        for word, count in Counter(_WORD.findall(text.lower())).items():
+            place, sign = self.place(word)
+            sums[place] = sums.get(place, 0.0) + sign * count
+        norm = math.sqrt(sum(total * total for total in sums.values()))  # of integers, so the same in any order
+        return tuple((place, sums[place] / norm) for place in sorted(sums) if sums[place])
+
+    def declared(self) -> dict[str, Any]:
+        return {"text": {"hash": self.buckets}, **_declared(self.missing, "zero")}
+
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -533,6 +665,10 @@ class Ignored:
         """Always an error: an ignored column is not read."""
         raise InvalidInput(f"column {self.name} is ignored and has no features. Leave it out.")
 
+    def pairs(self, value: Any) -> Pairs | None:
+        """None of its features are there."""
+        return ()
+
     def error(self, value: Any) -> str | None:
         """None: every value is valid."""
         return None
@@ -541,7 +677,7 @@ class Ignored:
         return {"ignore": True}
 
 
-Column = Range | PrivateRange | Bins | Date | Categories | Hashed | Ignored
+Column = Range | PrivateRange | Bins | Date | Categories | Hashed | Text | Ignored
 
 
 def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
@@ -586,6 +722,11 @@ def _check_one_hot_missing(name: str, missing: Any) -> None:
             f'columns.{name}.missing must be "zero", "category" (a feature of its own) or "bad"; got '
             f"{short_repr(missing)}."
         )
+
+
+def _one_hot_missing_pairs(choice: OneHotMissing, width: int) -> Pairs | None:
+    """The features of a missing value: the last one, if it is a category, or none; or it is bad."""
+    return None if choice == "bad" else ((width - 1, 1.0),) if choice == "category" else ()
 
 
 def _one_hot_missing(choice: OneHotMissing, missing: Bad, out: Array) -> Bad:

@@ -1,7 +1,7 @@
 """The values of a column in a block of rows, as numbers or as texts, independent of the file format.
 
 The number and the text of a value depend on that value only. `PlainValues` is the definition, one value at a time;
-`taciturn.readers.arrow.ArrowValues` is its fast path.
+`ArrayValues` is its fast path for arrays, `taciturn.readers.arrow.ArrowValues` that for Arrow.
 
 **Numbers** are decimals: digits, signs, a point and an exponent; blanks around them are ignored. Not numbers are `inf`,
 `nan`, `1_000`, `0x1F`, digits of other scripts, values outside the range of floating point, and booleans.
@@ -15,7 +15,7 @@ a blank for the T, with seconds, with a fraction of which microseconds count, an
 itself.
 
 **Missing** is what has no text: an empty cell, blanks, null, a column that a JSON object does not have, and the NaN of
-JSON or Parquet. The words `nan`, `NA` and `?` are texts like any other.
+JSON, Parquet and arrays, and pandas' NA and NaT. The words `nan`, `NA` and `?` are texts like any other.
 """
 
 from __future__ import annotations
@@ -102,12 +102,70 @@ class PlainValues:
         return list(self.values)
 
 
+class ArrayValues:
+    """A NumPy array of numbers or of times; it has the same numbers and texts as `PlainValues` of its values.
+
+    >>> values = ArrayValues(np.array([7.0, np.nan, 0.5]))
+    >>> values.numbers(), values.texts()
+    (array([7. , nan, 0.5]), (array([1, 2, 0]), ['0.5', '7', None]))
+    >>> ArrayValues(np.array(["1970-01-02", "NaT"], dtype="datetime64[ns]")).times()
+    array([86400.,    nan])
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    @property
+    def _are_times(self) -> bool:
+        return self.array.dtype.kind == "M"
+
+    def numbers(self) -> Array:
+        if self._are_times:
+            return np.full(len(self.array), math.nan)
+        numbers = self.array.astype(np.float64)
+        return np.where(np.isfinite(numbers), numbers, math.nan)
+
+    def texts(self) -> tuple[Integers, list[str | None]]:
+        distinct, codes = np.unique(self.array, return_inverse=True)
+        return codes.astype(np.int64), [text_of(value) for value in distinct]
+
+    def times(self) -> Array:
+        if not self._are_times:
+            return self.numbers()
+        micros = self.array.astype("datetime64[us]").astype(np.int64)
+        seconds = (micros // 1_000_000).astype(np.float64) + micros % 1_000_000 / 1e6
+        return np.where(np.isnat(self.array), math.nan, seconds)
+
+    def missing(self) -> NDArray[np.bool_]:
+        return np.isnat(self.array) if self._are_times else np.isnan(self.array.astype(np.float64))
+
+    def value(self, row: int) -> Any:
+        return _plain(self.array[row])
+
+    def listed(self) -> list[Any]:
+        return [_plain(value) for value in self.array]
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy as one of Python; None for pandas' NA and NaT, whose types are known by name."""
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else value.astype("datetime64[us]").item()
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+_PLAIN = frozenset({str, float, int, bool, type(None)})
+
+
 def number_of(value: Any) -> float:
     """The number of one value, or NaN.
 
     >>> number_of("1e3"), number_of("1_000"), number_of(True)
     (1000.0, nan, nan)
     """
+    if type(value) not in _PLAIN:
+        value = _plain(value)
     if isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value)):
         return math.nan
     try:
@@ -130,6 +188,8 @@ def time_of(value: Any) -> float:
     >>> time_of("1970-01-02"), time_of("1970-01-01 02:00:00.5+02:00"), time_of("90"), time_of("May 1970")
     (86400.0, 0.5, 90.0, nan)
     """
+    if type(value) not in _PLAIN:
+        value = _plain(value)
     if isinstance(value, str):
         text = value.strip()
         if not _TIME.fullmatch(text):
@@ -152,6 +212,8 @@ def text_of(value: Any) -> str | None:
     >>> text_of(" yes "), text_of(7.0), text_of(0.1), text_of(True), text_of("  "), text_of(float("nan"))
     ('yes', '7', '0.1', 'true', None, None)
     """
+    if type(value) not in _PLAIN:
+        value = _plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -30,25 +30,16 @@ ip = { hash = 256 }
 note = { ignore = true }
 ```
 
-**Feature bound.** A row of r numbers and dates, and of c categories, bins, hashed values, cycles and indicators, has a
-squared norm of at most `c + r` (`taciturn.columns.kinds`), which few rows come near: numbers that are spread evenly
-over their ranges have `c + r/3` on average, with a standard deviation of `sqrt(4r/45)`. The default allows two of those
-more, `sqrt(c + min(r, r/3 + 0.6·sqrt(r)))`, and clips what is longer. Noise grows with the bound: on Covertype (ten
-numbers and two categories, class 2 against the rest, 522,911 rows, delta = 1e-6) the accuracy at epsilon = .1 is 72.8 %
-with the largest norm, 3.46, and 74.1 % with any bound from 1 to 2.3. A number that is standardised, because its range
-is found privately, counts 1; with such columns the bound is half as large for classes, so that nearly all rows reach
-it, and 1.5 times as large for numbers (`taciturn.estimators.settings`).
+The default of the feature bound is that of `taciturn.columns.encoder`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -59,7 +50,8 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.declaration import KINDS, Section, column_of, target_of
-from taciturn.columns.kinds import Bad, Column, Groups, Ignored, PrivateRange
+from taciturn.columns.encoder import ColumnEncoder
+from taciturn.columns.kinds import Bad, Column
 from taciturn.columns.target import Target
 from taciturn.columns.values import Values
 from taciturn.contract.toml import (
@@ -72,9 +64,9 @@ from taciturn.contract.toml import (
     release_of,
 )
 from taciturn.errors import InvalidInput, integer, number
-from taciturn.estimators.settings import LossName, MethodName, Settings
+from taciturn.estimators.settings import LossName, MethodName, Settings, scales_of
 from taciturn.learners.exact_sums import MOST
-from taciturn.plan import Plan, feature_scales, standard_scale
+from taciturn.plan import Plan
 from taciturn.problem.column_maps import LinearMap
 from taciturn.problem.problem import Problem
 from taciturn.problem.random_features import RandomFeatures
@@ -183,59 +175,34 @@ class Contract:
             raise InvalidInput(f"the target {self.target.column} has {has}; learning.loss is {self.loss}. Use {fit}.")
 
     @cached_property
+    def encoder(self) -> ColumnEncoder:
+        """How the columns become features."""
+        return ColumnEncoder(self.columns, tuple(column.name for column in self.columns))
+
+    @property
     def read(self) -> tuple[Column, ...]:
         """The columns that are not ignored."""
-        return tuple(column for column in self.columns if not isinstance(column, Ignored))
+        return self.encoder.read
 
-    @cached_property
-    def places(self) -> tuple[slice, ...]:
-        """Where the features of each of these columns are in a row."""
-        ends = list(accumulate((column.width for column in self.read), initial=0))
-        return tuple(slice(start, end) for start, end in pairwise(ends))
-
-    @cached_property
+    @property
     def dimension(self) -> int:
         """Number of features."""
-        return self.places[-1].stop if self.places else 0
+        return self.encoder.dimension
 
-    @cached_property
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features, in order."""
-        return tuple(name for column in self.read for name in column.names)
+        return self.encoder.feature_names
 
     @property
     def feature_bound(self) -> float:
-        """Largest norm of a row: as stated, or by the rule above."""
-        if self.stated_bound is not None:
-            return self.stated_bound
-        kinds = [kind for kind, _ in self._groups]
-        numbers = kinds.count("number")
-        others = len(kinds) - numbers
-        bound = math.sqrt(others + min(numbers, numbers / 3.0 + 0.6 * math.sqrt(numbers)))
-        return bound * (1.0 if not self.found else 0.5 if self.target.names else 1.5)
+        """Largest norm of a row: as stated, or by the rule of `taciturn.columns.encoder`."""
+        return self.encoder.feature_bound(bool(self.target.names)) if self.stated_bound is None else self.stated_bound
 
-    @cached_property
+    @property
     def found(self) -> tuple[int, ...]:
         """The features whose ranges are found privately."""
-        return tuple(
-            place.start
-            for column, place in zip(self.read, self.places, strict=True)
-            if isinstance(column, PrivateRange)
-        )
-
-    @property
-    def _groups(self) -> Groups:
-        """The groups of features, in order."""
-        return tuple(group for column in self.read for group in column.groups)
-
-    @property
-    def _scales(self) -> tuple[float, ...]:
-        """The scale of random features for each feature."""
-        kinds = [kind for kind, _ in self._groups]
-        number, indicator = feature_scales(kinds.count("number") + kinds.count("cycle"), kinds.count("indicator"))
-        standardised = standard_scale(len(self.found))
-        scales = {"number": number, "cycle": number, "indicator": indicator, "standardised": standardised}
-        return tuple(scales[kind] for kind, width in self._groups for _ in range(width))
+        return self.encoder.found
 
     def settings(self, on_bad: Literal["raise", "zero"] = "raise", seed: int | None = None) -> Settings:
         """The same settings, as the estimators take them."""
@@ -262,7 +229,7 @@ class Contract:
             features=self.features,
             ranges=self.found or None,
             precondition=self.precondition,
-            scales=self._scales,
+            scales=scales_of(self.encoder.groups),
             on_bad=on_bad,
             seed=seed,
         )

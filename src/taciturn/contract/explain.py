@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from taciturn._util.output import rounded_up
-from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range
+from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.target import Number, Positive, PrivateNumber
 from taciturn.contract.contract import Contract
 from taciturn.core.staged import Staged
@@ -169,6 +169,8 @@ def _kind_in_words(column: Column) -> str:
     if isinstance(column, Categories):
         listed = ", ".join(map(str, column.values[:8]))
         return f"one of {listed}" + (f" and {len(column.values) - 8} more" if len(column.values) > 8 else "")
+    if isinstance(column, Text):
+        return f"a text, its words hashed into {column.buckets:,}"
     return f"anything, hashed into {column.buckets}" if isinstance(column, Hashed) else "ignored"
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.columns.hashing import signed_bucket
+from taciturn.columns.hashing import bucket_cache
 from taciturn.errors import InvalidInput, expect, float_or_nan, integer
 
 Row: TypeAlias = "array[float]"
@@ -128,7 +127,7 @@ class HashedFeatures:
 
     def row(self, x: Mapping[Any, Any]) -> Row:
         entries: dict[int, float] = {}
-        places = _places(self.dimension)
+        places = bucket_cache(self.dimension)
         x = _dict(x)
         if self._user is not None and self._user in x:
             x = {name: value for name, value in x.items() if name != self._user}
@@ -179,24 +178,6 @@ def features_of(
     if user is not None and any(name == user or str(name).startswith(f"{user}=") for name in named.names):
         raise InvalidInput(f"{user!r} holds the id of a user, which is no feature. Leave it out of features.")
     return named
-
-
-class _Places(dict[str, tuple[int, float]]):
-    """A cache of the columns and signs of up to 65,536 names."""
-
-    def __init__(self, buckets: int) -> None:
-        self.buckets = buckets
-
-    def __missing__(self, name: str) -> tuple[int, float]:
-        if len(self) >= 2**16:
-            self.clear()
-        self[name] = signed_bucket(name, self.buckets)
-        return self[name]
-
-
-@lru_cache(maxsize=16)  # names may be texts of examples: cached here, so that copies of a model lack them
-def _places(buckets: int) -> _Places:
-    return _Places(buckets)
 
 
 def _dict(x: Any) -> Mapping[Any, Any]:

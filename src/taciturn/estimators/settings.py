@@ -33,9 +33,10 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
+from taciturn.columns.kinds import Groups
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
-from taciturn.plan import Features, Method, Plan, feature_map, recommend, standard_scale
+from taciturn.plan import Features, Method, Plan, feature_map, feature_scales, recommend, standard_scale
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
@@ -317,6 +318,19 @@ class Settings:
             found = f' Or use {name}="private", which finds it with noise.' if name.endswith("_bound") else ""
             raise InvalidInput(f"{name} is missing. {_MEANING[name]} It is never inferred without noise.{found}")
         return value
+
+
+def scales_of(groups: Groups) -> tuple[float, ...]:
+    """The basic scale of random features for each feature of these groups, by the rule of `taciturn.plan`.
+
+    >>> scales_of((("number", 1), ("indicator", 2)))
+    (2.0, 0.8, 0.8)
+    """
+    kinds = [kind for kind, _ in groups]
+    number, indicator = feature_scales(kinds.count("number") + kinds.count("cycle"), kinds.count("indicator"))
+    standardised = standard_scale(kinds.count("standardised"))
+    scales = {"number": number, "cycle": number, "indicator": indicator, "standardised": standardised}
+    return tuple(scales[kind] for kind, width in groups for _ in range(width))
 
 
 _NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")

@@ -54,11 +54,8 @@ class Parsed:
         (array([[ 1.], [nan]]), array([ 1., nan]), array([False,  True]))
         """
         rows = len(self.lines)
-        X = np.zeros((rows, contract.dimension))
-        bad = np.zeros(rows, dtype=np.bool_)
+        X, bad = contract.encoder.encode(self.values, rows)
         bad[list(self.broken)] = True
-        for column, place in zip(contract.read, contract.places, strict=True):
-            bad |= column.encode(self.values[column.name], X[:, place])
         y = np.empty(0)
         empty = bad
         if labelled:
