@@ -24,6 +24,7 @@ from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.core.release import Releases
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
+from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.settings import LossName, MethodName, Settings
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
@@ -145,6 +146,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
             warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
         new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen)
+        again = self._opened is not None
         if not all_rows:
             try:
                 learnt = new.stream.learn_if(
@@ -154,12 +156,35 @@ class PrivateLinearModel(Keywords, BaseEstimator):
                 if new.stream.rejected:  # and stays so: the next call may have other settings
                     self.__dict__.pop("_first", None)
                 raise
-            return self if learnt is not None else self._learn_on(vars(self)["_first"], X, y, users)
+            if learnt is None:
+                return self._learn_on(vars(self)["_first"], X, y, users)
+            self._count_fit(plan, len(labels), again)
+            return self
         before = self._opened
         self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
         new.stream.learn(rows, labels, users)
         self._streams = (new,)
+        self._count_fit(plan, len(labels), again)
         return self
+
+    def _count_fit(self, plan: Plan, rows: int, told: bool) -> None:
+        """Count a stream that was opened, with those of all clones, and warn of their sum if no ledger limits it."""
+        private = plan.private
+        if private.seed is None:
+            self._fits.add(rows, private.total_cost, private.privacy.delta)
+            if self.ledger is None:
+                self._fits.warn(told, stacklevel=6)
+
+    @property
+    def _fits(self) -> Fits:
+        """The counter that this estimator shares with its clones."""
+        fits: Fits = self.__dict__.setdefault("_counted", Fits())
+        return fits
+
+    def __sklearn_clone__(self) -> Any:
+        made = super().__sklearn_clone__()
+        made._counted = self._fits
+        return made
 
     def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
         X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
@@ -239,6 +264,11 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return self._fitted.stream.spent
 
     @property
+    def spent_together_(self) -> Spent:
+        """The cost of all fits of this estimator and its clones in this process, an upper bound for each row."""
+        return self._fits.together
+
+    @property
     def plan_(self) -> Plan:
         """The plan that this stream follows (`taciturn.plan.Plan`)."""
         return self._fitted.stream.plan
@@ -280,7 +310,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def __getstate__(self) -> Any:
         state = {name: value for name, value in super().__getstate__().items() if name not in ("_streams", "_first")}
+        state["_counted"] = self._fits
         if (opened := self._opened) is not None:
+            del state["_counted"]  # a model that is stored, or returned by another process
             state["_streams"] = (opened._replace(stream=copy(opened.stream)),)
         return state
 

@@ -1,0 +1,123 @@
+"""The fits of an estimator and of its clones in one process: how many there are, and what they cost together.
+
+A search, a cross-validation or a refit clones an estimator and fits the clones, each as a stream of its own. A ledger
+adds up what they cost; this counter does so where no ledger is given, and for those who ask.
+
+**What is counted.** Every stream that was opened on secret noise, by its reserved cost. Costs add, also if later
+settings are chosen from earlier models. The sum is what a row costs that is in all of the fits. It is an upper bound
+for every other row: of k folds a row is in the training part of all but one, so k - 1 of them and the refit read it,
+and no counter can tell which rows those are without reading them. A score of held-out rows, and a choice that is made
+by it, is not a fit: no part of the sum pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, NamedTuple
+
+from taciturn._util.output import rounded_up
+from taciturn.accounting.cost import Cost, total
+from taciturn.estimators.stream import PrivacyWarning, Spent
+
+_OFTEN = 4  # the sum is told again when there are so many times the fits
+
+ELSEWHERE = (
+    "this fit is not in the process of the estimator that it was cloned from, as with n_jobs, so nothing adds its cost "
+    "to that of the others. Give the estimator a ledger in a file, as in ledger='budget.db', which counts all of them."
+)
+
+_WARNED: dict[int, Fits] = {}
+
+
+class _Fit(NamedTuple):
+    rows: int
+    cost: Cost
+    delta: float
+
+
+class Fits:
+    """The fits of an estimator and of its clones; copies are the same object, pickles count for themselves.
+
+    >>> from taciturn.accounting.cost import gaussian
+    >>> fits = Fits()
+    >>> for _ in range(4):
+    ...     fits.add(1_000, gaussian(0.01), delta=1e-6)
+    >>> len(fits), round(fits.together.epsilon, 3)
+    (4, 0.834)
+    """
+
+    def __init__(self) -> None:
+        self._fits: list[_Fit] = []
+        self._told = 0
+        self._sent = self._sent_told = 0
+        self._elsewhere = False
+        self._process = os.getpid()
+
+    def __len__(self) -> int:
+        return len(self._fits)
+
+    @property
+    def together(self) -> Spent:
+        """The epsilon of all fits at the delta of the last one or, if it is finite only there, at the sum of deltas.
+
+        One-off fits by objective perturbation have a plain delta each, and those add.
+        """
+        made = list(self._fits)
+        if not made:
+            return Spent(0.0, 0.0)
+        cost, delta = total(fit.cost for fit in made), made[-1].delta
+        if cost.epsilon(delta) == float("inf"):
+            delta = sum(fit.delta for fit in made)
+        return Spent(cost.epsilon(delta), delta)
+
+    def add(self, rows: int, cost: Cost, delta: float) -> None:
+        """Count a fit of so many rows; one atomic step, which threads and signal handlers may take at any time."""
+        self._fits.append(_Fit(rows, cost, delta))
+
+    def warn(self, told: bool = False, stacklevel: int = 2) -> None:
+        """Say what the fits cost together, where that is due; if the user was `told` of the last one, it rarely is.
+
+        Due is the second fit, one of more rows than all before it, as the refit of a search is, one that makes the
+        number of fits four times that of the last warning, and one after copies were sent to other processes.
+        """
+        if self._elsewhere or self._process != os.getpid():
+            if _WARNED.setdefault(os.getpid(), self) is self:  # once in a process, which may fit hundreds
+                warnings.warn(ELSEWHERE, PrivacyWarning, stacklevel=stacklevel + 1)
+            return
+        *earlier, last = [fit.rows for fit in self._fits]
+        count, before, sent = len(earlier) + 1, self._told, self._sent > self._sent_told
+        largest = bool(earlier) and last > max(earlier)
+        if not (sent or largest or (count >= _OFTEN * before if before else earlier)):
+            return
+        self._told, self._sent_told = count, self._sent
+        if told and not before and not sent:
+            return
+        warnings.warn(self._sentence(), PrivacyWarning, stacklevel=stacklevel + 1)
+
+    def _sentence(self) -> str:
+        epsilon, delta = self.together
+        sent = f", without {self._sent} copies that went to other processes" if self._sent else ""
+        return (
+            f"the fits of this estimator and its clones, {len(self)} so far{sent}, cost together epsilon = "
+            f"{rounded_up(epsilon)} at delta = {rounded_up(delta)} for a row that is in all of them, and no more for "
+            "any other. A search costs at least that: choosing by a score is not paid for. Give the estimator a "
+            "ledger, as in ledger='budget.db', to limit the sum; with n_jobs only a ledger in a file counts all fits."
+        )
+
+    def __copy__(self) -> Fits:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Fits:
+        return self
+
+    def __reduce__(self) -> Any:
+        self._sent += 1
+        return _sent_elsewhere, ()
+
+
+def _sent_elsewhere() -> Fits:
+    """A counter in another process."""
+    fits = Fits()
+    fits._elsewhere = True
+    return fits
