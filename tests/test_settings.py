@@ -37,6 +37,7 @@ from taciturn import (
     Certificate,
     ConvexSet,
     Cost,
+    DecayedBLT,
     Exponential,
     FadingIGD,
     Gaussian,
@@ -258,6 +259,7 @@ NAMED = {"features": ["a", "b"]}
 CASES: dict[str, list[Case]] = {
     "taciturn.Anytime": [Case(Anytime, {"buffers": 3, "share": 0.3})],
     "taciturn.BLT": [Case(BLT, {"buffers": 3})],
+    "taciturn.DecayedBLT": [Case(DecayedBLT, {"forget": 100, "buffers": 3})],
     "taciturn.Box": [Case(Box, {"low": -0.7, "high": 1.3})],
     "taciturn.Certificate": [Case(_certificate, {"magnitude": 1.3, "most": 100, "norm": 1.7})],
     "taciturn.Cost": [

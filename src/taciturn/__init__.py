@@ -25,6 +25,7 @@ _HOME = {
     "ClassSums": "learners.class_sums",
     "ConvexSet": "problem.sets",
     "Cost": "accounting.cost",
+    "DecayedBLT": "mechanisms.decayed_blt",
     "EWOO": "learners.ewoo",
     "Example": "accounting.unit",
     "Exponential": "mechanisms.exponential",

@@ -50,6 +50,7 @@ from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.qftl import QFTL as QFTL
 from taciturn.mechanisms.anytime import Anytime as Anytime
 from taciturn.mechanisms.blt import BLT as BLT
+from taciturn.mechanisms.decayed_blt import DecayedBLT as DecayedBLT
 from taciturn.mechanisms.exponential import Exponential as Exponential
 from taciturn.mechanisms.gaussian import Gaussian as Gaussian
 from taciturn.mechanisms.sqrt import SquareRoot as SquareRoot
@@ -82,6 +83,7 @@ from taciturn.problem.vector_loss import VectorLoss as VectorLoss
 __version__: str
 __all__ = [
     "BLT",
+    "DecayedBLT",
     "EWOO",
     "FTL",
     "FTRL",

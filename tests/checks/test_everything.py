@@ -9,7 +9,7 @@ import pytest
 from instances import LEARNERS, LOSSES, SETS
 from learners.cases import VECTOR_LOSSES
 from mechanisms.strategies import STRATEGIES
-from taciturn import Exponential, Gaussian, MultiHinge, OneHot, Softmax
+from taciturn import DecayedBLT, Exponential, Gaussian, MultiHinge, OneHot, Softmax
 from taciturn.checks import Report, checks_for
 from taciturn.checks.accountants import Exact
 from taciturn.checks.all import of_learner
@@ -22,6 +22,7 @@ OBJECTS = {f"learner: {name}": learner for name, learner in LEARNERS.items()}
 OBJECTS |= {"mechanism: gaussian": Gaussian(), "mechanism: shape S": Gaussian("S")}
 OBJECTS |= {"mechanism: exponential": Exponential()}
 OBJECTS |= {f"strategy: {name}": strategy for name, strategy in STRATEGIES.items()}
+OBJECTS |= {"strategy: decayed": DecayedBLT(5, buffers=3)}
 OBJECTS |= {f"set: {name}": make(3) for name, make in SETS.items()}
 OBJECTS |= {f"loss: {name}": make() for name, make in LOSSES.items()}
 OBJECTS |= {f"vector loss: {name}": make() for name, (make, _) in VECTOR_LOSSES.items()}

@@ -21,6 +21,7 @@ from taciturn import (
     BinaryTree,
     Box,
     ClassSums,
+    DecayedBLT,
     Exponential,
     FadingIGD,
     Gaussian,
@@ -86,6 +87,7 @@ STRATEGIES = {
     "plain tree": BinaryTree(refined=False),
     "root": SquareRoot(),
     "anytime": Anytime(),
+    "decayed": DecayedBLT(11, buffers=2),
 }
 
 

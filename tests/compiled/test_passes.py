@@ -20,6 +20,7 @@ from taciturn import (
     Anytime,
     BinaryTree,
     Box,
+    DecayedBLT,
     Exponential,
     Gaussian,
     L2Ball,
@@ -39,6 +40,7 @@ from taciturn.learners import implicit_step
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.anytime import EpochCoder
 from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
 from taciturn.problem import losses, multiclass
@@ -66,9 +68,11 @@ MECHANISMS = {
         ("qftl, ball", "anytime", "every, endless"),
         ("ftrl, hinge, ball", "anytime", "every, endless"),
     ],
+    Lasting: [("qftl, ball", "decayed", "every, endless"), ("ftrl, hinge, ball", "decayed", "every 7")],
 }
-CODERS = {TreeCoder: "tree", RootCoder: "root", BLTCoder: "blt", EpochCoder: "anytime"}
+CODERS = {TreeCoder: "tree", RootCoder: "root", BLTCoder: "blt", EpochCoder: "anytime", DecayedCoder: "decayed"}
 OF = {TreeCoder: BinaryTree(), RootCoder: SquareRoot(), BLTCoder: BLT(), EpochCoder: Anytime()}
+OF[DecayedCoder] = DecayedBLT(11, buffers=2)
 SETS = [WholeSpace(), L2Ball(0.4), Box(-0.2, 0.3)]
 
 

@@ -9,7 +9,7 @@ from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.private import Private
 from taciturn.core.protocols import Calibration, Learner
 from taciturn.core.schedule import Schedule, Timetable, at, every
-from taciturn.errors import expect, integer
+from taciturn.errors import InvalidInput, expect, integer
 from taciturn.learners.averaged import How, averaged
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.ewoo import EWOO
@@ -20,6 +20,7 @@ from taciturn.learners.igd import IGD
 from taciturn.learners.qftl import QFTL
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms.blt import BLT
+from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.exponential import Exponential
 from taciturn.mechanisms.gaussian import Gaussian, Shape
 from taciturn.mechanisms.prefix_sum import PrefixSum
@@ -182,6 +183,7 @@ def private_sum(
     *,
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
+    forget: int | None = None,
     neighbours: Literal["replace", "zero-out"] = "replace",
     on_bad: Literal["raise", "zero"] = "raise",
     calibration: Calibration = "exact",
@@ -200,6 +202,9 @@ def private_sum(
     strategy : PrefixSum, optional
         How: `BLT()` by default, `BLT(buffers=8)` without a horizon; the paper's calibrations need
         `BinaryTree(refined=False)`.
+    forget : int, optional
+        A window in examples, after which a row counts less by a factor of e: `DecayedBLT(forget)`, whose noise stays
+        constant in a stream that never ends.
     neighbours, on_bad
         As in `taciturn.Problem`.
 
@@ -212,7 +217,7 @@ def private_sum(
     ([1, 2, 3], (2,))
     """
     learner = VectorSum(Problem(Nearness(), WholeSpace(), dimension, bound, neighbours=neighbours, on_bad=on_bad))
-    mechanism = strategy or _strategy(horizon, schedule)
+    mechanism = _strategy(strategy, horizon, schedule, forget)
     schedule = schedule or every(1)
     return Private(learner, mechanism, schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
 
@@ -224,6 +229,7 @@ def pqftl(
     *,
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
+    forget: int | None = None,
     extra_ridge: float = 0.0,
     weight: float | None = None,
     calibration: Calibration = "exact",
@@ -239,7 +245,7 @@ def pqftl(
     3
     """
     learner = QFTL(problem, extra_ridge, weight)
-    mechanism = strategy or _strategy(horizon, schedule)
+    mechanism = _strategy(strategy, horizon, schedule, forget)
     schedule = schedule or every(1)
     return Private(learner, mechanism, schedule, privacy, horizon, calibration, allow_broken, seed, unit=unit)
 
@@ -251,6 +257,7 @@ def pftrl(
     *,
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
+    forget: int | None = None,
     curvature: float = 0.0,
     scale: float | None = None,
     seed: int | None = None,
@@ -265,7 +272,7 @@ def pftrl(
     >>> private.fit([[0.6, 0.8], [1.0, 0.0]], [1, -1]).t
     2
     """
-    mechanism = strategy or _strategy(horizon, schedule)
+    mechanism = _strategy(strategy, horizon, schedule, forget)
     learner = FTRL(problem, curvature, scale)
     return Private(learner, mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
@@ -277,6 +284,7 @@ def class_sums(
     *,
     strategy: PrefixSum | None = None,
     schedule: Schedule | None = None,
+    forget: int | None = None,
     seed: int | None = None,
     unit: Unit = EXAMPLE,
 ) -> Private:
@@ -288,10 +296,21 @@ def class_sums(
     >>> private.fit([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]], [1, -1, 1]).noisy.shape
     (6,)
     """
-    mechanism = strategy or _strategy(horizon, schedule)
+    mechanism = _strategy(strategy, horizon, schedule, forget)
     return Private(ClassSums(problem), mechanism, schedule or every(1), privacy, horizon, seed=seed, unit=unit)
 
 
-def _strategy(horizon: int | None, schedule: Schedule | None) -> PrefixSum:
-    """More buffers where the number of releases is not known: one strategy for the 2²³ rounds that there may be."""
+def _strategy(
+    stated: PrefixSum | None, horizon: int | None, schedule: Schedule | None, forget: int | None
+) -> PrefixSum:
+    """The stated one, or by rule: more buffers where the number of releases is not known.
+
+    One strategy then serves the 2²³ rounds that there may be.
+    """
+    if stated is not None and forget is not None:
+        raise InvalidInput("forget= chooses the strategy. Leave strategy= out, or state strategy=DecayedBLT(...).")
+    if forget is not None:
+        return DecayedBLT(forget)
+    if stated is not None:
+        return stated
     return BLT(buffers=8) if Timetable(schedule or every(1), horizon).horizon is None else BLT()

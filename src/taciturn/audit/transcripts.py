@@ -44,7 +44,7 @@ from taciturn.core.loop import Pass, pass_for
 from taciturn.core.private import Private
 from taciturn.core.release import Collected, Releases
 from taciturn.core.state import Standing, State
-from taciturn.mechanisms.strategy import matrices
+from taciturn.mechanisms.strategy import matrices, sums_of
 
 _STILL = 1e-6  # of the largest shift
 
@@ -358,7 +358,7 @@ def run_pass(private: Private) -> Pass:
 
 
 def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Array:
-    """The releases without noise, given the released points: statistics, or for `entry` their prefix sums."""
+    """The releases without noise, given the released points: statistics, or for `entry` their sums."""
     from taciturn.compiled.passes import statistics_of
 
     learner, rounds = private.learner, private.timetable.rounds
@@ -373,7 +373,7 @@ def exact_statistics(private: Private, V: Array, y: Array, points: Array) -> Arr
             exact = learner.absorb(exact, start, V[start:end], y[start:end], point)
             exact, rows[k] = learner.statistic(exact, end)
             start, point = end, points[k]
-    return np.cumsum(rows, axis=0) if learner.certificate.reach == "entry" else rows
+    return sums_of(getattr(private.calibrated, "coder", None), rows) if learner.certificate.reach == "entry" else rows
 
 
 @dataclass

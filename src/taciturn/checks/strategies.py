@@ -14,7 +14,7 @@ from taciturn.checks.streams import copied, generator, same
 from taciturn.checks.suite import COPY, demand, skip
 from taciturn.errors import ContractBroken
 from taciturn.mechanisms.prefix_sum import PrefixSum, made_for
-from taciturn.mechanisms.strategy import Coder, matrices, sensitivity_to
+from taciturn.mechanisms.strategy import Coder, matrices, sensitivity_to, sums_of
 
 LENGTHS = (1, 2, 3, 8, 13, 100)
 UNITS = tuple(
@@ -47,12 +47,12 @@ class Strategy:
 
 
 def matrices_factor_the_prefix_sum(case: Strategy) -> None:
-    """`B·C` is the lower-triangular matrix of ones: without noise, decoding gives the prefix sums."""
+    """`B·C` is the lower-triangular matrix of ones, or of powers of a decay: without noise, decoding gives the sums."""
     B, C = case.dense
-    off = float(np.max(np.abs(B @ C - np.tril(np.ones((case.n, case.n))))))
+    off = float(np.max(np.abs(B @ C - sums_of(case.coder, np.eye(case.n)))))
     demand(
         off <= 1e-9,
-        f"B·C is off the matrix of ones by {off:.3g}, for {case.n} rows",
+        f"B·C is off the matrix of the sums by {off:.3g}, for {case.n} rows",
         "Make decode the inverse of encode.",
     )
 
@@ -230,7 +230,7 @@ def compiled_strategy_matches_definition(case: Strategy) -> None:
             demand(alike, f"the compiled encoder differs from encode in rows {start + 1} to {end} of {case.n}", remedy)
             public, sums[start:end] = batch.decode(public, fast, start + 1, end - start)
             start = end
-    alike = np.allclose(sums, np.cumsum(rows, axis=0), rtol=1e-8, atol=1e-8)
+    alike = np.allclose(sums, sums_of(coder, rows), rtol=1e-8, atol=1e-8)
     demand(alike, f"the compiled decoder differs from the prefix sums, for {case.n} rows", remedy)
 
 

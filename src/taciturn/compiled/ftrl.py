@@ -43,16 +43,17 @@ def through_blt(
     encoder: Any,
     decoder: Any,
     running: Any,
+    decay: float,
     inner: float,
     past: Any,
     epoch: Any,
 ) -> int:
     """Writes noisy sums and points of these rounds.
 
-    `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers. Encoded rows are
-    multiplied by `inner`, and `past` is added to sums, for a strategy that is part of another; else it is empty.
-    Changed are `point`, `total` (gradients since the last release), the buffers, `running` (the decoder's sum) and
-    `epoch` (all rows, if it is not empty).
+    `strides` are what noisy sums are divided by, `encoder` and `decoder` decays, weights and buffers, and `decay` is
+    that of sums, which is 1 for prefix sums. Encoded rows are multiplied by `inner`, and `past` is added to sums, for a
+    strategy that is part of another; else it is empty. Changed are `point`, `total` (gradients since the last release),
+    the buffers, `running` (the decoder's sum) and `epoch` (all rows, if it is not empty).
     """
     loss, domain, steepest, most, lattice, curvature = learner
     done, since, scores = 0, 0, np.empty(len(point) // V[0].shape[1])
@@ -62,7 +63,7 @@ def through_blt(
             add_curvature(curvature, most, lattice, point, i + 1 - since, total)
             since = i + 1
             lattice_of_row = largest[done], inner / steps[done], steps[done] / inner
-            sums = encoder, decoder, running, past, epoch
+            sums = encoder, decoder, running, decay, past, epoch
             squared = _noisy_sum(lattice_of_row, total, noise, noisy, done, sums, -1.0 / strides[done], point)
             _project_point(domain, squared, point, done, points)
             done += 1
@@ -86,7 +87,7 @@ def _noisy_sum(
     `total` is 0 afterwards.
     """
     most, to_steps, from_steps = lattice_of_row
-    encoder, decoder, running, past, epoch = sums
+    encoder, decoder, running, decay, past, epoch = sums
     size, squared = len(total), zeros()
     for j in range(0, size, LANES):
         left = size - j
@@ -96,7 +97,7 @@ def _noisy_sum(
             put(epoch, j, left, take(epoch, j, left) + row)
         encoded = row + remembered(encoder, row, j)
         noisy_row = (floor(encoded * to_steps + 0.5) + take(noise, k * size + j, left)) * from_steps
-        added = take(running, j, left) + noisy_row + remembered(decoder, noisy_row, j)
+        added = take(running, j, left) * decay + noisy_row + remembered(decoder, noisy_row, j)
         put(running, j, left, added)
         if len(past) > 0:
             added = added + take(past, j, left)

@@ -26,7 +26,7 @@ from taciturn.compiled import codes
 from taciturn.compiled.codes import Code, Leader, loss_code, set_code, slope_code, value_code
 from taciturn.core.loop import Pass
 from taciturn.core.loop import statistics as statistics_by_definition
-from taciturn.core.protocols import Calibrated, Learner
+from taciturn.core.protocols import Calibrated, Learner, examples_of
 from taciturn.core.release import Collected
 from taciturn.core.state import Standing
 from taciturn.learners.averaged import Averaged
@@ -42,6 +42,7 @@ from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.anytime import EpochCoder, begins, ends, named, part
 from taciturn.mechanisms.blt import BLTCoder, coefficients, prefix_squares
+from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting, exchanged
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
@@ -69,7 +70,7 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
         return None
     if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice) and not fast.steps.multiclass:
         return IteratePass(fast.steps, calibrated)
-    return BatchPass(fast, noise, compressed=isinstance(fast, SumsByClass))
+    return BatchPass(fast, noise, calibrated, compressed=isinstance(fast, SumsByClass))
 
 
 class Statistics(Protocol):
@@ -78,8 +79,8 @@ class Statistics(Protocol):
     def __call__(self, exact: Arrays, t: int, X: Array, y: Array, rounds: Integers) -> tuple[Arrays, Array]:
         """The exact state after all clipped examples, and the statistics of these rounds."""
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
-        """The points of these rounds."""
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
+        """The points of statistics that stand for as many examples."""
 
 
 class Noise(Protocol):
@@ -129,6 +130,7 @@ class BatchPass:
 
     statistics: Statistics
     noise: Noise
+    calibrated: Calibrated
     forgets: ClassVar[bool] = True
     compressed: bool = False
 
@@ -142,7 +144,8 @@ class BatchPass:
         noise = self.noise.draw(seed, k + 1, count)
         exact, rows = self.statistics(exact, t, X, y, rounds)
         secret, public, noisy, sd = self.noise.add(secret, public, rows, k + 1, noise)
-        points = self.statistics.decide(rounds, noisy, sd)
+        stand_for = examples_of(self.calibrated, np.arange(k + 1, k + count + 1), rounds)
+        points = self.statistics.decide(stand_for, noisy, sd)
         shown.add(noisy, points, sd)
         return Standing(t + len(y), k + count, exact, secret, public, points[-1].copy())
 
@@ -307,7 +310,7 @@ class Iterates:
         x = exact["x"].copy()
         return {"x": x}, self.steps.iterates(x, t, X, y, rounds)
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """The points of the set nearest to the noisy iterates."""
         return project_batch(self.learner.problem.domain, noisy)
 
@@ -344,9 +347,9 @@ class Means:
         means = sums[np.maximum(rounds - before, 0)] / np.maximum(count, 1)
         return {**inner, "sum": sums[-1]}, np.where(count > 0, means, self.learner.problem.first_point)
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """As the averaged learner decides."""
-        return self.inner.decide(rounds, noisy, noise_sd)
+        return self.inner.decide(t, noisy, noise_sd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,7 +437,7 @@ class Leaders:
         ends = search_limits(smoothness[0], ridge, learner.distance(t), 2.0 * learner.longest_iterate)
         return np.stack([ridge, *ends, *smoothness], axis=1)
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """The points of the set nearest to the noisy leaders."""
         return project_batch(self.learner.problem.domain, noisy)
 
@@ -505,17 +508,17 @@ class Products:
         width = problem.width + problem.outputs
         return np.concatenate([columns * width + rows, (labels * width + np.arange(problem.width)).ravel()])
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, but for matrices that have no Cholesky factor, and other sets than balls and boxes."""
         from taciturn.compiled import qftl
 
         learner = self.learner
         p = self.learner.problem
         domain = set_code(p.domain)
-        ridges = learner.total_ridge(rounds, noise_sd)
+        ridges = learner.total_ridge(t, noise_sd)
         points, solved = qftl.points(noisy, p.width, learner.w, ridges, domain or (codes.WHOLE_SPACE, 0.0, 0.0))
         for k in np.flatnonzero(~solved):
-            points[k] = learner.decide(int(rounds[k]), noisy[k], float(noise_sd[k]))
+            points[k] = learner.decide(float(t[k]), noisy[k], float(noise_sd[k]))
         return np.asarray(points) if domain else project_batch(p.domain, points)
 
 
@@ -531,7 +534,7 @@ class VectorSums:
         starts = np.concatenate([np.zeros((1, self.learner.statistic_size)), sums[rounds - t]])
         return {"sum": sums[-1] - starts[-1]}, np.diff(starts, axis=0)
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """The private sums themselves."""
         return noisy
 
@@ -552,7 +555,7 @@ class SumsByClass:
         class_sums.sums(total, as_parts(X), learner.numbers(y), R, lattice_of(R), t, rounds, rows)
         return {"sum": total}, rows
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """Compiled, and the points of the set nearest to them."""
         from taciturn.compiled import class_sums
 
@@ -592,7 +595,7 @@ class CandidateLosses:
         units = np.array_equal(net, np.eye(self.learner.statistic_size))
         return np.ascontiguousarray(net.T[: 0 if units and self.learner.problem.outputs == 1 else None])
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """The candidates whose numbers were released, or the best of each statistic of losses."""
         winners = noisy[:, 0].astype(np.int64) if noisy.shape[1] == 1 else np.argmin(noisy, axis=1)
         return np.array(self.learner.net[winners])
@@ -676,6 +679,8 @@ class PrefixSumNoise:
         sds = noise_sds(calibrated, k, count)
         if type(coder) is BLTCoder:
             return Noisy(*_blt_sums(coder, secret, public, statistics, noise, steps, largest), sds)
+        if type(coder) is DecayedCoder:
+            return Noisy(*_decayed_sums(coder, secret, public, statistics, k, noise, steps, largest), sds)
         strategy = STRATEGIES[type(coder)](coder)
         rows = lattice.clipped(statistics, largest)
         if coder.integer:
@@ -696,6 +701,7 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
     exponential.EndlessRace: GumbelNoise,
     prefix_sum.Finite: PrefixSumNoise.of,
     prefix_sum.Endless: PrefixSumNoise.of,
+    Lasting: PrefixSumNoise.of,
 }
 """The fast path to the noise of each calibrated mechanism, by its exact type."""
 
@@ -780,7 +786,7 @@ class BLT:
 
         _, ph, _, om = self.coder.arrays
         buffers, total = public["buffers"].copy(), public["sum"].copy()
-        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total)
+        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total, 1.0)
 
 
 def _blt_sums(
@@ -791,8 +797,39 @@ def _blt_sums(
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
-    sums = blt.noisy_sums(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total)
+    sums = blt.noisy_sums(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total, 1.0)
     return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+
+
+def _decayed_sums(
+    coder: DecayedCoder,
+    secret: Arrays,
+    public: Arrays,
+    rows: Array,
+    k: int,
+    noise: Integers,
+    steps: Array,
+    largest: Array,
+) -> tuple[Arrays, Arrays, Array]:
+    """The same for decayed sums from row k on, with two sets of buffers where both are kept."""
+    from taciturn.compiled import blt
+
+    _, ph, _, inverse = coder.arrays
+    encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
+    sums = np.empty(rows.shape)
+    for start, end, both, full in coder.stretches(k, len(rows)):
+        at = slice(start, end)
+        sides = _encoder(coder, encoder, both), (ph, inverse, decoder)
+        sums[at] = blt.noisy_sums(rows[at], largest[at], steps[at], noise[at], *sides, total, coder.decay)
+        if full:
+            encoder = exchanged(encoder)
+    return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+
+
+def _encoder(coder: DecayedCoder, buffers: Array, both: bool) -> tuple[Array, Array, Array]:
+    """Decays, weights and buffers of the first set, or of both, of which the second adds nothing to encoded rows."""
+    th, _, om, _ = coder.arrays
+    return (*coder.both, buffers) if both else (th, om, buffers[: len(th)])
 
 
 _BLOCK = 2**13  # errors that are computed in one block
@@ -815,6 +852,33 @@ def _errors_of_block(coder: BLTCoder, block: int) -> Array:
     b, be = coefficients(th, ph)
     before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
     return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
+
+
+@dataclass(frozen=True, eq=False)
+class Decayed:
+    """Slow twin: `DecayedCoder`."""
+
+    coder: DecayedCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled, stretch by stretch."""
+        from taciturn.compiled import blt
+
+        buffers = secret["buffers"].copy()
+        encoded = np.empty(rows.shape)
+        for start, end, both, full in self.coder.stretches(k, len(rows)):
+            encoded[start:end] = blt.encode(rows[start:end], *_encoder(self.coder, buffers, both))
+            if full:
+                buffers = exchanged(buffers)
+        return {"buffers": buffers}, encoded
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled."""
+        from taciturn.compiled import blt
+
+        _, ph, _, om = self.coder.arrays
+        buffers, total = public["buffers"].copy(), public["sum"].copy()
+        return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total, self.coder.decay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -888,6 +952,7 @@ STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
     TreeCoder: Tree,
     RootCoder: Root,
     BLTCoder: BLT,
+    DecayedCoder: Decayed,
     EpochCoder: Epochs,
 }
 """Batch methods of each strategy, by its exact type."""
@@ -977,7 +1042,27 @@ def _through_blt(
     none = np.empty(0)
     past, epoch = none if past is None else past, none if epoch is None else epoch
     sides = (th, om, encoder), (ph, inverse, decoder)
-    block.check(through_blt(*block.numbers, *cut, *sides, running, inner, past, epoch))
+    block.check(through_blt(*block.numbers, *cut, *sides, running, 1.0, inner, past, epoch))
+    return {"buffers": encoder}, {"buffers": decoder, "sum": running}
+
+
+def _through_decayed(
+    coder: DecayedCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
+) -> tuple[Arrays, Arrays]:
+    """Stretch by stretch, with two sets of buffers where both are kept."""
+    from taciturn.compiled.ftrl import through_blt
+
+    _, ph, _, inverse = coder.arrays
+    encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
+    running = public["sum"].copy()
+    none = np.empty(0)
+    for start, end, both, full in coder.stretches(k, len(block.rounds)):
+        part_of, at = block.cut(start, end), slice(start, end)
+        sides = _encoder(coder, encoder, both), (ph, inverse, decoder)
+        inside = cut.noise[at], cut.steps[at], cut.largest[at]
+        part_of.check(through_blt(*part_of.numbers, *inside, *sides, running, coder.decay, 1.0, none, none))
+        if full:
+            encoder = exchanged(encoder)
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
@@ -1029,6 +1114,7 @@ def _through_epochs(
 
 THROUGH: dict[type, Through] = {
     BLTCoder: _through_blt,
+    DecayedCoder: _through_decayed,
     TreeCoder: _through_tree,
     RootCoder: _through_root,
     EpochCoder: _through_epochs,
@@ -1080,7 +1166,8 @@ class FTRLPass:
             cut = Cut(calibrated.noise_rows(seed, k + 1, count), steps, largest)
             noisy, points, sd = shown.room(count, len(total), len(point))
             sd[:] = noise_sds(calibrated, k + 1, count)
-            strides = np.asarray(self.learner.stride(rounds, sd))
+            stand_for = examples_of(calibrated, np.arange(k + 1, k + count + 1), rounds)
+            strides = np.asarray(self.learner.stride(stand_for, sd))
             block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
             secret, public = self.through(block, secret, public, k + 1, cut)
             shown.written(count)

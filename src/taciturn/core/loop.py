@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array, Arrays, Integers
-from taciturn.core.protocols import Calibrated, Learner
+from taciturn.core.protocols import Calibrated, Learner, examples_of
 from taciturn.core.release import Collected, Releases
 from taciturn.core.schedule import Timetable
 from taciturn.core.state import Standing
@@ -71,7 +71,7 @@ class Definition:
             exact, statistic = learner.statistic(exact, t + end)
             secret, encoded = calibrated.encode(secret, statistic, k)
             public, noisy, sd = calibrated.decode(public, encoded + drawn, k)
-            point = np.array(learner.decide(t + end, noisy, sd), dtype=np.float64)
+            point = np.array(learner.decide(examples_of(calibrated, k, t + end), noisy, sd), dtype=np.float64)
             shown.add(noisy[None, :], point[None, :], np.array([sd]))
             start = end
         if start < len(y):

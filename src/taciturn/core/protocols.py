@@ -63,6 +63,9 @@ class Certificate:
     norm : float, optional
         The largest l2 norm of one example's share of a statistic (entry), for any data, rounding errors of the learner
         included. Floating-point errors of a strategy are charged by it. None if only entries are bounded.
+    steady : bool
+        Whether `at(t)` and `most` hold for t the number of examples between two releases, and so in a stream that never
+        ends: a statistic depends on the examples since the last release alone, and on released points (entry).
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Certificate:
     most: int | None = None
     participation: Participation = ONCE
     norm: float | None = None
+    steady: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "magnitude", float_or_nan(self.magnitude))  # a mechanism rejects what is not finite
@@ -174,9 +178,10 @@ class Learner(Protocol):
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The exact state after round `t` publishes, and the statistic of that round."""
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The point to release, from a noisy statistic and the public standard deviation of its noise.
 
+        `t` is the number of examples that the statistic stands for: all so far, or a sum of weights (`examples_of`).
         All entries have the same noise; a learner whose parts need different amounts scales them.
         """
 
@@ -189,9 +194,9 @@ def point_size(learner: Learner) -> int:
 class Calibrated(Protocol):
     """A calibrated mechanism, with its noise and lattice steps; release numbers `k` count from 1.
 
-    It may also have `numbers(k)`, see `Restoring`; and `cost_for(certificate)`, the cost of all releases, with this
-    noise, for neighbours that move the statistics as that certificate says, which is another than the noise was
-    calibrated to.
+    It may also have `numbers(k)`, see `Restoring`; `cost_for(certificate)`, the cost of all releases, with this noise,
+    for neighbours that move the statistics as that certificate says, which is another than the noise was calibrated to;
+    and `effective(k)`, see `examples_of`.
     """
 
     @property
@@ -218,6 +223,18 @@ class Calibrated(Protocol):
 
     def decode(self, public: Arrays, noisy: Integers, k: int) -> tuple[Arrays, Array, float]:
         """The public side: a noisy statistic and its noise's standard deviation, which are published."""
+
+
+def examples_of(calibrated: Calibrated, k: ArrayLike, rounds: Any) -> Any:
+    """The number of examples that releases k stand for, made at `rounds`: all so far, unless the mechanism forgets.
+
+    >>> from taciturn import DecayedBLT, Privacy, private_sum
+    >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(100))
+    >>> examples_of(private.calibrated, [1, 1000], np.array([1, 1000])).round(1).tolist()
+    [1.0, 100.5]
+    """
+    own: Any = getattr(calibrated, "effective", None)
+    return rounds if own is None else own(k)
 
 
 class Mechanism(Protocol):

@@ -91,7 +91,7 @@ class Averaged:
             return exact, self.problem.first_point
         return exact, exact["sum"] / (t - self.first + 1)
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy mean."""
         return self.learner.decide(t, noisy, noise_sd)
 

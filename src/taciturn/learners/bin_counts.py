@@ -167,7 +167,7 @@ class BinCounts:
         """The encoded counts since the last release."""
         return self.start(), ((exact["counts"] @ self.encoder.T) / _UNITS).ravel()
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """Quantiles at a low and a high level, of all columns."""
         from scipy.optimize import isotonic_regression
         from scipy.special import ndtri

@@ -92,7 +92,9 @@ class ClassSums:
         bound = partial(entry_bound, moved, R, 0)
         lemma = "proof in taciturn.ClassSums"
         norm = R * (1.0 + 2.0**-40)
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, most=MOST, norm=norm)
+        return Certificate(
+            "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, most=MOST, norm=norm, steady=True
+        )
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -115,7 +117,7 @@ class ClassSums:
         """What came since the last release."""
         return self.start(), exact["sum"]
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The weight of each feature for each class, and the intercepts."""
         p = self.problem
         sums = noisy.reshape(self.classes, p.width)[:, : p.mapped_dimension]

@@ -116,7 +116,7 @@ class EWOO:
         steps = exact["losses"] + t * self.ridge_steps
         return exact, np.asarray(steps * self.step, dtype=np.float64)
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The candidate whose number was released; of losses, as in a replay without noise, the best one."""
         winner = int(noisy[0]) if len(noisy) == 1 else int(np.argmin(noisy))
         return np.array(self.net[winner])

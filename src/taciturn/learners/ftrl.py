@@ -117,7 +117,9 @@ class FTRL:
         lemma = "proof in taciturn.FTRL"
         largest = self.magnitude
         norm = longest_row(largest, largest, self.statistic_size)
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, largest, MOVES_ITS_OWN, lemma, most=MOST, norm=norm)
+        return Certificate(
+            "l2", "entry", f"{moved:.5g}", bound, largest, MOVES_ITS_OWN, lemma, most=MOST, norm=norm, steady=True
+        )
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -143,7 +145,7 @@ class FTRL:
         """What came since the last release."""
         return self.start(), exact["sum"]
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The regularised leader of the noisy contributions."""
         return self.problem.domain.project(-noisy / self.stride(t, noise_sd))
 

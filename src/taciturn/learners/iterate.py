@@ -75,7 +75,7 @@ class IterateLearner:
         """The iterate itself."""
         return exact, exact["x"]
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The point of the domain nearest to the noisy iterate."""
         return self.problem.domain.project(noisy)
 

@@ -122,7 +122,7 @@ class QFTL:
         R = self.problem.norm_bound
         norm = longest_row(R * math.hypot(R, self.w * self.label_bound), self._magnitude, self.statistic_size)
         made = partial(Certificate, "l2", "entry", f"{moved:.5g}", bound, self._magnitude, MOVES_ITS_OWN, lemma)
-        return made(papers, MOST, norm=norm)
+        return made(papers, MOST, norm=norm, steady=True)
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -141,7 +141,7 @@ class QFTL:
         """What came since the last release."""
         return self.start(), exact["sum"] * self.scale
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """Shift, floor where that is needed, solve, inside the domain."""
         from scipy.linalg import cho_factor, cho_solve  # here: it loads slowly, and few streams need it
 

@@ -81,7 +81,7 @@ class SecondMoment:
         scale = np.where(rows == columns, 1.0, math.sqrt(2.0)) * unit_of(self.problem.feature_bound) ** 2
         return self.start(), exact["sum"] * scale
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The map W, by rows."""
         d = self.features
         S = unpacked(noisy, d)

@@ -44,7 +44,9 @@ class VectorSum:
         lemma = "the triangle inequality"
         norm = longest_row(R, R, self.statistic_size)
         papers = self._paper_noise
-        return Certificate("l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, papers, MOST, norm=norm)
+        return Certificate(
+            "l2", "entry", f"{moved:.5g}", bound, R, MOVES_ITS_OWN, lemma, papers, MOST, norm=norm, steady=True
+        )
 
     def start(self) -> Arrays:
         """Nothing yet."""
@@ -58,7 +60,7 @@ class VectorSum:
         """What came since the last release."""
         return self.start(), exact["sum"]
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The private sum itself."""
         return noisy
 

@@ -93,7 +93,7 @@ class BLT(PrefixSum):
     def coder_for(self, n: int | None, participation: Participation) -> BLTCoder:
         """The strategy for n rows with the least error for this participation."""
         n = self.needs(n)
-        return BLTCoder(n, *fitted(n, self.buffers, self.aim, _to_fit(n, participation)))
+        return BLTCoder(n, *fitted(n, self.buffers, self.aim, to_fit(n, participation)))
 
     def restored_coder(self, n: int | None, numbers: Arrays) -> BLTCoder:
         """The strategy of a resumed stream, with the decays and weights that it began with."""
@@ -137,7 +137,7 @@ class BLTCoder(OneRowEach):
         if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
             raise damaged("decays should be four rows of floats")
         th, ph, om, inverse = (tuple(map(float, row)) for row in given)
-        if not (np.isfinite(given).all() and _in_order((th, ph)) and min(om) > 0.0):
+        if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0):
             raise damaged("decays should fall from below 1, and their weights be positive")
         fresh = cls(n, th, ph).arrays
         if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, given, strict=True)):
@@ -224,7 +224,7 @@ class BLTCoder(OneRowEach):
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
 
 
-def _to_fit(n: int, participation: Participation) -> Participation:
+def to_fit(n: int, participation: Participation) -> Participation:
     """The participation that a fit is for: once, if all rows of a unit lie in one block, and at most `_MOST` blocks."""
     blocks = min(participation.blocks, 1 + (n - 1) // participation.apart)
     if blocks == 1:
@@ -247,11 +247,11 @@ def fitted(n: int, buffers: int, aim: Aim = "max", participation: Participation 
     name = f"blt-{n}-{buffers}-{aim}"
     if participation != ONCE:
         name += f"-{participation.rows}-{participation.per_release}-{participation.apart}"
-    decays, inverse = cached(name, version, lambda: _fit(n, buffers, aim, participation), _in_order)
+    decays, inverse = cached(name, version, lambda: _fit(n, buffers, aim, participation), in_order)
     return decays, inverse
 
 
-def _in_order(decays: Rows) -> bool:
+def in_order(decays: Rows) -> bool:
     """Whether these are two sets of decays as above, as far apart as those of a fit."""
     if len(decays) != 2 or len(decays[0]) != len(decays[1]):
         return False
@@ -352,13 +352,14 @@ def _below_one(logs: Array) -> Array:
     return np.asarray(value)
 
 
-def _pairs(x: Array) -> Array:
+def pairs(x: Array) -> Array:
+    """`x_i·x_j` of all pairs, along the last axis."""
     return np.asarray(x[..., :, None] * x[..., None, :])
 
 
 def squares(weights: Array, decays: Array, n: float) -> Array:
     """`Σ_{k<n} (Σ_i weights_i·decays_i^k)²`."""
-    return np.sum(_pairs(weights) * series(_pairs(decays), n), axis=(-2, -1)) if n > 0 else np.zeros(decays.shape[:-1])
+    return np.sum(pairs(weights) * series(pairs(decays), n), axis=(-2, -1)) if n > 0 else np.zeros(decays.shape[:-1])
 
 
 def pattern_squares(om: Array, th: Array, n: int, participation: Participation) -> Array:
@@ -386,7 +387,7 @@ def pattern_squares(om: Array, th: Array, n: int, participation: Participation) 
         ends = first + len(rows) == count
         inner, last = (after[..., :-1, :], after[..., -1, :]) if ends else (after, None)
         if apart > 1 and inner.shape[-2]:
-            between = series(_pairs(th), apart - 1.0)
+            between = series(pairs(th), apart - 1.0)
             squared = squared + np.einsum("...ji,...ik,...jk->...", inner, between, inner, optimize=True)
         if last is not None:
             squared = squared + squares(last, th, n - 1.0 - apart * (count - 1))
@@ -404,7 +405,7 @@ def prefix_squares(th: Array, ph: Array, k: Array) -> Array:
     with np.errstate(divide="ignore"):
         gone = _below_one(k[..., None] * np.log(ph))  # e_i = th'_i^k - 1; of products of two: e_i + e_j + e_i·e_j
     single = be / (ph - 1.0)
-    weights = _pairs(be) / (_pairs(ph) - 1.0)
+    weights = pairs(be) / (pairs(ph) - 1.0)
     rows = np.einsum("...i,...ij->...j", gone, weights)  # not BLAS, which rounds by how many there are
     rows = rows * (gone + 2.0) + 2.0 * b[..., None] * single * gone
     return np.asarray(b * b * k + np.einsum("...i->...", rows))
@@ -418,7 +419,7 @@ def mean_squares(th: Array, ph: Array, n: int) -> Array:
         """`Σ_{l<n} r^l·(n - l)/n`."""
         return np.asarray((1.0 - r * series(r, float(n)) / n) / (1.0 - r))
 
-    double = np.sum(_pairs(be) * falling(_pairs(ph)), axis=(-2, -1))
+    double = np.sum(pairs(be) * falling(pairs(ph)), axis=(-2, -1))
     return np.asarray(b * b * (n + 1.0) / 2.0 + 2.0 * b * np.sum(be * falling(ph), axis=-1) + double)
 
 

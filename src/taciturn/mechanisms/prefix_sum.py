@@ -185,6 +185,10 @@ class NoisySums(NoiseByRelease):
         self.sd = 0.0
         self._numbers: dict[int, Arrays] = {}
 
+    def cost(self, k: int | None) -> Cost:
+        """The cost of the first k releases; None for all there can ever be."""
+        raise NotImplementedError
+
     def step(self, k: int) -> float:
         """The lattice step of what release k encodes."""
         raise NotImplementedError

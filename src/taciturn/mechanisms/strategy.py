@@ -28,7 +28,8 @@ class Coder(Protocol):
     """A strategy for a given number of rows, in streaming form; `k` counts rows from 1.
 
     It may also have `sensitivity_to(participation)`, the largest `‖C u‖` over all patterns u of one unit's rows that a
-    `Participation` allows, or a bound; see the function of this name.
+    `Participation` allows, or a bound; see the function of this name. And it may have a `decay` of its sums, see
+    `sums_of`.
 
     >>> from taciturn.mechanisms.tree import TreeCoder
     >>> TreeCoder(8, refined=False).matrices(2)[1]
@@ -98,6 +99,23 @@ def sensitivity_to(coder: Coder, participation: Participation) -> float:
         own: Any = coder
         return float(own.sensitivity_to(participation))
     return participation.rows * coder.sensitivity
+
+
+def sums_of(coder: Any, rows: Array) -> Array:
+    """The sums that a strategy decodes from rows without noise: prefix sums, or decayed ones if it has a `decay`.
+
+    >>> from taciturn import BLT, DecayedBLT
+    >>> rows = np.ones((3, 1))
+    >>> sums_of(BLT().coder(3), rows).ravel(), sums_of(DecayedBLT(1).coder(3), rows).ravel().round(3)
+    (array([1., 2., 3.]), array([1.   , 1.368, 1.503]))
+    """
+    decay = float(getattr(coder, "decay", 1.0))
+    if decay == 1.0:
+        return np.cumsum(rows, axis=0)
+    sums = np.array(rows, dtype=np.float64)
+    for k in range(1, len(sums)):
+        sums[k] += decay * sums[k - 1]
+    return sums
 
 
 def toeplitz_sensitivity(coefficients: Array, participation: Participation) -> float:

@@ -114,7 +114,7 @@ class PrintedQFTL(QFTL):
             )
         super().__post_init__()
 
-    def decide(self, t: int, noisy: Array, noise_sd: float) -> Array:
+    def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The printed inverse; nothing is floored, shifted or projected."""
         d, w = self.problem.size, self.w
         matrix = unpacked(noisy[:-d], d) + (self.problem.ridge * t + self.extra_ridge) * np.eye(d)

@@ -1,0 +1,431 @@
+"""Decayed sums by a buffered linear Toeplitz strategy: noise that stays constant, in a stream that need not end.
+
+The sum of release k is `Σ_{l≤k} β^(k-l)·x_l`, so that rows are forgotten. With D the diagonal matrix of the powers of
+β, its matrix is `D·A·D⁻¹`, A that of prefix sums, and `A = B·C` gives `(D·B·D⁻¹)·(D·C·D⁻¹)`: the generating function of
+a BLT (`taciturn.mechanisms.blt`) at `β·x`, which is the BLT with both sets of decays times β. Its columns and the rows
+of its decoder have lengths that converge, so the noise stays below a constant for ever:
+
+    ‖C e_1‖² = 1 + Σ_ij om_i·om_j/(1 - th_i·th_j),     error_k² = Σ_{l<k} (β^l·b_l)².
+
+The square root `C(x) = (1 - β·x)^(-1/2)`, whose coefficients are those of `taciturn.SquareRoot` times β^k, has the
+constant `(2/pi)·K(β)` at mu = 1, K the complete elliptic integral of modulus β. That is about `ln(8·W)/pi` for a window
+of W releases, `β = exp(-1/W)`; a fit for `2·W` releases with four buffers is within 1 % of it. (Decayed sums: Bolot et
+al., *Private decayed predicate sums on streams*, 2013; Henzinger, Upadhyay, Upadhyay, *A unifying framework for
+differentially private sums under continual observation*, 2023.)
+
+**Influence ends.** The shift of all encoded rows together is finite for ever. But each later row would also be rounded
+differently, and drawn by a sampler that errs, so that these two costs would grow with the stream. So encoding forgets
+exactly. Rows come in periods of `4·L`, `L = 32·W`. In the last L rows of a period a second set of buffers is kept, of
+these rows alone; at its end that takes the place of the first set, and is emptied.
+
+*Claim.* At most `5·L` encoded rows depend on x_l, and they do as in the strategy without an end, or not at all.
+*Proof.* A row that is not among the last L of its period is in the first set of buffers only, which is replaced at the
+end of that period, after less than `4·L` rows. A row among the last L is in both, and in the first again at the end of
+its period. It stays until the end of the next one, `L + 4·L` rows at most: the set that replaces the first then was
+empty when that period began. Buffers that do not hold x_l are the same in both worlds to the last bit, as all that
+enters them is. ∎ Entries of C are not negative, so `sensitivity` and `sensitivity_to` of the strategy without an end
+are bounds. Rounding errors and draws are charged for `5·L` encoded rows for each row of the unit of privacy: all others
+have the same law in both worlds, given what was released before.
+
+What decoding loses is no matter of privacy: a row that is dropped is older than L, and weighs less than `exp(-32)`,
+1.3e-14.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from taciturn._util.arrays import Array, Arrays, fixed
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.unit import ONCE, Participation
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
+from taciturn.core.schedule import Every, Timetable
+from taciturn.errors import InvalidInput, Unprovable, integer
+from taciturn.mechanisms.blt import coefficients, fitted, in_order, pairs, pattern_squares, to_fit, weights
+from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
+from taciturn.mechanisms.prefix_sum import NoisySums, PrefixSum, checked_norm, in_blocks, reach
+from taciturn.mechanisms.strategy import OneRowEach, sensitivity_to
+from taciturn.noise.sampling import sampling_cost
+
+_KEPT = 32  # windows that a row is kept at least
+_PERIOD = 4  # of as many times the rows that are kept
+_FOR_EVER = 2**62  # rows of a stream without an end, in closed forms
+_SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
+
+
+@dataclass(frozen=True)
+class DecayedBLT(PrefixSum):
+    """Sums that forget: a row counts less by a factor of e after `forget` examples. The noise stays constant.
+
+    A stream of them needs no horizon, and never ends. One example still costs its whole share of the budget, once:
+    what is forgotten later is not refunded, since what was published stays published.
+
+    Releases must come at equal distances, `every(m)`; between two of them rows are added up without a decay.
+
+    Parameters
+    ----------
+    forget : int
+        The window, in examples; public. At least the distance of two releases.
+    buffers : int
+        Number of buffers for encoding and for decoding, 1 to 10. Four are within 1 % of the best, five within .2 %.
+
+    Examples
+    --------
+    >>> from taciturn import DecayedBLT, Privacy, every, private_sum
+    >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(10_000), schedule=every(100))
+    >>> sds = [private.calibrated.noise_sd(10**j) for j in (1, 3, 9)]
+    >>> [round(sd / sds[-1], 3) for sd in sds]
+    [0.793, 1.0, 1.0]
+    """
+
+    forget: int
+    buffers: int = 5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "forget", integer("forget", self.forget))
+        object.__setattr__(self, "buffers", integer("buffers", self.buffers))
+        if self.buffers > 10:
+            raise InvalidInput(f"buffers must be at most 10, got {self.buffers}: more gain nothing.")
+
+    def needs(self, n: int | None) -> int:
+        """Any number of releases will do."""
+        return _FOR_EVER if n is None else super().needs(n)
+
+    def coder(self, n: int | None) -> DecayedCoder:
+        """The strategy for a release after every example."""
+        return self.coder_every(1, ONCE)
+
+    def coder_for(self, n: int | None, participation: Participation) -> DecayedCoder:
+        """The same, with the least error for this participation."""
+        return self.coder_every(1, participation)
+
+    def coder_every(self, rounds: int, participation: Participation) -> DecayedCoder:
+        """The strategy for a release after every `rounds` examples.
+
+        >>> from taciturn.accounting.unit import ONCE
+        >>> coder = DecayedBLT(1000, buffers=4).coder_every(10, ONCE)
+        >>> round(float(coder.sensitivity * coder.error(10**6)), 3)
+        2.138
+        """
+        window = self.forget / rounds
+        releases = max(2, math.ceil(2.0 * window))
+        decays, inverse = fitted(releases, self.buffers, "max", to_fit(releases, participation))
+        decay = math.exp(-1.0 / window)
+        th, ph = (tuple(decay * each for each in both) for both in (decays, inverse))
+        return DecayedCoder(decay, th, ph, max(1, math.ceil(_KEPT * window)))
+
+    def calibrate(
+        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    ) -> Calibrated:
+        """Noise for which the stream keeps `privacy`, however long it is."""
+        certificate = self._checked(certificate, timetable, calibration)
+        coder = self.coder_every(_rounds(timetable), certificate.participation)
+        return Lasting(coder, certificate, timetable, size, privacy)
+
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The calibration of a stream that began with these decays, noise and lattice step."""
+        certificate = self._checked(certificate, timetable, calibration)
+        here = self.coder_every(_rounds(timetable), certificate.participation)
+        coder = DecayedCoder.restored(here, self.buffers, numbers.get("coder.decays"))
+        sd, step = float(stored(numbers, "sd")), float(stored(numbers, "step"))
+        return Lasting(coder, certificate, timetable, size, privacy, sd, step)
+
+    def _checked(self, certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
+        """The certificate in blocks; rejects what sums that forget are not proven for."""
+        if calibration != "exact":
+            raise InvalidInput("the paper states no noise for sums that forget. Use calibration='exact'.")
+        if _rounds(timetable) > self.forget:
+            raise InvalidInput(
+                f"forget={self.forget:,} is less than the {_rounds(timetable):,} examples between two releases. State "
+                "a longer window, or publish more often."
+            )
+        if not certificate.steady:
+            raise Unprovable(
+                "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
+                "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
+            )
+        return in_blocks(certificate, timetable, calibration)
+
+
+def _rounds(timetable: Timetable) -> int:
+    """Examples between two releases."""
+    if not isinstance(timetable.schedule, Every):
+        raise InvalidInput(
+            f"sums that forget need releases at equal distances, and this is {timetable.schedule}. Use every(100)."
+        )
+    return timetable.schedule.rounds
+
+
+@dataclass(frozen=True)
+class DecayedCoder(OneRowEach):
+    """The strategy of a decay and two sets of decays, which are those of a BLT times `decay`.
+
+    Parameters
+    ----------
+    decay : float
+        β, of a sum from one release to the next.
+    decays, inverse_decays : tuple of float
+        Of C and of its inverse.
+    kept : int
+        L: rows after which a row may be dropped.
+    weights : optional
+        Those of the decays, for a stream that began on another machine.
+    """
+
+    decay: float
+    decays: tuple[float, ...]
+    inverse_decays: tuple[float, ...]
+    kept: int
+    weights: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    arrays: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        th, ph = np.array(self.decays), np.array(self.inverse_decays)
+        om, inverse = (weights(th, ph), weights(ph, th)) if self.weights is None else map(np.array, self.weights)
+        object.__setattr__(self, "arrays", tuple(map(fixed, (th, ph, om, inverse))))
+
+    @cached_property
+    def both(self) -> tuple[Array, Array]:
+        """Decays and weights of both sets of buffers as one; the second adds nothing to encoded rows."""
+        th, _, om, _ = self.arrays
+        return fixed(np.concatenate([th, th])), fixed(np.concatenate([om, np.zeros_like(om)]))
+
+    @property
+    def period(self) -> int:
+        """Rows after which the buffers are exchanged."""
+        return _PERIOD * self.kept
+
+    @property
+    def life(self) -> int:
+        """Encoded rows that depend on a row, at most."""
+        return self.period + self.kept
+
+    def numbers(self, k: int) -> Arrays:
+        """Decays of C and of its inverse, and their weights: four rows."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> Arrays:
+        return {"decays": fixed(np.array(self.arrays))}
+
+    @classmethod
+    def restored(cls, here: DecayedCoder, buffers: int, numbers: Any) -> DecayedCoder:
+        """The strategy of such numbers, validated, with the decay and the period of the one that is made here."""
+        given = np.asarray(numbers)
+        if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
+            raise damaged("decays should be four rows of floats")
+        th, ph, om, inverse = (tuple(map(float, row)) for row in given)
+        if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0 and th[0] <= here.decay):
+            raise damaged("decays should fall from below that of a sum, and their weights be positive")
+        made = cls(here.decay, th, ph, here.kept).arrays
+        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(made, given, strict=True)):
+            raise damaged("weights should be those of their decays")
+        return cls(here.decay, th, ph, here.kept, (om, inverse))
+
+    @property
+    def integer(self) -> bool:
+        return False
+
+    @property
+    def sensitivity(self) -> float:
+        """`‖C e_1‖` without an end; sums of positive terms, so rounding errors stay relative."""
+        th, _, om, _ = self.arrays
+        return math.sqrt(1.0 + float(np.sum(pairs(om) / _less(th)))) * (1.0 + 1e-12)
+
+    def sensitivity_to(self, participation: Participation) -> float:
+        """The norm of the worst pattern, without an end (`toeplitz_sensitivity`)."""
+        if participation == ONCE:
+            return self.sensitivity
+        th, _, om, _ = self.arrays
+        rounding = 1e-12 + 2.0**-48 / (1.0 - self.decay)
+        return math.sqrt(float(pattern_squares(om, th, _FOR_EVER, participation))) * (1.0 + rounding)
+
+    @property
+    def row_norm(self) -> float:
+        th, _, om, _ = self.arrays
+        return float(1.0 + np.sum(om / (1.0 - th))) * (1.0 + 1e-12)
+
+    @property
+    def rounding_error(self) -> float:
+        """`u·(1 + Σ_{a>0} c_a·(2a + m))`, u = 2⁻⁵³, as for a BLT, where `Σ a·th^(a-1)` is `1/(1 - th)²`."""
+        th, _, om, _ = self.arrays
+        K = 1.0 / (1.0 - th)
+        return 2.0**-53 * (1.0 + 1e-6) * float(1.0 + np.sum(om * K * (2.0 * K + len(om))))
+
+    def error(self, k: ArrayLike) -> Array:
+        """The length of row k of the decoder; it grows to a limit."""
+        th, ph = self.arrays[0] / self.decay, self.arrays[1] / self.decay
+        b, be = coefficients(th, ph)
+        terms = np.concatenate([[b], be])  # of the coefficients β^l·(b + Σ be_i·th'_i^l)
+        rates = np.concatenate([[self.decay], self.arrays[1]])
+        with np.errstate(divide="ignore"):
+            logs = np.log(rates)
+        k = np.asarray(k, dtype=np.float64)
+        gone = -np.expm1(k[..., None, None] * (logs[:, None] + logs[None, :]))
+        return np.asarray(np.sqrt(np.einsum("...ij,ij->...", gone, pairs(terms) / _less(rates))))
+
+    def start(self, size: int) -> tuple[Arrays, Arrays]:
+        """Two sets of buffers, one after the other, on the secret side."""
+        m = len(self.decays)
+        return {"buffers": np.zeros((2 * m, size))}, {"buffers": np.zeros((m, size)), "sum": np.zeros(size)}
+
+    def stretches(self, k: int, count: int) -> Iterator[tuple[int, int, bool, bool]]:
+        """Rows k to k + count - 1, counted from 0, in stretches: the first, the one after the last, and two facts.
+
+        These are whether the second set of buffers is kept, and whether it takes the place of the first afterwards.
+
+        >>> from taciturn.accounting.unit import ONCE
+        >>> coder = DecayedCoder(0.5, (0.4,), (0.1,), kept=2)
+        >>> list(coder.stretches(5, 6))
+        [(0, 2, False, False), (2, 4, True, True), (4, 6, False, False)]
+        """
+        start = 0
+        while start < count:
+            place = (k - 1 + start) % self.period
+            both = place >= self.period - self.kept
+            left = (self.period if both else self.period - self.kept) - place
+            end = min(count, start + left)
+            yield start, end, both, both and end - start == left
+            start = end
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        """`x_k + Σ om_i·s_i`, and then `s_i ← th_i·s_i + x_k`, in the second set, too, if that is kept."""
+        th, _, om, _ = self.arrays
+        m = len(th)
+        (_, _, both, ends), *_ = self.stretches(k, 1)
+        first, second = secret["buffers"][:m], secret["buffers"][m:]
+        encoded = (row + om @ first)[None, :]
+        first = th[:, None] * first + row
+        second = th[:, None] * second + row if both else second
+        return {
+            "buffers": exchanged(np.concatenate([first, second])) if ends else np.concatenate([first, second])
+        }, encoded
+
+    def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
+        """The inverse in the same way, and its decayed sum."""
+        _, ph, _, om = self.arrays
+        buffers = public["buffers"]
+        row = noisy[0]
+        sum_ = self.decay * public["sum"] + row + om @ buffers
+        return {"buffers": ph[:, None] * buffers + row, "sum": sum_}, sum_
+
+
+def exchanged(buffers: Array) -> Array:
+    """The second set of buffers in the place of the first, and an empty one in its own."""
+    m = len(buffers) // 2
+    return np.concatenate([buffers[m:], np.zeros_like(buffers[m:])])
+
+
+def _less(rates: Array) -> Array:
+    """`1 - r_i·r_j` of all pairs, without cancellation."""
+    return np.asarray((1.0 - rates)[:, None] + rates[:, None] * (1.0 - rates)[None, :])
+
+
+class Lasting(NoisySums):
+    """Decayed sums of a stream that may never end: one lattice step, and costs that are paid once for all of it.
+
+    With the standard deviation and the lattice step of a resumed stream, `cost` is what these deliver.
+    """
+
+    def __init__(
+        self,
+        coder: DecayedCoder,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        claimed: Privacy,
+        sd: float = 0.0,
+        step: float = 0.0,
+    ) -> None:
+        super().__init__(coder, size, math.inf, claimed, _FOR_EVER)
+        self.timetable = timetable
+        wait = _rounds(timetable)
+        moved = float(checked(certificate.at(np.array([wait])), certificate.magnitude)[0])
+        self.largest = certificate.magnitude * wait
+        unit = certificate.participation
+        self._rows = (
+            coder.life * unit.rows
+        )  # encoded rows that one unit has any influence on, each row in a block of its own
+        errors = 2.0 * math.sqrt(self._rows) * coder.rounding_error * checked_norm(certificate, size) * wait
+        self.sensitivity = sensitivity_to(coder, unit)
+        self._reach = reach(self.sensitivity, unit)
+        ideal = np.array([moved * self.sensitivity * (1.0 + 2.0**-40) + errors])
+        per_step = float(size * self._rows)
+        magnitude = self.largest * coder.row_norm
+        if sd > 0.0:
+            noise = np.array([sd])
+            steps = (
+                check_steps(np.array([step]), noise, magnitude)
+                if step
+                else lattice_step(ideal, noise, per_step, magnitude)
+            )
+        else:
+            mu = ideal_mu(claimed, self._sampling(claimed.mu)) * _SAFE
+            noise, steps = calibrate_step(lambda x: x / mu, ideal, per_step, magnitude)
+        self.sd = float(noise[0])
+        self._step = float(steps[0])
+        self._mu = float(on_lattice(ideal, steps, per_step)[0]) / self.sd * (1.0 + 2.0**-45)
+
+    def _sampling(self, mu: float) -> Cost:
+        """What the sampler costs one unit: of the draws that are added to something which it can move."""
+        return sampling_cost(self._rows * self.size, 1.01 * mu / self._reach)
+
+    @cached_property
+    def _own_numbers(self) -> Arrays:
+        return {"sd": fixed(np.array(self.sd)), "step": fixed(np.array(self._step))}
+
+    def effective(self, k: ArrayLike) -> Array:
+        """The number of examples that the k-th sum stands for: a sum of weights, and a constant in the long run.
+
+        >>> from taciturn import DecayedBLT, Privacy, every, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(1000), schedule=every(10))
+        >>> private.calibrated.effective([1, 100, 10**6]).round(1).tolist()
+        [10.0, 635.3, 1005.0]
+        """
+        k = np.asarray(k, dtype=np.float64)
+        rate = -_rounds(self.timetable) / self._window
+        return np.asarray(_rounds(self.timetable) * np.expm1(rate * k) / math.expm1(rate))
+
+    @property
+    def _window(self) -> float:
+        coder: Any = self.coder
+        return -_rounds(self.timetable) / math.log(coder.decay)
+
+    def step(self, k: int) -> float:
+        return self._step
+
+    def step_of_row(self, rows: range) -> Array:
+        return np.full((len(rows), 1), self._step)
+
+    def largest_of(self, k: int, count: int) -> Array:
+        return np.full(count, self.largest)
+
+    def cost(self, k: int | None) -> Cost:
+        """The cost of the stream, charged with the first release, however long it is."""
+        return FREE if k == 0 else self._total
+
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of this noise for another certificate."""
+        certificate = in_blocks(certificate, self.timetable, "exact")
+        coder: Any = self.coder
+        return Lasting(coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
+
+    @cached_property
+    def _total(self) -> Cost:
+        return total([Cost(self._mu**2), self._sampling(self._mu)])
