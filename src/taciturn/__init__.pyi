@@ -83,7 +83,6 @@ from taciturn.problem.vector_loss import VectorLoss as VectorLoss
 __version__: str
 __all__ = [
     "BLT",
-    "DecayedBLT",
     "EWOO",
     "FTL",
     "FTRL",
@@ -100,6 +99,7 @@ __all__ = [
     "ClassSums",
     "ConvexSet",
     "Cost",
+    "DecayedBLT",
     "Example",
     "Exponential",
     "FadingIGD",
