@@ -425,7 +425,7 @@ class Date:
             return None
         if text_of(value) is None:
             return missing_error(self.name, value) if self.missing == "bad" else None
-        return f"{self.name} is {short_repr(value)}, which is not a date as in 2024-05-31 or 2024-05-31T12:30:00Z"
+        return f"{self.name} is not a date as in 2024-05-31 or 2024-05-31T12:30:00Z"
 
     def declared(self) -> dict[str, Any]:
         cycle = {"cycle": list(self.cycle)} if self.cycle else {}
@@ -689,12 +689,16 @@ def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
 
 
 def number_error(name: str, value: Any, required: bool = True) -> str | None:
-    """The error of a value that should be a number, or None; it may be missing if it is not required."""
+    """The error of a value that should be a number, or None; it may be missing if it is not required.
+
+    >>> number_error("income", "much")
+    'income is not a number'
+    """
     if not math.isnan(number_of(value)):
         return None
     if text_of(value) is None:
         return missing_error(name, value) if required else None
-    return f"{name} is {short_repr(value)}, which is not a number"
+    return f"{name} is not a number"
 
 
 def missing_error(name: str, value: Any) -> str | None:

@@ -13,7 +13,7 @@ from taciturn._util.arrays import Array
 from taciturn.columns.kinds import Bad, Named, Vocabulary, check_range, named, number_error
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.scales import LINEAR, Scale
-from taciturn.columns.values import Values, short_repr, text_of
+from taciturn.columns.values import Values, text_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class Classes:
         """The error of a value, or None."""
         if self._vocabulary.place(text_of(value)) >= 0:
             return None
-        return f"{self.column} is {short_repr(value)}, which is none of the classes"
+        if text_of(value) is None:
+            return f"{self.column} is missing"
+        return f"{self.column} is none of the classes, which must be spelt as in target.classes"
 
     def declared(self) -> dict[str, Any]:
         return {"column": self.column, "classes": list(self.classes)}

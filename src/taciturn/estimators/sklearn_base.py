@@ -23,7 +23,7 @@ from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.core.release import Releases
-from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.settings import LossName, MethodName, Settings
@@ -139,11 +139,12 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
-        horizon = None if self.horizon is None else integer("horizon", self.horizon)
+        horizon = None if self.horizon is None else horizon_of(self.horizon)
         horizon = len(labels) if all_rows and horizon is None else horizon
         plan = settings.plan(rows.shape[1], horizon, batch=all_rows and horizon == len(labels))
-        if plan.hopeless:
-            warnings.warn(str(plan.warning), PrivacyWarning, stacklevel=5)
+        for sentence in (plan.warning if plan.hopeless else None, plan.delta_warning):
+            if sentence is not None:
+                warnings.warn(sentence, PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
         new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen)
         again = self._opened is not None
