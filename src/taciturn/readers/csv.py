@@ -203,7 +203,7 @@ def header_ends(block: bytes, final: bool = True) -> Integers:
     firsts = [record_ends(block, delimiter, final)[:1] for delimiter in DELIMITERS]
     if any(len(first) == 0 for first in firsts):
         return np.empty(0, dtype=np.int64)
-    return np.max(firsts, axis=0)
+    return max(firsts, key=lambda first: int(first[0]))
 
 
 def split(line: str, delimiter: str) -> list[str] | None:
