@@ -28,7 +28,10 @@ EVERYONE = [
     PrivateLinearSVC(**CLASSES),
     PrivateNaiveBayes(**CLASSES),
     PrivateLinearRegression(**NUMBERS),
+    PrivateLinearRegression(epsilon=50.0, feature_bound=3.0, label_range=(-3.0, 3.0), horizon=500, seed=1),
     PublicScaler(ranges=(-5.0, 5.0)),
+    PublicScaler(ranges=(-5.0, 5.0), missing=0.5, indicator=True),
+    PublicScaler(ranges=(-5.0, 5.0), missing="bad"),
     NormClip(bound=2.0),
 ]
 

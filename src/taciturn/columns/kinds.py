@@ -77,6 +77,9 @@ class Entries(NamedTuple):
     bad: Bad
 
 
+MissingNumber = float | Literal["middle", "zero", "bad"]
+"""What a missing number is: a number, the middle of its range, the number 0, or bad."""
+
 OneHotMissing = Literal["zero", "category", "bad"]
 """What a missing value is in a column of one-hot features: 0 everywhere, a feature of its own, or bad."""
 
@@ -113,13 +116,13 @@ class Range:
     name: str
     low: float
     high: float
-    missing: float | Literal["middle", "zero", "bad"] = "middle"
+    missing: MissingNumber = "middle"
     indicator: bool = False
     scale: Scale = LINEAR
 
     def __post_init__(self) -> None:
         low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
-        self.scale.ends(f"columns.{self.name}", low, high)  # rejects ranges that are not of the scale
+        self.scale.ends(f"columns.{self.name}.range", low, high)  # rejects ranges that are not of the scale
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         words = self.missing if isinstance(self.missing, str) else None
@@ -153,7 +156,7 @@ class Range:
         if not bad.any() or self.missing == "bad":
             return bad
         missing = values.missing()
-        out[missing, 0] = self._filled
+        out[missing, 0] = self.filled
         if self.indicator:
             out[:, 1] = missing
         return bad & ~missing
@@ -167,7 +170,7 @@ class Range:
             return ((0, float(self._scaled(np.array([number]))[0])),)
         if self.missing == "bad" or text_of(value) is not None:
             return None
-        return ((0, self._filled), (1, 1.0)) if self.indicator else ((0, self._filled),)
+        return ((0, self.filled), (1, 1.0)) if self.indicator else ((0, self.filled),)
 
     def _scaled(self, numbers: Array) -> Array:
         if self.scale.name == "linear":
@@ -177,10 +180,10 @@ class Range:
     @cached_property
     def _ends(self) -> tuple[float, float]:
         """The range on the scale."""
-        return self.scale.ends(f"columns.{self.name}", self.low, self.high)
+        return self.scale.ends(f"columns.{self.name}.range", self.low, self.high)
 
     @cached_property
-    def _filled(self) -> float:
+    def filled(self) -> float:
         """The feature of a missing value."""
         if isinstance(self.missing, str):
             return 0.0 if self.missing != "zero" else float(self._scaled(np.zeros(1))[0])
