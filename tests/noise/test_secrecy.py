@@ -131,8 +131,12 @@ def test_a_source_cannot_be_pickled_or_copied():
         assert repeats(np.concatenate([source(1000), copied(1000)])) == 0
 
 
-def test_a_key_is_drawn_for_each_call_and_stored_nowhere(monkeypatch, tmp_path):
-    """Thirty-two fresh bytes each, which neither settings nor states nor releases hold, pickled, dumped or printed."""
+@pytest.mark.parametrize(("rows", "size"), [(5, 8 * 166), (10, 32)])
+def test_secret_bytes_are_drawn_for_each_call_and_stored_nowhere(rows, size, monkeypatch, tmp_path):
+    """The words of a few releases, or a key of 32 bytes for more, fresh each time.
+
+    Neither settings nor states nor releases hold them, pickled, dumped or printed.
+    """
     keys: list[bytes] = []
 
     def urandom(count: int) -> bytes:
@@ -142,10 +146,10 @@ def test_a_key_is_drawn_for_each_call_and_stored_nowhere(monkeypatch, tmp_path):
     monkeypatch.setattr(sampling, "os", SimpleNamespace(urandom=urandom))
     one = learner()
     state, X, y = one.start(), np.zeros((ROUNDS, SIZE)), np.ones(ROUNDS)
-    for start in range(0, ROUNDS, 5):
-        state, shown = one.run(state, X[start : start + 5], y[start : start + 5])
-    assert [len(key) for key in keys] == [32] * 4
-    assert len(set(keys)) == 4
+    for start in range(0, ROUNDS, rows):
+        state, shown = one.run(state, X[start : start + rows], y[start : start + rows])
+    assert [len(key) for key in keys] == [size] * (ROUNDS // rows)
+    assert len(set(keys)) == ROUNDS // rows
     state.dump(tmp_path / "state.npz")
     stored = [pickle.dumps(thing) for thing in (one, state, shown[0])] + [(tmp_path / "state.npz").read_bytes()]
     stored += [repr(thing).encode() for thing in (one, state, shown, vars(one.calibrated))]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 from taciturn.accounting.gdp import SMALLEST, Privacy, delta_of, epsilon_of, mu_of
 from taciturn.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of
@@ -49,17 +48,24 @@ class Cost:
     plain_delta: float = 0.0
 
     def __post_init__(self) -> None:
-        stated = vars(self).copy()
-        for name, part in stated.items():
+        stated = self.parts
+        for name, part in zip(_PARTS, stated, strict=True):
             if type(part) is not float:  # most are, and every release makes a cost
-                object.__setattr__(self, name, float_or_nan(part))
-        if not all(part >= 0.0 for part in self.parts):
-            raise InvalidInput(f"costs must be 0 or more, got {tuple(stated.values())}.")
+                object.__setattr__(self, name, part := float_or_nan(part))
+            if not part >= 0.0:
+                raise InvalidInput(f"costs must be 0 or more, got {stated}.")
 
-    @cached_property
+    @property
     def parts(self) -> tuple[float, ...]:
         """Its numbers, in the order of the attributes."""
-        return tuple(getattr(self, part.name) for part in fields(self))
+        return (
+            self.mu_squared,
+            self.rho,
+            self.extra_epsilon,
+            self.extra_delta,
+            self.plain_epsilon,
+            self.plain_delta,
+        )
 
     def __str__(self) -> str:
         parts = [f"mu = {self.mu:.4g}"] if self.gaussian else [f"rho = {self._all_rho:.4g}"]
@@ -116,6 +122,9 @@ class Cost:
     @property
     def _all_rho(self) -> float:
         return (self.rho + self.mu_squared / 2.0) * _UP
+
+
+_PARTS = tuple(part.name for part in fields(Cost))
 
 
 def total(costs: Iterable[Cost]) -> Cost:

@@ -53,6 +53,7 @@ a later period is a contribution of that period, too. A user who stays pays in e
 from __future__ import annotations
 
 import math
+import operator
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -887,7 +888,7 @@ def committed(
     _check_live(line, used)
     check_step(used, following, line.spent, spent, line.reserved)
     line = extended(line, learnt, clock, following[2] > used[2])
-    return replace(line, spent=spent, live=following)
+    return Line(line.reserved, spent, following, line.closed, line.first, line.last, line.finished)
 
 
 def check_step(used: Position, following: Position, before: Cost, spent: Cost, reserved: Cost) -> None:
@@ -934,7 +935,7 @@ def _check_live(line: Line, at: Position) -> None:
 
 def at_most(less: Cost, more: Cost) -> bool:
     """Whether no part of one cost exceeds that of the other."""
-    return all(a <= b for a, b in zip(less.parts, more.parts, strict=True))
+    return all(map(operator.le, less.parts, more.parts))
 
 
 def written(cost: Cost) -> list[str]:

@@ -16,16 +16,18 @@ from taciturn.compiled.codes import CLASS, SIGN
 def clip(
     X: Any, y: Any, longest: float, intercept: float, kind: int, label_bound: float, missing: float, V: Any
 ) -> Any:
-    """Writes clipped rows, and the intercept if there is a place for it, into V; labels, and which rows are bad.
+    """Writes clipped rows, and the intercept if there is a place for it, into V; labels, and the first bad row or -1.
 
     A row whose label alone is bad gets the label `missing`; or has no influence, if that is NaN.
     """
     n, d = X.shape
-    labels, bad = np.zeros(n), np.zeros(n, dtype=np.bool_)
+    labels, first_bad = np.zeros(n), -1
     for i in range(n):
         unit, length = _length(V, i, d, copied(X, i, V))
-        bad[i] = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
-        if bad[i] and not (unit < math.inf and missing == missing):
+        bad = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
+        if bad and first_bad < 0:
+            first_bad = i
+        if bad and not (unit < math.inf and missing == missing):
             for j in range(V.shape[1]):
                 V[i, j] = 0.0
             labels[i] = 1.0 if kind == SIGN else 0.0
@@ -33,8 +35,8 @@ def clip(
         _scale_down(V, i, d, unit, length, longest)
         for j in range(d, V.shape[1]):
             V[i, j] = intercept
-        labels[i] = missing if bad[i] else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
-    return labels, bad
+        labels[i] = missing if bad else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
+    return labels, first_bad
 
 
 @compiled
@@ -50,12 +52,12 @@ def clip_compressed(
     label_bound: float,
     missing: float,
 ) -> Any:
-    """The same for compressed rows: their starts, columns and entries, labels, and which rows were bad and are empty.
+    """The same for compressed rows: their starts, columns and entries, labels, and the first bad row or -1.
 
     What is stored twice is added up, in the order in which it is stored.
     """
     n, extra = len(y), 1 if intercept > 0.0 else 0
-    labels, bad, begins = np.zeros(n), np.zeros(n, dtype=np.bool_), np.zeros(n + 1, dtype=np.int64)
+    labels, first_bad, begins = np.zeros(n), -1, np.zeros(n + 1, dtype=np.int64)
     room = len(columns) + extra * n
     where, V, places = np.empty(room, dtype=np.int64), np.empty(room), np.empty(0, dtype=np.int64)
     for i in range(n):
@@ -65,8 +67,10 @@ def clip_compressed(
         end = _gathered(columns[first:last], entries[first:last], begin, where, V, places)
         row = V[begin:end].reshape((1, end - begin))
         unit, length = _length(row, 0, end - begin, squared(row, 0, end - begin))
-        bad[i] = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
-        if bad[i] and not (unit < math.inf and missing == missing):
+        bad = not (unit < math.inf and _valid_label(y[i], kind, label_bound))
+        if bad and first_bad < 0:
+            first_bad = i
+        if bad and not (unit < math.inf and missing == missing):
             begins[i + 1] = begin
             labels[i] = 1.0 if kind == SIGN else 0.0
             continue
@@ -74,8 +78,8 @@ def clip_compressed(
         if extra:
             where[end], V[end] = width - 1, intercept
         begins[i + 1] = end + extra
-        labels[i] = missing if bad[i] else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
-    return begins, where[: begins[n]], V[: begins[n]], labels, bad
+        labels[i] = missing if bad else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)
+    return begins, where[: begins[n]], V[: begins[n]], labels, first_bad
 
 
 @compiled

@@ -177,10 +177,11 @@ class Clip:
         self._check_shape(X.shape, len(y))
         V = np.empty((len(y), self.problem.width)) if out is None else out[: len(y)]
         Z = self.problem.mapped(X)  # bad rows are NaN, which the loop finds
-        rows = np.require(Z, np.float32 if Z.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
-        labels, bad = clipping.clip(rows, y, *self._bounds, V)
-        if bad.any() and self.problem.on_bad == "raise":
-            self.problem.reject_row(int(np.argmax(bad)), X, y, first)
+        if not (Z.dtype == np.float64 and Z.flags.c_contiguous and Z.flags.aligned):
+            Z = np.require(Z, np.float32 if Z.dtype == np.float32 else np.float64, ["C", "A"])  # as the loop reads it
+        labels, bad = clipping.clip(Z, y, *self._bounds, V)
+        if bad >= 0 and self.problem.on_bad == "raise":
+            self.problem.reject_row(bad, X, y, first)
         return V, labels
 
     def sparse(self, X: CompressedRows, y: Array, first: int = 0) -> tuple[CompressedRows, Array]:
@@ -194,10 +195,9 @@ class Clip:
         assert self.problem.features is None
         width = self.problem.width
         starts, columns, entries, labels, bad = clipping.clip_compressed(*X.numbers(), width, y, *self._bounds)
-        if bad.any() and self.problem.on_bad == "raise":
-            row = int(np.argmax(bad))
-            one = slice(row, row + 1)
-            self.problem.reject_row(0, X[one].dense(), y[one], first + row)
+        if bad >= 0 and self.problem.on_bad == "raise":
+            one = slice(bad, bad + 1)
+            self.problem.reject_row(0, X[one].dense(), y[one], first + bad)
         return CompressedRows(starts, columns, entries, width), labels
 
     def _check_shape(self, shape: tuple[int, ...], rows: int) -> None:
@@ -368,18 +368,18 @@ class IteratePass:
     def __call__(
         self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
-        t, k, exact = at[:3]
+        t, k, exact, secret, public, point = at
         x = exact["x"].copy()
         count = len(rounds)
         if not count:
             self.steps.iterates(x, t, X, y, rounds)
-            return at._replace(t=t + len(y), exact={"x": x})
+            return Standing(t + len(y), k, {"x": x}, secret, public, point)
         noise = self.calibrated.noise(seed, k + 1, count)
         noisy, points, noise_sd = shown.room(count, len(x), len(x))
         noise_sd[:], step = self.calibrated.levels_of(k + 1, count)
         written = self.steps.release(x, t, X, y, rounds, step, self.calibrated.magnitude, noise, noisy, points)
         shown.written(written)
-        return at._replace(t=t + len(y), k=k + count, exact={"x": x}, point=points[-1].copy())
+        return Standing(t + len(y), k + count, {"x": x}, secret, public, points[-1].copy())
 
 
 def project_batch(domain: ConvexSet, rows: Array) -> Array:
@@ -838,7 +838,9 @@ _BLOCK = 2**13  # errors that are computed in one block
 def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
     """`coder.error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are cached."""
     first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
-    rows = np.concatenate([_errors_of_block(coder, block) for block in range(first, last + 1)])
+    rows = _errors_of_block(coder, first)
+    if last > first:
+        rows = np.concatenate([_errors_of_block(coder, block) for block in range(first, last + 1)])
     return rows[k - 1 - first * _BLOCK :][:count]
 
 
@@ -1006,8 +1008,10 @@ def as_parts(rows: Rows) -> tuple[Array, Integers, Integers, Array]:
     """
     if isinstance(rows, CompressedRows):
         return np.empty((0, rows.width)), rows.starts, rows.columns, rows.entries
-    none = np.empty(0, dtype=np.int64)
-    return rows, none, none, np.empty(0)
+    return rows, _NO_INTEGERS, _NO_INTEGERS, _NO_NUMBERS
+
+
+_NO_INTEGERS, _NO_NUMBERS = np.empty(0, dtype=np.int64), np.empty(0)
 
 
 class Cut(NamedTuple):
@@ -1034,15 +1038,14 @@ def _through_blt(
     epoch: Array | None = None,
 ) -> tuple[Arrays, Arrays]:
     """Within another strategy, rows are multiplied by `inner`, and `past` is added to sums."""
-    from taciturn.compiled.ftrl import through_blt
+    from taciturn.compiled import ftrl
 
     th, ph, om, inverse = coder.arrays
     encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
     running = public["sum"].copy()
-    none = np.empty(0)
-    past, epoch = none if past is None else past, none if epoch is None else epoch
+    past, epoch = _NO_NUMBERS if past is None else past, _NO_NUMBERS if epoch is None else epoch
     sides = (th, om, encoder), (ph, inverse, decoder)
-    block.check(through_blt(*block.numbers, *cut, *sides, running, 1.0, inner, past, epoch))
+    block.check(ftrl.through_blt(*block.numbers, *cut, *sides, running, 1.0, inner, past, epoch))
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
@@ -1152,7 +1155,7 @@ class FTRLPass:
     def __call__(
         self, at: Standing, X: Rows, y: Array, rounds: Integers, seed: int | None, shown: Collected
     ) -> Standing:
-        from taciturn.compiled.ftrl import gradients
+        from taciturn.compiled import ftrl
 
         calibrated = self.calibrated
         t, k, exact, secret, public, point = at
@@ -1172,5 +1175,5 @@ class FTRLPass:
             secret, public = self.through(block, secret, public, k + 1, cut)
             shown.written(count)
         if rest < len(y):
-            gradients(self.leader, point, total, as_parts(X[rest:]), y[rest:])
+            ftrl.gradients(self.leader, point, total, as_parts(X[rest:]), y[rest:])
         return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)

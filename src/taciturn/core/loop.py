@@ -136,7 +136,9 @@ class Loop:
                     clipped = clip.dense(X[start:end], y[start:end], first + start, memory)
             if excluded is not None and (without := excluded[start:end]).any():
                 clipped = without_influence(*clipped, without, self.problem.loss.labels)
-            at = way(at, *clipped, rounds[rounds <= before + end], self.seed, shown)
+            if end < len(y):
+                rounds = rounds[rounds <= before + end]
+            at = way(at, *clipped, rounds, self.seed, shown)
         return at, shown.releases(self.seed is not None)
 
 

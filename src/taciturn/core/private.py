@@ -56,6 +56,7 @@ from taciturn.core.state import (
     SIMULATION,
     Standing,
     State,
+    after,
     derived_from,
     described,
     fingerprint,
@@ -545,7 +546,7 @@ class Private(Accounted):
             return state
         numbers = self._numbers(at.k)
         spent = state.spent if at.k == state.k else self._spent(at.t, at.k)
-        return following(state, **at._asdict(), spent=spent, numbers=numbers, users=users)
+        return after(state, at, spent, numbers, users)
 
     def _spent(self, t: int, k: int) -> Cost:
         """The cost of the k releases that were made by round t."""

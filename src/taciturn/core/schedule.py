@@ -136,7 +136,7 @@ class Timetable:
             raise InvalidInput(f"the rounds of {self.schedule} do not increase. Let round_of(k) grow with k.")
         return fixed(np.array(rounds[1:], dtype=np.int64))
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many releases there are; only with a horizon.
 
@@ -170,9 +170,12 @@ class Timetable:
         """
         most = last if most is None else most
         if isinstance(self.schedule, Every):
-            made = self.count if last == self.horizon else last // self.schedule.rounds
-            multiples = np.arange(k + 1, min(k + most, made) + 1, dtype=np.int64) * self.schedule.rounds
-            return multiples if self.horizon is None else np.minimum(multiples, self.horizon)
+            wait = self.schedule.rounds
+            made = self.count if last == self.horizon else last // wait
+            multiples = np.arange((k + 1) * wait, min(k + most, made) * wait + 1, wait, dtype=np.int64)
+            if self.horizon is not None and len(multiples) and multiples[-1] > self.horizon:
+                multiples[-1] = self.horizon
+            return multiples
         if self.horizon is not None:
             return self.rounds[k : min(k + most, int(np.searchsorted(self.rounds, last, side="right")))]
         rounds = takewhile(lambda due: due <= last, (self.due(j) or math.inf for j in count(k + 1)))

@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import os
-import uuid
+import secrets
 import zipfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -136,13 +136,22 @@ def learnt_before(state: State) -> Learnt:
 
 def new_name() -> str:
     """A unique name for a stream or a state."""
-    return uuid.uuid4().hex
+    return secrets.token_hex(16)
 
 
 def following(state: State, **changes: Any) -> State:
     """The next generation of `state`."""
-    token = "" if state.simulated else new_name()
-    return dataclasses.replace(state, generation=state.generation + 1, token=token, **changes)
+    return dataclasses.replace(state, generation=state.generation + 1, token=_new_token(state), **changes)
+
+
+def after(state: State, at: Standing, spent: Cost, numbers: Arrays, users: UserRecords | None) -> State:
+    """The next generation, where the stream stands at `at`: as `following`, which takes longer."""
+    token = _new_token(state)
+    return State(state.settings, state.lineage, state.generation + 1, token, *at, spent, numbers, users)
+
+
+def _new_token(state: State) -> str:
+    return "" if state.simulated else new_name()
 
 
 def first_state(

@@ -82,6 +82,7 @@ class Feed:
         self.labels = labels
         self.user = user
         self.problem = stream.plan.private.problem
+        self._timetable = stream.plan.private.timetable
         unit = stream.plan.private.unit
         self._needs_id = isinstance(unit, User) and unit.without_id == "bad" and self.problem.on_bad == "raise"
         self._scores = RowScores(self.problem, stream.model, features)
@@ -101,7 +102,8 @@ class Feed:
             self._reject_bad(row, label)
         if os.getpid() != self._process:
             self.stream.must_learn()
-        self._reject_reentry()
+        if self._frame is not None:
+            self._reject_reentry()
         with self._lock:
             try:
                 self._frame = sys._getframe()
@@ -205,14 +207,16 @@ class Feed:
             )
 
     def _flush(self) -> None:
-        self._drop_learnt()
+        if self._pending.since != self.stream.t:  # a call was interrupted after it had learnt
+            self._drop_learnt()
         if self._pending.rows:
             rows, labels, users = zip(*self._pending.rows, strict=True)
             self._learn_block(self.features.block(rows), labels, users)
 
     def _learn_block(self, block: Any, labels: Any, users: Sequence[Any]) -> None:
         ids = None if self.user is None else np.fromiter(users, dtype=object, count=len(users))  # tuples stay one id
-        self._pending = self._pending._replace(room=0)  # until _drop_learnt: a call after an interruption flushes first
+        rows, since, _, due = self._pending
+        self._pending = _Pending(rows, since, 0, due)  # until _drop_learnt: a call after an interruption flushes first
         try:
             self.stream.learn(block, labels, ids)
         finally:
@@ -220,10 +224,10 @@ class Feed:
 
     def _drop_learnt(self) -> None:
         """Drop the rows that the stream has learnt, so that none is learnt twice, and compute the next limits."""
-        timetable = self.stream.plan.private.timetable
+        timetable = self._timetable
         pending = self._pending
-        t = self.stream.t
-        due = timetable.due(self.stream.k + 1)
+        t, k = self.stream.position
+        due = timetable.due(k + 1)
         most = self._most if timetable.horizon is None else min(self._most, timetable.horizon - t)
         wait = math.inf if due is None else due - t
         self._pending = _Pending(pending.rows[t - pending.since :], t, most, wait)
@@ -303,11 +307,16 @@ class RowScores:
         self._features = features
         units = (problem.label_center, problem.label_scale)
         self._slow = problem.features is not None or units != (0.0, 1.0)
-        self._longest = longest_row(problem.feature_bound, problem.mapped_dimension)
-        weights, constants = coefficients(problem, point)
+        d = problem.mapped_dimension
+        self._longest = longest_row(problem.feature_bound, d)
         self._several = problem.outputs > 1
-        self._weights = np.ascontiguousarray(weights if self._several else weights[0])
-        self._constant: Any = constants if self._several else float(constants[0])
+        self._constant: Any
+        if self._several:
+            weights, self._constant = coefficients(problem, point)
+            self._weights = np.ascontiguousarray(weights)
+        else:  # the same, in less time: a stream may have a new model after every example
+            self._weights = point[:d]
+            self._constant = problem.intercept * float(point[d]) if problem.width > d else 0.0
 
     def __call__(self, row: Row) -> Any:
         if self._slow:

@@ -186,6 +186,12 @@ class Stream:
         return self._now.k
 
     @property
+    def position(self) -> tuple[int, int]:
+        """Numbers of rows and of releases, at one time."""
+        now = self._now
+        return now.t, now.k
+
+    @property
     def model(self) -> Array:
         """The point to use."""
         return self._now.model

@@ -164,8 +164,10 @@ class FiniteGaussian(OnLattice):
 
     def levels_of(self, k: int, count: int) -> tuple[Array, Array]:
         first, last = (k - 1) // _AT_ONCE, (k + count - 2) // _AT_ONCE
-        parts = [self._of_block(block)[:2] for block in range(first, last + 1)]
-        sd, step = parts[0] if len(parts) == 1 else (np.concatenate(part) for part in zip(*parts, strict=True))
+        sd, step, _ = self._of_block(first)
+        if last > first:
+            parts = [self._of_block(block)[:2] for block in range(first, last + 1)]
+            sd, step = (np.concatenate(part) for part in zip(*parts, strict=True))
         start = k - 1 - first * _AT_ONCE
         return sd[start : start + count], step[start : start + count]
 
@@ -177,7 +179,8 @@ class FiniteGaussian(OnLattice):
         block, within = divmod(k - 1, _AT_ONCE)
         spent = self._before[block] + float(self._of_block(block)[2][within])
         spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
-        return total([Cost(spent), sampling_cost(k * self.size, self._farthest)])
+        sampling = sampling_cost(k * self.size, self._farthest)
+        return Cost(spent, 0.0, sampling.extra_epsilon, sampling.extra_delta)
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate, added up and rounded up as `cost` does it."""

@@ -14,6 +14,7 @@ rounding is no post-processing, and what counts is how far each value lies from 
 **The bits** are AES-256 in counter mode, under a key drawn from the operating system for each call and then forgotten:
 nothing to store, to copy into a forked process, or to share between threads. It is the counter mode inside GCM, for
 which OpenSSL has faster code than for the plain one; its tag is not used, and a key ends, with an error, after 64 GiB.
+Up to `FEW` words are taken from the operating system's generator itself, which takes less time than to set up a key.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ GUMBEL_STEP = 2.0**-32
 GUMBEL_ERROR = 0.51
 """Each integer of `lattice_gumbel` lies within this many units of an ideal Gumbel variable."""
 
+FEW = 256
+"""Words up to which the operating system's own generator is used instead of a key drawn from it."""
+
 _ZEROS = bytes(2**18)  # what is encrypted, in pieces
 
 
@@ -57,8 +61,21 @@ class Bits(Protocol):
 
 
 def secret_bits() -> Bits:
-    """A source of unpredictable 64-bit words."""
-    return _counter_mode(os.urandom(32))
+    """A source of unpredictable 64-bit words: few of them from the operating system, others under a key from there."""
+    keyed: list[Bits] = []  # one key, drawn when it is needed
+
+    def bits(count: int, into: NDArray[np.uint64] | None = None, /) -> NDArray[np.uint64]:
+        if count > FEW:
+            if not keyed:
+                keyed.append(_counter_mode(os.urandom(32)))
+            return keyed[0](count, into)
+        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        if into is None:
+            return words
+        into[:count] = words
+        return into[:count]
+
+    return bits
 
 
 def seeded_bits(seed: int, block: int) -> Bits:
@@ -74,16 +91,16 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
     >>> lattice_normal(2.0**30, (2, 3)).dtype
     dtype('int64')
     """
-    from taciturn.noise.ziggurat import draw  # Numba takes longer to import than all of this package
+    from taciturn.noise import ziggurat  # Numba takes longer to import than all of this package
 
     scales, repeat = _runs(np.asarray(scale, dtype=np.float64), shape)
-    valid = (scales == 0.0) | ((scales >= SMALLEST_SCALE) & (scales <= LARGEST_SCALE))
-    if not valid.all():
+    bad = ziggurat.first_bad(scales, SMALLEST_SCALE, LARGEST_SCALE)
+    if bad < len(scales):
         raise InvalidInput(
-            f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[~valid][0]}. "
+            f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[bad]}. "
             "Choose another lattice step."
         )
-    return draw(scales, repeat, bits or secret_bits()).reshape(shape)
+    return ziggurat.draw(scales, repeat, bits or secret_bits()).reshape(shape)
 
 
 def lattice_gumbel(shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[np.int64]:

@@ -40,7 +40,8 @@ def draw_fast(
     pairs: NDArray[np.float64],
 ) -> NDArray[np.int64]:
     """Write the integers that one word settles, from entry `start` on; return which entries, from there, are left."""
-    block_scales, unsettled = np.zeros(_AT_ONCE), np.zeros(_AT_ONCE // 8, dtype=np.uint8)
+    most = min(_AT_ONCE, (words.size + 63) // 64 * 64)
+    block_scales, unsettled = np.zeros(most), np.zeros(most // 8, dtype=np.uint8)
     last_words, last_drawn = np.zeros(8, dtype=np.uint64), np.zeros(8, dtype=np.int64)
     left, count = np.empty(words.size, dtype=np.int64), 0
     for begin in range(0, words.size, _AT_ONCE):
@@ -50,7 +51,7 @@ def draw_fast(
         full, more = seen.size // 8, seen.size % 8
         for j in range(full):
             unsettled[j] = _eight(seen, 8 * j, block_scales, pairs, out)
-        if seen.size < _AT_ONCE:
+        if seen.size < most:
             unsettled[full:] = 0
         if more:
             for i in range(more):  # not by one assignment, which takes seconds to compile

@@ -115,6 +115,15 @@ def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int
     return drawn
 
 
+@strict
+def first_bad(scales: NDArray[np.float64], least: float, most: float) -> int:
+    """Where the first scale is that is neither 0 nor between these two; their number, if none is."""
+    for i in range(scales.size):
+        if not (scales[i] == 0.0 or least <= scales[i] <= most):
+            return i
+    return scales.size
+
+
 def _longer(words: Words, size: int, bits: Bits, place: Words) -> Words:
     """Extend these words to at least `size` words; in `place` if it has room for two more."""
     size = max(size, words.size)
