@@ -49,6 +49,7 @@ from taciturn import (
 from taciturn.learners.bin_counts import BinCounts
 from taciturn.learners.second_moment import SecondMoment
 from taciturn.problem.column_maps import Bins
+from taciturn.problem.weighted import Weighted, WeightedScores
 
 
 class LogCosh(ScalarLoss):
@@ -169,6 +170,11 @@ LEARNERS: dict[str, Learner] = {
     "ewoo, classes": EWOO(Problem(Softmax(3), DISC, 1), grid(DISC, 3, per_axis=3)),
     "ewoo, multi hinge": EWOO(Problem(MultiHinge(3), DISC, 1), grid(DISC, 3, per_axis=3)),
     "experts": experts(3, neighbours="zero-out"),
+    "igd, weighted": IGD(Problem(Weighted(Hinge(), positive=0.2), DISC, 2, ridge=0.1)),
+    "giga, weighted": GIGA(Problem(Weighted(Logistic(), negative=0.2), DISC, 2, ridge=0.1)),
+    "ftrl, weighted": FTRL(Problem(Weighted(Hinge(), negative=0.2), DISC, 2, intercept=1.0)),
+    "ftrl, weighted label": FTRL(Problem(Weighted(Logistic(), negative=0.9), DISC, 2, neighbours="label")),
+    "ftrl, weighted classes": FTRL(Problem(WeightedScores(Softmax(3), (1.0, 0.5, 0.1)), DISC, 2)),
     "igd, classes": IGD(CLASSES),
     "giga, classes": GIGA(CLASSES),
     "giga, one hot": GIGA(Problem(OneHot(4), DISC, 2, ridge=0.1)),

@@ -29,6 +29,7 @@ SELECTED = (
     "mechanisms/test_prefix_sum_endless.py::test_an_endless_stream_is_paid_for_in_advance",
     "problem/test_problem.py",
     "problem/test_features.py",
+    "problem/test_weighted.py",
     "readers/test_csv.py::test_a_corrupt_row_changes_no_other_and_takes_one_round",
     "checks/test_everything.py::test_it_keeps_its_contract[mechanism: gaussian]",
     "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
@@ -83,6 +84,12 @@ MUTANTS = (
         "compiled/class_sums.py",
         "min(max(entries[at], 0.0), largest)",
         "min(entries[at], largest)",
+    ),
+    Mutant(
+        "a weight of a class above 1",
+        "problem/weighted.py",
+        "lambda x: 0.0 < x <= 1.0,",
+        "lambda x: 0.0 < x < 1e9,",
     ),
     Mutant(
         "a label that moves is not counted",

@@ -34,6 +34,7 @@ from taciturn.problem.optimize import Scalars, minimiser, rounding_slack, summan
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss, check_slopes
 from taciturn.problem.sets import L2Ball, WholeSpace
+from taciturn.problem.weighted import unweighted
 
 _SCALE = 2.0**36  # standard deviation of the linear term, in steps of its lattice
 _FOR_OUTPUT = 2.0**-7  # share of mu for noise that covers the error of the minimiser
@@ -327,7 +328,7 @@ def ridge_for(privacy: Privacy, horizon: int, feature_bound: float = 1.0, size: 
 
 def _at_zero(problem: Problem) -> float:
     """The largest value at 0 of a loss that is known never to be negative; no bound for others."""
-    loss, bound = problem.loss, problem.label_bound
+    loss, bound = unweighted(problem.loss), problem.label_bound  # weights are 1 at most
     if not isinstance(loss, (Logistic, Huber)) or type(loss) not in (Logistic, Huber) or bound is None:
         return math.inf  # those derived from them too
     return float(loss.value(0.0, bound))

@@ -14,6 +14,7 @@ from taciturn.errors import InvalidInput, float_or_nan
 from taciturn.problem.losses import Logistic, Squared
 from taciturn.problem.multiclass import OneHot, Softmax
 from taciturn.problem.problem import Problem
+from taciturn.problem.weighted import unweighted
 
 
 class Labels(Protocol):
@@ -94,14 +95,15 @@ def probabilities(problem: Problem, scores: Array) -> Array:
     >>> probabilities(Problem(Logistic(), L2Ball(1.0), dimension=1), np.array([0.0]))
     array([[0.5, 0.5]])
     """
-    if isinstance(problem.loss, Softmax):
+    loss = unweighted(problem.loss)
+    if isinstance(loss, Softmax):
         return np.asarray(softmax(scores, axis=1))
-    if isinstance(problem.loss, Logistic):
+    if isinstance(loss, Logistic):
         return np.column_stack([expit(-scores), expit(scores)])
-    if isinstance(problem.loss, Squared):
+    if isinstance(loss, Squared):
         second = np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
         return np.column_stack([1.0 - second, second])
-    if not isinstance(problem.loss, OneHot):
-        raise InvalidInput(f"scores of {type(problem.loss).__name__} are no probabilities. Learn with logistic loss.")
+    if not isinstance(loss, OneHot):
+        raise InvalidInput(f"scores of {type(loss).__name__} are no probabilities. Learn with logistic loss.")
     share = np.clip(scores + 1.0 / problem.outputs, 1e-12, 1.0)
     return np.asarray(share / share.sum(axis=1, keepdims=True))

@@ -9,12 +9,14 @@ from typing import Any
 
 from taciturn.problem import losses, multiclass, sets
 from taciturn.problem.scalar_loss import Smoothed
+from taciturn.problem.weighted import Weighted
 
 Code = tuple[int, float, float]
 """A number and two parameters."""
 
 SQUARED, LOGISTIC, HINGE, QUANTILE, ABSOLUTE, HUBER, LINEAR = range(7)
-"""Losses of `v·x`: with a parameter (a quantile's level, Huber's width) and the width over which kinks are smoothed."""
+"""Losses of `v·x`: with a parameter (a quantile's level, Huber's width, a difference of the weights of two labels) and
+the width over which kinks are smoothed."""
 
 SOFTMAX, ONE_HOT = 7, 8
 """Smooth losses of several scores."""
@@ -62,10 +64,15 @@ def loss_code(loss: Any) -> Code | None:
 
     >>> loss_code(losses.Quantile(0.9))
     (3, 0.9, 0.0)
+    >>> loss_code(Weighted(losses.Hinge(), negative=0.25))
+    (2, 0.75, 0.0)
     """
     width = 0.0
     if type(loss) is Smoothed:
         loss, width = loss.loss, float(loss.width)
+    if type(loss) is Weighted:
+        number = _LOSSES.get(type(loss.loss))
+        return (number, loss.positive - loss.negative, width) if number in (LOGISTIC, HINGE) else None
     number = _LOSSES.get(type(loss))
     parameter = float(getattr(loss, "level", getattr(loss, "width", 0.0)))
     return None if number is None else (number, parameter, width)

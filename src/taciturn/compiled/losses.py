@@ -1,7 +1,9 @@
 """Losses of `v·x` by number, and their scalar prox. Slow twins: the classes of `taciturn.problem.losses`.
 
 A loss is three numbers: which it is, its parameter (a quantile's level, Huber's width), and the width over
-which its kinks are smoothed, 0 for not at all (`taciturn.problem.scalar_loss.Smoothed`).
+which its kinks are smoothed, 0 for not at all (`taciturn.problem.scalar_loss.Smoothed`). The parameter of logistic and
+hinge loss is the weight of the label +1 minus that of -1, the larger of which is 1 (`taciturn.problem.weighted`): 0
+where they weigh the same.
 """
 
 from __future__ import annotations
@@ -16,14 +18,20 @@ SHORT = 2.0**-9
 
 
 @compiled
+def _weight(parameter: float, y: float) -> float:
+    """The weight of a label -1 or +1."""
+    return 1.0 + min(0.0, y * parameter)
+
+
+@compiled
 def value(loss: int, parameter: float, u: float, y: float) -> float:
     """The loss itself, kinks and all."""
     if loss == SQUARED:
         return 0.5 * (u - y) ** 2
     if loss == LOGISTIC:
-        return max(0.0, -y * u) + math.log1p(math.exp(-abs(u)))  # labels are -1 and +1
+        return _weight(parameter, y) * (max(0.0, -y * u) + math.log1p(math.exp(-abs(u))))  # labels are -1 and +1
     if loss == HINGE:
-        return max(0.0, 1.0 - y * u)
+        return _weight(parameter, y) * max(0.0, 1.0 - y * u)
     if loss == QUANTILE:
         return max(parameter * (y - u), (1.0 - parameter) * (u - y))
     if loss == ABSOLUTE:
@@ -43,9 +51,9 @@ def slope(loss: int, parameter: float, width: float, u: float, y: float) -> floa
     if loss == SQUARED:
         return u - y
     if loss == LOGISTIC:
-        return -y / (1.0 + math.exp(min(y * u, 700.0)))
+        return -y * _weight(parameter, y) / (1.0 + math.exp(min(y * u, 700.0)))
     if loss == HINGE:
-        return -y if y * u < 1.0 else 0.0
+        return -y * _weight(parameter, y) if y * u < 1.0 else 0.0
     if loss == QUANTILE:
         return -parameter if u < y else 1.0 - parameter
     if loss == ABSOLUTE:
@@ -61,9 +69,10 @@ def _envelope_slope(loss: int, parameter: float, width: float, u: float, y: floa
     if loss == SQUARED:
         return (u - y) / (1.0 + width)
     if loss == LOGISTIC:
-        return -y / (1.0 + math.exp(min(_logistic_prox(y * u, width), 700.0)))
+        weight = _weight(parameter, y)
+        return -y * weight / (1.0 + math.exp(min(_logistic_prox(y * u, width * weight), 700.0)))
     if loss == HINGE:
-        return -y * min(max((1.0 - y * u) / width, 0.0), 1.0)
+        return -y * min(max((1.0 - y * u) / width, 0.0), _weight(parameter, y))
     if loss == QUANTILE:
         return min(max((u - y) / width, -parameter), 1.0 - parameter)
     if loss == ABSOLUTE:
@@ -86,9 +95,9 @@ def _prox(loss: int, parameter: float, z: float, y: float, step: float) -> float
     if loss == SQUARED:
         return (z + step * y) / (1.0 + step)
     if loss == LOGISTIC:
-        return y * _logistic_prox(y * z, step)
+        return y * _logistic_prox(y * z, step * _weight(parameter, y))
     if loss == HINGE:
-        return y * max(y * z, min(1.0, y * z + step))
+        return y * max(y * z, min(1.0, y * z + step * _weight(parameter, y)))
     if loss == QUANTILE:
         return min(max(y, z - step * (1.0 - parameter)), z + step * parameter)
     if loss == ABSOLUTE:
