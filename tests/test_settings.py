@@ -203,6 +203,10 @@ def _river(name, **more):
     return make
 
 
+def _weighted(make):
+    return lambda class_weight: make(class_weight={1: class_weight})
+
+
 def _clipped(module):
     def make(bound):
         clip = importlib.import_module(f"taciturn.estimators.{module}").NormClip(bound)
@@ -421,6 +425,10 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.columns.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
     "taciturn.estimators.settings.Settings": [
+        Case(
+            lambda class_weight: _request(classes=2, class_weight=(class_weight, 1.0), **_stated()),
+            {"class_weight": 1.3},
+        ),
         Case(_request, MODEL_REQUEST := {k: v for k, v in MODEL.items() if k != "horizon"} | {"classes": 3}),
         Case(
             lambda **n: _request("quantile", **n),
@@ -441,9 +449,11 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.estimators.river.PrivateLinearSVC": [
         Case(_river("PrivateLinearSVC"), MODEL | {"buckets": 4}),
+        Case(_weighted(_river("PrivateLinearSVC", **MODEL, **NAMED)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.river.PrivateLogisticRegression": [
         Case(_river("PrivateLogisticRegression"), MODEL | {"buckets": 4}),
+        Case(_weighted(_river("PrivateLogisticRegression", **MODEL, **NAMED)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.river.PrivateNaiveBayes": [
         Case(_river("PrivateNaiveBayes"), COUNTS | {"buckets": 4}),
@@ -460,15 +470,18 @@ CASES: dict[str, list[Case]] = {
     "taciturn.estimators.sklearn.PrivateLinearRegression": [
         Case(_sklearn("PrivateLinearRegression", loss="quantile"), QUANTILE),
         Case(_sklearn("PrivateLinearRegression", loss="huber"), HUBER),
-        Case(_sklearn("PrivateLinearRegression", loss="squared"), MODEL | {"label_range": (-1.3, 1.7)}),
         Case(
             _sklearn("PrivateLinearRegression", loss="huber"),
             {name: value for name, value in HUBER.items() if name != "huber_width"},
         ),
     ],
-    "taciturn.estimators.sklearn.PrivateLinearSVC": [Case(_sklearn("PrivateLinearSVC", classes=[-1, 1]), MODEL)],
+    "taciturn.estimators.sklearn.PrivateLinearSVC": [
+        Case(_sklearn("PrivateLinearSVC", classes=[-1, 1]), MODEL),
+        Case(_weighted(_sklearn("PrivateLinearSVC", classes=[-1, 1], **MODEL)), {"class_weight": 1.3}),
+    ],
     "taciturn.estimators.sklearn.PrivateLogisticRegression": [
-        Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL)
+        Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL),
+        Case(_weighted(_sklearn("PrivateLogisticRegression", classes=[-1, 1], **MODEL)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.sklearn.PrivateNaiveBayes": [Case(_sklearn("PrivateNaiveBayes", classes=[-1, 1]), COUNTS)],
     "taciturn.algorithms.objective_perturbation.ridge_for": [

@@ -80,10 +80,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from html import escape
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from taciturn._util.html import card, facts
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
@@ -92,17 +94,7 @@ from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardise
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
 from taciturn.core.staged import Stage, Staged
-from taciturn.errors import (
-    InvalidInput,
-    TaciturnError,
-    Unprovable,
-    expect,
-    horizon_of,
-    integer,
-    not_negative,
-    one_of,
-    positive,
-)
+from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, not_negative, one_of, positive
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.qftl import QFTL
@@ -119,6 +111,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import WholeSpace
+from taciturn.problem.weighted import unweighted
 
 FeatureName = Literal["linear", "random"]
 Features = FeatureName | int | FeatureMap
@@ -138,7 +131,6 @@ _ENOUGH = 10_000.0  # rows times mu, for random features of known scales; four t
 _BASIC = 16_000.0  # rows times mu at which scales are the basic ones
 _ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
 _SPREAD = 50.0  # features of a class that matter to class sums
-_LARGE_DELTA = 1e-3  # more than this is warned about, whatever the number of rows
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -219,30 +211,6 @@ class Plan:
         return None
 
     @property
-    def delta_warning(self) -> str | None:
-        """A warning if delta is too large to promise anything to single people, else None.
-
-        A mechanism that publishes each of n rows with probability delta, and nothing else, is (0, delta)-differentially
-        private, and publishes n·delta of them on average.
-        """
-        private = self.private
-        delta, horizon = private.privacy.delta, private.timetable.horizon
-        if horizon is not None:
-            people = math.ceil(horizon / private.unit.rows) if isinstance(private.unit, User) else horizon
-            if delta * people >= 1.0:
-                return (
-                    f"delta = {delta:g} is not below 1 / {people:,}, one over the number of people: a mechanism that "
-                    "publishes all data of one of them would satisfy it. Take a delta well below that, such as "
-                    f"{10.0 ** math.floor(math.log10(0.1 / people)):g}."
-                )
-        if delta > _LARGE_DELTA:
-            return (
-                f"delta = {delta:g} is large: everyone may be exposed with about that probability. Take a delta well "
-                "below one over the number of people, such as 1e-6."
-            )
-        return None
-
-    @property
     def noise(self) -> dict[str, float]:
         """Standard deviation of the noise of the last release, with each strategy that could be used."""
         return self._compared[0]
@@ -316,8 +284,22 @@ class Plan:
             "not_compared": self.not_compared,
             "burn_in": self.burn_in,
             "warning": self.warning,
-            "delta_warning": self.delta_warning,
         }
+
+    def _repr_html_(self) -> str:
+        private = self.private
+        horizon = private.timetable.horizon
+        told = [
+            ("budget", f"epsilon = {private.privacy.epsilon:g} at delta = {private.privacy.delta:g}"),
+            ("unit", f"{private.unit}, {private.neighbours}"),
+            ("why", self.why),
+            ("horizon", "none" if horizon is None else f"{horizon:,} rows"),
+            ("releases", f"{self.releases:,}" + ("" if horizon else f" within {_PLANNED:,} rows")),
+            ("noise", f"standard deviation {self.noise_sd(self.releases):.3g} on {self.noise_on}, at the last release"),
+            ("burn-in", "in no release" if self.burn_in is None else f"until row {self.burn_in:,}"),
+        ]
+        warning = () if (text := self.warning) is None else (f'<p class="alarm">{escape(text)}</p>',)
+        return card(f"Plan: {self.method}", facts(told), *warning)
 
     def _round(self, k: int) -> int:
         """The round of release k, one of those planned."""
@@ -400,7 +382,7 @@ def recommend(
     """
     expect("problem", problem, isinstance(problem, Problem), "Problem(Logistic(), L2Ball(1.0), dimension=10)")
     expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-    horizon = None if horizon is None else horizon_of(horizon)
+    horizon = None if horizon is None else integer("horizon", horizon)
     if ranges is not None or label_range is not None or precondition:
         stages = _stages(problem, privacy, horizon, unit, ranges, label_range, precondition)
         taken = sum(stage.rows for stage in stages)
@@ -536,7 +518,7 @@ def feature_map(
     """
     if isinstance(features, FeatureMap):
         return features
-    horizon = None if horizon is None else horizon_of(horizon)
+    horizon = None if horizon is None else integer("horizon", horizon)
     if isinstance(features, str):
         one_of("features", features, get_args(FeatureName))
         if features == "linear" or not by_ftrl or horizon is None or horizon < _MANY * _RANDOM:
@@ -611,7 +593,7 @@ def rows_per_user(
     >>> rows_per_user(problem, Privacy(1.0, 1e-6), horizon=200_000, users=56_655)
     4
     """
-    horizon = horizon_of(horizon)
+    horizon = integer("horizon", horizon)
     most = _MOST_ROWS if users is None else -(-horizon // integer("users", users))
 
     def affordable(rows: int) -> bool:
@@ -643,7 +625,7 @@ def _method(problem: Problem, once: bool) -> tuple[Method, str]:
         once
         and isinstance(problem.domain, WholeSpace)
         and problem.ridge > 0.0
-        and type(problem.loss) in (Logistic, Huber)
+        and type(unweighted(problem.loss)) in (Logistic, Huber)
     ):
         return "objective", "one release of a smooth loss, without constraints: a random linear term in the objective"
     squared = type(problem.loss) in (Squared, OneHot) and problem.width <= _MOST_SQUARED

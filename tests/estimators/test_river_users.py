@@ -111,9 +111,9 @@ def test_an_example_without_the_key_is_a_user_of_its_own_or_bad():
     for wrong in (bare[0], {**bare[0], "customer_id": float("nan")}):
         with pytest.raises(InvalidInput, match=r"this example has no id under 'customer_id'\. Nothing was learnt"):
             strict.learn_one(wrong, True)
-    for wrong in (pd.DataFrame(bare), FRAME[["a", "b"]]):
-        with pytest.raises(InvalidInput, match="has no id"):
-            strict.learn_many(wrong, pd.Series(Y))
+    for wrong, row in ((pd.DataFrame(bare[1:2] + bare), 1), (FRAME[["a", "b"]], 0)):
+        with pytest.raises(InvalidInput, match=rf"^row {row} has no id under 'customer_id'\. Nothing was learnt"):
+            strict.learn_many(wrong, pd.Series([*Y, True][: len(wrong)]))
     assert strict.n_examples == 0
     silent = model(on_bad="zero")
     silent.learn_many(FRAME[["a", "b"]], pd.Series(Y))

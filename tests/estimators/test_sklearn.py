@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
@@ -274,6 +275,40 @@ def test_a_stream_moves_to_another_process(tmp_path):
     model.partial_fit(X[3000:], LABELS[3000:])
     assert (np.load(tmp_path / "coef.npy") == model.coef_).all()
     assert (tmp_path / "stream.npz").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (classifier(horizon=N), LABELS),
+        (PrivateLinearSVC(**CLASSIFIER | {"feature_bound": "private"}, horizon=N), LABELS),
+        (regression(horizon=N), NUMBERS),
+    ],
+)
+def test_a_stream_is_resumed_in_a_clone(tmp_path, model, labels):
+    """A checkpoint has the public facts that a clone needs: how many features, and their names."""
+    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+    model = clone(model).fit(frame[:3000], labels[:3000])
+    model.dump_stream(tmp_path / "stream.npz")
+    with pytest.raises(StateConflict, match="other settings"):
+        clone(model).set_params(epsilon=3.0).load_stream(tmp_path / "stream.npz")
+    other = clone(model).load_stream(tmp_path / "stream.npz")
+    assert (other.predict(frame) == model.predict(frame)).all()
+    assert list(other.feature_names_in_) == list(model.feature_names_in_)
+    assert other.guarantee_ == model.guarantee_
+    assert other.partial_fit(frame[3000:], labels[3000:]).n_examples_ == N
+    with pytest.raises(StateConflict, match="used already"):
+        model.partial_fit(frame[3000:], labels[3000:])
+
+
+def test_a_batch_is_resumed_in_a_clone_that_infers_its_labels(tmp_path):
+    """The labels that `fit` inferred, and that it published one model, are in the checkpoint."""
+    with pytest.warns(PrivacyWarning, match="inferred"):
+        model = classifier(classes=None).fit(X, LABELS)
+    model.dump_stream(tmp_path / "stream.npz")
+    other = clone(model).load_stream(tmp_path / "stream.npz")
+    assert (other.decision_function(X) == model.decision_function(X)).all()
+    assert (other.classes_ == model.classes_).all()
 
 
 def test_a_clone_knows_nothing():

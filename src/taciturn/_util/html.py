@@ -119,6 +119,64 @@ def bar(start: float, end: float) -> str:
     return f'<div class="bar"><i style="left:{left:.2f}%;width:{right - left:.2f}%"></i></div>'
 
 
+# ---- cards in a page of another program, such as a notebook ---------------------------------------------------------
+
+_CARD_STYLE = """
+.taciturn { box-sizing: border-box; max-width: 46em; margin: .4em 0; padding: .7em 1em; border-radius: .5em;
+  border: 1px solid color-mix(in srgb, currentColor 25%, transparent); font: 14px/1.45 system-ui, sans-serif; }
+.taciturn b { font-weight: 600; } .taciturn p { margin: .35em 0; overflow-wrap: anywhere; }
+.taciturn .alarm { color: #d32f2f; font-weight: 600; }
+.taciturn dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; margin: .4em 0; }
+.taciturn dt { opacity: .7; } .taciturn dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+.taciturn .bar { display: flex; height: .9em; margin: .5em 0 .2em; border-radius: .25em; overflow: hidden;
+  border: 1px solid color-mix(in srgb, currentColor 40%, transparent); }
+.taciturn i { display: inline-block; flex: none; } .taciturn .spent { background: #00897b; }
+.taciturn .reserved { background: repeating-linear-gradient(135deg, #00897b 0 .25em, transparent .25em .5em); }
+.taciturn .key { display: inline-block; width: .8em; height: .8em; margin-right: .35em; border-radius: .15em;
+  border: 1px solid color-mix(in srgb, currentColor 40%, transparent); vertical-align: -.05em; }
+.taciturn .keys span { margin-right: 1.2em; white-space: nowrap; }
+"""
+
+
+def card(title: str, *parts: str, alarm: bool = False) -> str:
+    """A card with a title, for a page that has its own style: it has the page's own text colour, light or dark.
+
+    >>> "<p><b>A &lt;title&gt;</b></p>" in card("A <title>", paragraph("text"))
+    True
+    """
+    mark = ' class="alarm"' if alarm else ""
+    body = "\n".join((f"<p{mark}><b>{escape(title)}</b></p>", *parts))
+    return f'<div class="taciturn"><style>{_CARD_STYLE}</style>\n{body}\n</div>'
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of names and values, both plain text.
+
+    >>> facts([("rows", "1,000")])
+    '<dl><dt>rows</dt><dd>1,000</dd></dl>'
+    """
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs) + "</dl>"
+
+
+def budget_bar(spent: float, reserved: float, epsilon: float, words: Sequence[str]) -> str:
+    """A bar of a budget epsilon: what is spent, what is reserved beyond that, and the rest, with words for each.
+
+    `reserved` includes what is spent. Epsilons of costs do not add, so that the shares are of the total so far.
+
+    >>> budget_bar(0.25, 0.5, 1.0, ["spent .25", "reserved .5", "of 1"]).count("25.00%")
+    2
+    """
+    ends = [100.0 * min(max(value / epsilon, 0.0), 1.0) for value in (spent, max(spent, reserved))]
+    parts = (("spent", ends[0]), ("reserved", ends[1] - ends[0]))
+    shapes = "".join(f'<i class="{kind}" style="width:{share:.2f}%"></i>' for kind, share in parts)
+    keys = "".join(
+        f'<span><i class="key {kind}"></i>{escape(word)}</span>'
+        for kind, word in zip(("spent", "reserved", "left"), words, strict=False)
+    )
+    label = escape(", ".join(words))
+    return f'<div class="bar" role="img" aria-label="{label}">{shapes}</div>\n<p class="keys">{keys}</p>'
+
+
 # ---- charts of a run: shapes stretch with the page, words below them do not ------------------------------------------
 
 _WIDTH, _HEIGHT = 1000, 100

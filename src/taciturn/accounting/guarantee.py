@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from taciturn._util.html import card, facts, paragraph
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
@@ -124,6 +125,15 @@ class Guarantee:
             f"{opening} whole published sequence {verb} {claim}-differentially private: {change} changes the "
             f"probability of any outcome by at most a factor exp(epsilon), plus delta. {self._public} What the noise "
             f"provably delivers: {truth}.{self._elsewhere}"
+        )
+
+    def _repr_html_(self) -> str:
+        claim = f"({self.claimed.epsilon:.10g}, {self.claimed.delta:.10g})-differentially private"
+        title = f"Simulation: not private (else {claim})" if self.simulated else claim
+        told = [(name, f"epsilon = {_rounded_up(value)}") for name, value in self.epsilons.items()]
+        told += [("unit", str(self.unit)), ("calibration", self.calibration)]
+        return card(
+            title if self.proven else f"BROKEN: not {claim}", facts(told), paragraph(str(self)), alarm=not self.holds
         )
 
     @property

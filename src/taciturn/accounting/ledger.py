@@ -59,10 +59,9 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from html import escape
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, get_args
 
-from taciturn._util.html import bar
+from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_down, rounded_up
 from taciturn.accounting import unit as units
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
@@ -616,9 +615,23 @@ class Ledger:
         )
 
     def _repr_html_(self) -> str:
-        privacy = self.privacy
-        share = 0.0 if privacy is None else min(1.0, self.reserved.epsilon(privacy.delta) / privacy.epsilon)
-        return f"<div><p>{escape(str(self))}</p>{bar(0.0, share)}</div>"
+        privacy, lines = self.privacy, self.lines.values()
+        told = [
+            ("unit", f"{self.unit}, anew in each {self._book.terms.period}" if self.renews else self.unit),
+            ("neighbours", self.neighbours or "not settled yet"),
+            ("streams and fits", f"{len(lines):,}, of which {sum(line.closed for line in lines):,} are closed"),
+        ]
+        if privacy is None:
+            told += [("reserved", str(self.reserved)), ("spent", str(self.spent)), ("budget", "none is stated")]
+            return card(f"Ledger of {self.population}", facts(told))
+        spent, reserved = self.spent.epsilon(privacy.delta), self.reserved.epsilon(privacy.delta)
+        words = [
+            f"spent {rounded_up(spent)}",
+            f"reserved {rounded_up(reserved)}, with what is spent",
+            f"left: one more stream of {rounded_down(self.left or 0.0)}",
+        ]
+        title = f"Ledger of {self.population}: epsilon = {privacy.epsilon:g} at delta = {privacy.delta:g}"
+        return card(title, budget_bar(spent, reserved, privacy.epsilon, words), facts(told))
 
     def same_as(self, other: Ledger) -> bool:
         """Whether both have the same records."""

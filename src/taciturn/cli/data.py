@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taciturn.cli.output import integral
 from taciturn.errors import InvalidInput
 from taciturn.readers.source import Format
 
@@ -34,8 +33,7 @@ def init(
     epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything that is published.")] = None,
     delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
     horizon: Annotated[
-        int | None,
-        typer.Option(help="Number of rows; by default at most 2^23 with most methods.", parser=integral, metavar="N"),
+        int | None, typer.Option(help="Number of rows; by default at most 2^23 with most methods.")
     ] = None,
     ranges: Annotated[
         Texts,

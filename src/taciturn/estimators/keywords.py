@@ -7,13 +7,14 @@ neither: a class is asked before its `__init__`, and `fit` is wrapped, with the 
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taciturn.errors import InvalidInput, did_you_mean
+from taciturn.errors import InvalidInput
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +31,7 @@ _ONE_PASS = (
     "Each row is read once, and the length of steps follows from the noise: leave it out; method= is the algorithm."
 )
 _HELD_OUT = "Rows that are held out would be read without noise: leave it out; release= says when models are published."
-_ROW_WEIGHT = "The noise is for rows that count alike, and a weight would be one more private value: leave it out."
+_ROW_WEIGHT = "A weight of a row would be one more private value, for which there is no proof: leave it out."
 _BOUND = "State feature_bound=, the largest norm of a row; longer ones are clipped."
 _RANGES = "State public ranges in a PublicScaler before the model, and feature_bound= here."
 
@@ -43,8 +44,7 @@ INSTEAD = {
     "bounds_X": _RANGES,
     "bounds_y": "State label_bound=, the largest absolute value of a label.",
     "C": f"{_RIDGE} For n rows, ridge=1/(C·n) is the same objective.",
-    "class_weight": "The noise is for rows that count alike: leave it out; for a rare class, move the threshold of the "
-    "scores by a public number.",
+    "class_weight": "Public weights of classes are for PrivateLogisticRegression and PrivateLinearSVC: leave it out.",
     "clip_gradient": _BOUND,
     "data_norm": _BOUND,
     "dual": _ONE_PASS,
@@ -105,8 +105,10 @@ def explain(owner: str, unknown: str, known: Iterable[str], settings: Iterable[s
     instead = INSTEAD.get(unknown, "")
     if instead and all(name in {*known, *settings, "users"} for name in re.findall(r"(\w+)=", instead)):
         return f"{owner} has no {unknown}. {instead}"
-    if near := did_you_mean(unknown, known, least=0.7):
-        return f"{owner} has no {unknown}.{near}"
+    spelt = {name.lower(): name for name in known}
+    begun = [name for name in spelt if len(unknown) > 2 and name.startswith(unknown.lower())]
+    if near := begun or difflib.get_close_matches(unknown.lower(), spelt, 1, 0.7):
+        return f"{owner} has no {unknown}. Did you mean {spelt[near[0]]}?"
     return f"{owner} has no {unknown}. Leave it out: there are {', '.join(known)}."
 
 

@@ -169,6 +169,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         For simulations and tests, which are then not private.
     classes : sequence
         Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
+    class_weight : dict, optional
+        A public weight for each class, 1 for those left out, as in `{"fraud": 20.0}`: how much a wrong row of the class
+        counts. They are divided by the largest, and cost nothing. Never computed from data: counts of labels are
+        private. Not with `method="pqftl"`.
 
     Examples
     --------
@@ -225,6 +229,7 @@ class PrivateNaiveBayes(PrivateClassifier):
     """
 
     method: Literal["auto"] = field(default="auto", init=False)
+    class_weight: None = field(default=None, init=False)
     radius: None = field(default=None, init=False)
     ridge: None = field(default=None, init=False)
     _loss: ClassVar[Literal["naive-bayes"]] = "naive-bayes"

@@ -22,8 +22,8 @@ from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_stream import Feed
-from taciturn.estimators.settings import LossName, MethodName, Settings
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
+from taciturn.estimators.settings import LossName, MethodName, Settings, weights_of
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
 from taciturn.plan import Features, Plan
 from taciturn.problem.predict import coefficients
 
@@ -151,7 +151,12 @@ class PrivateLinear(Keywords, base.Estimator):
         """How labels become numbers."""
 
     def _settings_for(self, loss: LossName | Literal["naive-bayes"], **more: Any) -> Settings:
-        stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {"loss", "classes", "features"}
+        stated = {setting.name for setting in fields(Settings)} & set(vars(self)) - {
+            "loss",
+            "classes",
+            "features",
+            "class_weight",
+        }
         more["features"] = self.feature_map  # the parameter features has the names of the raw ones
         return Settings(loss, **{name: getattr(self, name) for name in stated}, **more)
 
@@ -186,9 +191,8 @@ class PrivateLinear(Keywords, base.Estimator):
             )
         labels = self._labels
         plan = self._settings.plan(features.dimension, self.horizon)
-        for sentence in (plan.warning if plan.hopeless else None, plan.delta_warning):
-            if sentence is not None:
-                warnings.warn(sentence, PrivacyWarning, stacklevel=4)
+        if (warning := plan.warning) is not None:
+            warnings.warn(warning, PrivacyWarning, stacklevel=4)
         return Feed(stream(plan), features, labels, self.user)
 
     @property
@@ -201,6 +205,11 @@ class PrivateLinear(Keywords, base.Estimator):
         """The value of the only output; a dict by class, if there are several."""
         return outputs[0]
 
+    def _repr_html_(self) -> str:
+        """The diagram of river, and below it the budget of the stream and of the ledger, if there are any."""
+        opened = self._open
+        return str(super()._repr_html_()) + budgets_html(None if opened is None else opened.stream, self.ledger)
+
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) if self._open is None else {**vars(self), "_open": copy(self._open)}
 
@@ -210,6 +219,7 @@ class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
     """A classifier by the sign of a score, or by the largest of several."""
 
     classes: Sequence[Hashable] = (False, True)
+    class_weight: Mapping[Any, float] | None = None
     _loss: ClassVar[LossName | Literal["naive-bayes"]]
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:  # type: ignore[override]  # x is all it needs
@@ -225,7 +235,8 @@ class PrivateClassifier(PrivateLinear, base.MiniBatchClassifier):
 
     @property
     def _settings(self) -> Settings:
-        return self._settings_for(self._loss, classes=len(self.classes))
+        weights = weights_of(self.class_weight, self.classes)
+        return self._settings_for(self._loss, classes=len(self.classes), class_weight=weights)
 
     @property
     def _labels(self) -> Classes:

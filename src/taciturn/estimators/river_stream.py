@@ -126,9 +126,9 @@ class Feed:
         block = self.features.table(X)
         users: list[Any] = [None] * len(labels)
         if self.user is not None and self.user in X.columns:
-            users = [self._id(user) for user in X[self.user].tolist()]
+            users = [self._id(user, f"row {i}") for i, user in enumerate(X[self.user].tolist())]
         elif self._needs_id:
-            self._id(None)
+            self._id(None, "row 0")
         self.stream.must_learn()
         self._exclusively(self._flush, lambda: self._learn_block(block, labels, users))
 
@@ -232,24 +232,24 @@ class Feed:
         wait = math.inf if due is None else due - t
         self._pending = _Pending(pending.rows[t - pending.since :], t, most, wait)
 
-    def _id(self, user: Any) -> Any:
+    def _id(self, user: Any, which: str = "this example") -> Any:
         """The id of an example's user; one that is none is rejected when it comes, not when its block is flushed."""
         try:
             hash(user)
         except TypeError:
             raise InvalidInput(
-                f"the id under {self.user!r} must be a number or a text, got {type(user).__name__}. Nothing was "
-                "learnt. Give each example one id."
+                f"the id of {which} under {self.user!r} must be a number or a text, got {type(user).__name__}. Nothing "
+                "was learnt. Give each example one id."
             ) from None
         if isinstance(user, float | np.floating) and math.isfinite(user) and not float(user).is_integer():
             raise InvalidInput(
-                f"the id under {self.user!r} must be an integer or a text, got another number, as of a feature that "
-                "was scaled. Nothing was learnt. Keep ids out of the transformers before the model, as in "
+                f"the id of {which} under {self.user!r} must be an integer or a text, got another number, as of a "
+                "feature that was scaled. Nothing was learnt. Keep ids out of the transformers before the model, as in "
                 f"NormClip(1.0, user={self.user!r})."
             )
         if self._needs_id and canonical(user) is None:
             raise InvalidInput(
-                f"this example has no id under {self.user!r}. Nothing was learnt. Give every example one; or set "
+                f"{which} has no id under {self.user!r}. Nothing was learnt. Give every example one; or set "
                 'on_bad="zero" to count such rows as examples without influence, or without_id="own" to take each for '
                 "a user of its own."
             )

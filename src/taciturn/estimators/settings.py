@@ -24,6 +24,7 @@ learn from strongly convex losses alone: `R²/100`, a hundredth of the curvature
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -33,9 +34,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
-from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Groups
-from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
 from taciturn.plan import Features, Method, Plan, feature_map, feature_scales, recommend, standard_scale
@@ -44,6 +43,7 @@ from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import ConvexSet, L2Ball, WholeSpace
+from taciturn.problem.weighted import Weighted, WeightedScores
 
 LossName = Literal["logistic", "hinge", "squared", "absolute", "huber", "quantile"]
 MethodName = Literal["auto", "pqftl", "ftrl", "igd", "giga"]
@@ -79,6 +79,8 @@ class Settings:
     release : {"auto", "last", "geometric", "every"} or int
         When models are published: by the plan, once after the last row of a batch, at rounds that grow by a tenth,
         after each example, or after every k.
+    class_weight : tuple of float, optional
+        A public weight for each class, for the logistic and the hinge loss; they are divided by the largest.
     features : {"linear", "random"}, int or FeatureMap
         What is learnt from: the features as they are, random features of them by the rule of `taciturn.plan`, so many
         random features, or the images of any public map.
@@ -127,6 +129,7 @@ class Settings:
     features: Features = "linear"
     scales: tuple[float, ...] | None = None
     ranges: tuple[int, ...] | None = None
+    class_weight: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -136,6 +139,9 @@ class Settings:
                 object.__setattr__(self, name, number(name, value, remedy=_MEANING.get(name, "")))
         if self.scales is not None:
             object.__setattr__(self, "scales", tuple(number("a scale", scale) for scale in self.scales))
+        if self.class_weight is not None:
+            weights = [positive("the weight of a class", weight) for weight in self.class_weight]
+            object.__setattr__(self, "class_weight", tuple(weight / max(weights) for weight in weights))
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         for name in _INTEGERS:
             value = getattr(self, name)
@@ -306,6 +312,21 @@ class Settings:
 
     @property
     def _loss_of_classes(self) -> ScalarLoss | ScoresLoss:
+        loss, weights = self._equally_weighted, self.class_weight
+        if weights is None:
+            return loss
+        if self.loss == NAIVE_BAYES or self.method == "pqftl":
+            what = "naive Bayes" if self.loss == NAIVE_BAYES else "method='pqftl'"
+            raise Unprovable(
+                f"class_weight is proven for gradients of the logistic and the hinge loss, and {what} adds up rows. "
+                "Leave class_weight out, or use method='ftrl' of PrivateLogisticRegression or PrivateLinearSVC."
+            )
+        if isinstance(loss, ScalarLoss):
+            return Weighted(loss, *weights)
+        return WeightedScores(loss, weights)
+
+    @property
+    def _equally_weighted(self) -> ScalarLoss | ScoresLoss:
         if self.loss == NAIVE_BAYES:  # its scores are no probabilities, as those of the hinge loss
             return Hinge() if self.classes == 2 else MultiHinge(self.classes)
         if self.method == "pqftl":
@@ -318,58 +339,8 @@ class Settings:
         value = getattr(self, name)
         if value is None:
             found = f' Or use {name}="private", which finds it with noise.' if name.endswith("_bound") else ""
-            found += _OR_DECLARE.get(name, "")
             raise InvalidInput(f"{name} is missing. {_MEANING[name]} It is never inferred without noise.{found}")
         return value
-
-
-def declared_settings(
-    settings: dict[str, Any], encoder: ColumnEncoder | None, target: Number | None, classes: bool
-) -> dict[str, Any]:
-    """These settings of an estimator, with the bounds that declared columns and a range of labels have.
-
-    >>> from taciturn.columns.encoder import encoder_of
-    >>> encoder = encoder_of({"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}})
-    >>> declared_settings({"epsilon": 1.0}, encoder, None, classes=True)
-    {'epsilon': 1.0, 'feature_bound': 1.3903891521743117, 'ranges': None, 'scales': (2.0, 0.8, 0.8)}
-    """
-    made = dict(settings)
-    if encoder is not None:
-        bound = made.get("feature_bound")
-        if isinstance(bound, str):
-            raise InvalidInput(
-                'feature_bound="private" finds the ranges of all columns, and columns= declares them. Leave '
-                'feature_bound out, and declare {"range": "private"} for columns whose ranges are to be found.'
-            )
-        made["feature_bound"] = encoder.feature_bound(classes) if bound is None else bound
-        made["ranges"] = encoder.found or None
-        made["scales"] = scales_of(encoder.groups)
-    if target is not None:
-        made["label_bound"] = target.label_bound
-    return made
-
-
-def declared_labels(label_bound: Any, label_range: Any, label_scale: Any) -> tuple[Number | None, Any]:
-    """The target of numbers in a stated range, if there is one, and the bound on labels else.
-
-    >>> declared_labels(None, (0, 100), "linear")[0].middle, declared_labels(5.0, None, "linear")
-    (50.0, (None, 5.0))
-    """
-    if label_range is None or (isinstance(label_range, str) and label_range == "private"):
-        if label_scale != "linear":
-            raise InvalidInput(
-                f"label_scale={label_scale!r} needs a stated range. State label_range, as in label_range=(1, 1000), or "
-                "leave label_scale out."
-            )
-        if label_range is None:
-            return None, label_bound
-    if label_bound is not None:
-        raise InvalidInput(
-            "label_bound is the largest absolute value of a label, and label_range the lowest and the highest label. "
-            "State one of the two."
-        )
-    private = isinstance(label_range, str) and label_range == "private"
-    return (None, "private") if private else (labels_in_range(label_range, label_scale), None)
 
 
 def scales_of(groups: Groups) -> tuple[float, ...]:
@@ -385,12 +356,27 @@ def scales_of(groups: Groups) -> tuple[float, ...]:
     return tuple(scales[kind] for kind, width in groups for _ in range(width))
 
 
+def weights_of(class_weight: Any, classes: Sequence[Any]) -> tuple[float, ...] | None:
+    """The weight of each class, 1 for those that have none; None if there are no weights.
+
+    >>> weights_of({"fraud": 10.0}, ["fine", "fraud"])
+    (1.0, 10.0)
+    """
+    if class_weight is None:
+        return None
+    expect("class_weight", class_weight, isinstance(class_weight, Mapping), _WEIGHTS)
+    known = list(classes)
+    for name in class_weight:
+        if name not in known:
+            raise InvalidInput(
+                f"class_weight names {name!r}, which is not among the classes. State {', '.join(map(str, known))}."
+            )
+    return tuple(class_weight.get(name, 1.0) for name in known)
+
+
+_WEIGHTS = "class_weight={0: 1.0, 1: 10.0}, from public knowledge: counts of labels are private"
 _NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
 _INTEGERS = ("classes", "release", "seed", "rows_per_user", "rows_per_release", "apart", "period")
-_OR_DECLARE = {
-    "feature_bound": ' Or declare columns=, as in columns={"age": {"range": [0, 100]}}, from which it follows.',
-    "label_bound": " Or state label_range=(low, high).",
-}
 _MEANING = {
     "epsilon": "State the total privacy budget of everything that is published, as in epsilon=1.0.",
     "delta": "State a probability well below one over the number of people, as in delta=1e-6.",

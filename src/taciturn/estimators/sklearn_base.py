@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, Literal, NamedTuple, Self
 
@@ -14,13 +13,7 @@ import numpy as np
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import (
-        assert_all_finite,
-        check_consistent_length,
-        check_is_fitted,
-        column_or_1d,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
@@ -28,15 +21,14 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
-from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import classes_of, labels_of
-from taciturn.columns.target import Number
 from taciturn.core.release import Releases
-from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
+from taciturn.core.state import read_extra
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
 from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
-from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream
+from taciturn.estimators.settings import LossName, MethodName, Settings, weights_of
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
 from taciturn.plan import Features, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
@@ -58,23 +50,15 @@ class _Learnt:
         return self if model is None else self.read(model)
 
 
-class _Stated(NamedTuple):
-    """What a stream was opened with: its settings, and how tables and labels become numbers."""
-
-    settings: Settings
-    horizon: int | None
-    encoder: ColumnEncoder | None
-    target: Number | None
-
-
 class _Opened(NamedTuple):
     """A stream, the parameters and classes it was opened with, and an estimator that has seen its features."""
 
     stream: Stream
     stated: dict[str, Any]
-    settings: _Stated
+    settings: tuple[Settings, int | None]
     classes: Any
     seen: PrivateLinearModel
+    batch: bool
 
     @property
     def features(self) -> int:
@@ -138,9 +122,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def _learn_on(self, opened: _Opened, X: Any, y: Any, users: Any) -> Self:
         """Learn from the next rows of this stream."""
-        X, y = self._valid(opened.seen, X, y, opened.settings.encoder, reset=False)
+        X, y = self._valid(opened.seen, X, y, reset=False)
         unchanged = all(vars(self).get(name) is value for name, value in opened.stated.items())
-        if not unchanged and opened.settings != self._stated(opened.classes):
+        if not unchanged and opened.settings != (self._settings(opened.classes), self.horizon):
             raise StateConflict(
                 "settings have changed since this stream was opened, and its noise was planned for the old ones. Set "
                 "them back, or fit() a new stream, which spends a second budget."
@@ -153,18 +137,18 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         """Open a stream and learn from its first rows; the stream is in use only once it has learnt."""
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)  # records the features, which may still be rejected
-        rows, labels = self._valid(seen, X, y, self._encoder, reset=True)
+        rows, labels = self._valid(seen, X, y, reset=True)
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
-        horizon = None if self.horizon is None else horizon_of(self.horizon)
+        horizon = None if self.horizon is None else integer("horizon", self.horizon)
         horizon = len(labels) if all_rows and horizon is None else horizon
-        plan = settings.plan(rows.shape[1], horizon, batch=all_rows and horizon == len(labels))
-        for sentence in (plan.warning if plan.hopeless else None, plan.delta_warning):
-            if sentence is not None:
-                warnings.warn(sentence, PrivacyWarning, stacklevel=5)
+        batch = all_rows and horizon == len(labels)
+        plan = settings.plan(rows.shape[1], horizon, batch=batch)
+        if (warning := plan.warning) is not None:
+            warnings.warn(warning, PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
-        new = _Opened(Stream(plan, self.ledger, reserve=False), stated, self._stated(classes), classes, seen)
+        new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen, batch)
         again = self._opened is not None
         if not all_rows:
             try:
@@ -205,35 +189,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         made._counted = self._fits
         return made
 
-    def _stated(self, classes: Any) -> _Stated:
-        return _Stated(self._settings(classes), self.horizon, self._encoder, self._target)
-
-    @property
-    def _encoder(self) -> ColumnEncoder | None:
-        """How the declared columns become features, if they are declared."""
-        return None if self.columns is None else encoder_of(self.columns)
-
-    @property
-    def _target(self) -> Number | None:
-        """How labels become numbers, if their range is stated."""
-        return None
-
-    def _valid(self, seen_by: Any, X: Any, y: Any, encoder: ColumnEncoder | None, reset: bool) -> tuple[Any, Any]:
-        if encoder is None:
-            with own_errors():
-                X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
-            return X, column_or_1d(y, warn=True)
-        X = encoder.features(X, known=True)
-        y = column_or_1d(y, dtype=np.float64 if self._numbers else None, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_consistent_length(X, y)
-        if not len(y):
-            raise InvalidInput("there are no rows to learn from. Give a table with one row or more.")
-        if reset:
-            seen_by.n_features_in_ = len(encoder.read_keys)
-            if all(isinstance(key, str) for key in encoder.read_keys):
-                seen_by.feature_names_in_ = np.array(encoder.read_keys, dtype=object)
-        return X, y
+    def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
+        return X, column_or_1d(y, warn=True)
 
     @property
     def _accepted(self) -> dict[str, Any]:
@@ -304,13 +262,6 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return names
 
     @property
-    def encoder_(self) -> ColumnEncoder:
-        """How the declared columns become features: their names, places and bound (`taciturn.columns.encoder`)."""
-        if (encoder := self._fitted.settings.encoder) is None:
-            raise AttributeError("no columns were declared: the features are those of X.")
-        return encoder
-
-    @property
     def privacy_spent_(self) -> Spent:
         """The cost of this stream's releases so far: an epsilon at the budget's delta."""
         return self._fitted.stream.spent
@@ -337,23 +288,87 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         )
 
     def dump_stream(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint of the stream, to resume elsewhere. It holds secrets: protect it like the data."""
-        self._fitted.stream.dump(path)
+        """Write a checkpoint of the stream, to resume elsewhere. It holds secrets: protect it like the data.
+
+        Beside the stream it has what is public of its features and labels: how many there are, and their names.
+        """
+        opened = self._fitted
+        counts = (opened.features, opened.stream.plan.private.horizon or 0, opened.batch)
+        extra = {"opened": np.array(counts, dtype=np.int64)}
+        for name, values in (("names", opened.names), ("classes", opened.classes)):
+            if values is not None and (stored := _as_plain_array(values)) is not None:
+                extra[name] = stored
+        opened.stream.dump(path, extra)
 
     def load_stream(self, path: str | os.PathLike[str]) -> Self:
-        """Resume a dumped stream in this fitted estimator: the one that wrote it, or a pickled copy."""
-        opened = self._fitted
+        """Resume a dumped stream: in the estimator that wrote it, in a pickled copy, or in a clone without a stream."""
+        opened = self._opened or self._opened_as_in(path)
         self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path, self.ledger)),)
         return self
 
+    def _opened_as_in(self, path: str | os.PathLike[str]) -> _Opened:
+        """A stream by the settings of this estimator that has learnt nothing, for the features of a checkpoint."""
+        extra = read_extra(path)
+        if "opened" not in extra:
+            raise StateConflict(f"{path} says nothing of its features. Load it into a pickled copy of its estimator.")
+        classes = getattr(self, "classes", None)
+        classes = extra.get("classes") if classes is None else np.unique(classes)
+        if classes is None and not self._numbers:
+            raise InvalidInput(
+                "these labels are not in the checkpoint. State them, as in classes=[0, 1], and load again."
+            )
+        stated = self.get_params(deep=False)
+        seen = type(self)(**stated)
+        features, horizon, batch = map(int, extra["opened"])
+        seen.n_features_in_ = features
+        if "names" in extra:
+            seen.feature_names_in_ = extra["names"].astype(object)
+        settings = self._settings(classes)
+        plan = settings.plan(features, horizon or None, batch=bool(batch))
+        return _Opened(Stream(plan, reserve=False), stated, (settings, self.horizon), classes, seen, bool(batch))
+
+    def to_sklearn(self) -> Any:
+        """The latest model as a fitted `sklearn.pipeline.Pipeline` of public steps, which needs no stream.
+
+        Its steps are the maps that were stated or found (each a `taciturn.estimators.scaling.PublicMap`), the clipping
+        of rows (`NormClip`), and a linear model of scikit-learn with the released weights: `LogisticRegression`;
+        `LinearSVC` for the hinge loss and for naive Bayes, whose scores are no probabilities; `SGDClassifier` for
+        classes that were learnt by PQFTL, without their probabilities; `Ridge`, `HuberRegressor` or `QuantileRegressor`
+        for numbers. It predicts what this estimator predicts, on rows of any length, and can be
+        pickled. It has nothing that is not published already, so it costs no privacy. Do not fit it again on private
+        data: its steps are not private learners.
+
+        Returns
+        -------
+        Pipeline
+            Fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from taciturn.estimators.sklearn import PrivateLinearSVC
+        >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(10_000, 2))
+        >>> model = PrivateLinearSVC(epsilon=1.0, feature_bound=1.0, classes=[0, 1], seed=1)
+        >>> pipeline = model.fit(X, X[:, 0] > X[:, 1]).to_sklearn()
+        >>> pipeline
+        Pipeline(steps=[('clip', NormClip()), ('model', LinearSVC())])
+        >>> bool((pipeline.predict(9 * X) == model.predict(9 * X)).all())
+        True
+        """
+        from taciturn.estimators.to_sklearn import pipeline_of
+
+        opened = self._fitted
+        return pipeline_of(opened.stream.problem, opened.stream.model, opened.classes, opened.names)
+
     def _scores(self, X: Any) -> Array:
         opened = self._fitted
-        if (encoder := opened.settings.encoder) is not None:
-            X = encoder.features(X)
-        else:
-            with own_errors():
-                X = validate_data(self, X, reset=False, **self._accepted)
+        X = validate_data(self, X, reset=False, **self._accepted)
         return np.asarray(opened.stream.problem.predict(opened.stream.model, X))
+
+    def _html_repr(self) -> str:
+        """The diagram of scikit-learn, and below it the budget of the stream and of the ledger, if there are any."""
+        opened = self._opened
+        return str(super()._html_repr()) + budgets_html(None if opened is None else opened.stream, self.ledger)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._opened is not None
@@ -385,8 +400,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         epsilon: float | None = None,
         delta: float = 1e-6,
         feature_bound: float | Literal["private"] | None = None,
-        columns: Mapping[Any, Any] | None = None,
         classes: Any = None,
+        class_weight: Mapping[Any, float] | None = None,
         fit_intercept: bool = True,
         method: MethodName = "auto",
         release: str | int = "auto",
@@ -407,8 +422,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.epsilon = epsilon
         self.delta = delta
         self.feature_bound = feature_bound
-        self.columns = columns
         self.classes = classes
+        self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.method = method
         self.release = release
@@ -458,9 +473,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self.classes_[classes_of(scores)]
 
     def _settings(self, classes: Any) -> Settings:
-        left_out = ("horizon", "classes", "ledger", "columns")
-        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in left_out}
-        settings = declared_settings(settings, self._encoder, None, classes=True)
+        settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes", "ledger")}
+        if "class_weight" in settings:
+            settings["class_weight"] = weights_of(settings["class_weight"], classes)
         return Settings(self._loss, **settings, classes=len(classes))
 
     def _class_set(self, y: Any, classes: Any) -> Any:
@@ -488,6 +503,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return labels_of(at, len(classes))
 
 
+def _as_plain_array(values: Any) -> Any:
+    """Names or labels as an array that needs no pickle; None if there is none."""
+    array = np.asarray(values)
+    if array.dtype == object and all(isinstance(value, str) for value in array):
+        array = array.astype(str)
+    return None if array.dtype == object else array
+
+
 def _check_users(unit: Unit, users: Any) -> None:
     """Reject ids that no bound is stated for, and a bound without ids, in the words of an estimator."""
     if users is not None and not isinstance(unit, User):
@@ -497,28 +520,3 @@ def _check_users(unit: Unit, users: Any) -> None:
         )
     if users is None and isinstance(unit, User):
         raise InvalidInput("rows_per_user is stated: give users=, an id for each row.")
-
-
-@contextmanager
-def own_errors() -> Iterator[None]:
-    """Errors of scikit-learn that quote a value, or advise what would not be private, in words of our own."""
-    try:
-        yield
-    except ValueError as error:
-        if str(error).startswith("Input X contains NaN"):
-            raise InvalidInput(_NAN) from None
-        if str(error).startswith("could not convert string to float"):
-            raise InvalidInput(_TEXT) from None
-        raise
-
-
-_NAN = (
-    "X contains NaN, a missing value, and this estimator was told of none. Declare what a missing value is: by "
-    'columns={"age": {"range": [0, 100]}, ...} for a table, or by PublicScaler(ranges, missing="middle") before the '
-    'estimator; or use feature_bound="private", where it takes the center. What is learnt from the data to fill it, or '
-    "which rows are dropped, would not be private."
-)
-_TEXT = (
-    "X has a text where a number is expected. Declare what the columns are, as in "
-    'columns={"town": {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}}.'
-)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
+from taciturn._util.html import budget_bar, card, facts
+from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.averages import late_average
@@ -219,6 +221,20 @@ class Stream:
         cost, delta = self.cost, self.plan.private.privacy.delta
         return Spent(0.0 if cost == FREE else cost.epsilon(delta), delta)
 
+    def _repr_html_(self) -> str:
+        private, spent = self.plan.private, self.spent
+        epsilon, seeded = private.privacy.epsilon, private.seed is not None
+        title = f"Stream: epsilon = {epsilon:g} at delta = {spent.delta:g}"
+        words = [f"spent {rounded_up(spent.epsilon)}", f"reserved {epsilon:g}, with what is spent"]
+        told = [
+            ("rows learnt", f"{self.t:,}"),
+            ("releases", f"{self.k:,}"),
+            ("unit", f"{private.unit}, {private.neighbours}"),
+            ("method", f"{self.plan.method}: {self.plan.why}"),
+        ]
+        bar = budget_bar(spent.epsilon, epsilon, epsilon, words)
+        return card(f"Simulation: not private. {title}" if seeded else title, bar, facts(told), alarm=seeded)
+
     @property
     def cost(self) -> Cost:
         """The cost of the releases so far, as a value that adds."""
@@ -288,3 +304,13 @@ class Stream:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())
+
+
+def budgets_html(stream: Stream | None, ledger: LedgerLike | None) -> str:
+    """The budgets of a stream and of a ledger as HTML; nothing of what is not there, and of a ledger only its address.
+
+    >>> budgets_html(None, None)
+    ''
+    """
+    shown = "" if stream is None else stream._repr_html_()
+    return shown + (ledger._repr_html_() if isinstance(ledger, Ledger) else "")

@@ -1,0 +1,86 @@
+"""A released model as a pipeline of scikit-learn: public maps, the clipping step, and a linear model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.linear_model import HuberRegressor, LogisticRegression, QuantileRegressor, Ridge, SGDClassifier
+    from sklearn.pipeline import Pipeline
+    from sklearn.svm import LinearSVC
+except ImportError:  # pragma: no cover
+    raise ImportError("taciturn.estimators.to_sklearn needs scikit-learn: install taciturn[sklearn].") from None
+
+from taciturn._util.arrays import Array
+from taciturn.estimators.scaling import NormClip, PublicMap
+from taciturn.problem.features import Chain, FeatureMap
+from taciturn.problem.losses import Absolute, Huber, Logistic, Quantile, Squared
+from taciturn.problem.multiclass import OneHot, Softmax
+from taciturn.problem.predict import coefficients
+from taciturn.problem.problem import Problem
+from taciturn.problem.weighted import unweighted
+
+
+def pipeline_of(problem: Problem, point: Array, classes: Any, names: Any) -> Pipeline:
+    """The predictions of a released point, for a problem, its labels (None for numbers) and the names of its columns.
+
+    It is a function of what was published, and so costs no privacy.
+
+    >>> from taciturn import L2Ball, Logistic
+    >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0)
+    >>> made = pipeline_of(problem, np.array([0.6, 0.0, 0.1]), np.array(["no", "yes"]), None)
+    >>> [name for name, _ in made.steps], made.decision_function([[0.5, 0.0], [30.0, 40.0]]).round(3)
+    (['clip', 'model'], array([0.4 , 0.46]))
+    """
+    weights, intercepts = coefficients(problem, point)
+    steps: list[tuple[str, Any]] = []
+    width = problem.dimension
+    for number, part in enumerate(_parts(problem.features), start=1):
+        steps.append((f"map{number}", _fitted(PublicMap(part), width)))
+        width = part.width(width)
+    steps.append(("clip", _fitted(NormClip(problem.feature_bound), width)))
+    if classes is None:
+        model = _regressor(problem)
+        model.coef_ = problem.label_scale * weights[0]
+        model.intercept_ = float(problem.label_center + problem.label_scale * intercepts[0])
+    else:
+        model = _classifier(problem, classes)
+        model.coef_, model.intercept_ = weights.copy(), intercepts.copy()
+    model.fit_intercept = problem.intercept > 0.0
+    steps.append(("model", _fitted(model, width)))
+    if names is not None:
+        steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
+    return Pipeline(steps)
+
+
+def _parts(features: FeatureMap | None) -> tuple[FeatureMap, ...]:
+    if isinstance(features, Chain):
+        return tuple(part for each in features.maps for part in _parts(each))
+    return () if features is None else (features,)
+
+
+def _fitted(step: Any, width: int) -> Any:
+    step.n_features_in_ = width
+    return step
+
+
+def _regressor(problem: Problem) -> Any:
+    """The linear model of scikit-learn that has this loss."""
+    loss = problem.loss
+    if isinstance(loss, Huber):
+        return HuberRegressor()
+    if isinstance(loss, Absolute | Quantile):
+        return QuantileRegressor(quantile=getattr(loss, "level", 0.5))
+    return Ridge()
+
+
+def _classifier(problem: Problem, classes: Any) -> Any:
+    """The classifier of scikit-learn that has this loss; naive Bayes has no loss, and no probabilities: `LinearSVC`."""
+    loss = unweighted(problem.loss)
+    model: Any = LogisticRegression() if isinstance(loss, Logistic | Softmax) else LinearSVC()
+    if isinstance(loss, Squared | OneHot):
+        model = SGDClassifier(loss="squared_error")
+    model.classes_ = np.array(classes)
+    return model
