@@ -64,6 +64,7 @@ from taciturn import (
     Softmax,
     Squared,
     TaciturnError,
+    TickSums,
     User,
     VectorLoss,
     WholeSpace,
@@ -92,6 +93,7 @@ from taciturn.accounting import zcdp as concentrated
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.audit import (
     Pair,
+    TickPair,
     audit,
     distinguish,
     distinguish_adaptive_selections,
@@ -144,6 +146,13 @@ def _gaussian(**numbers):
 def _releases():
     points = np.arange(1.0, 7.0).reshape(3, 2)
     return Releases(np.array([2, 5, 9]), 1, points, points, np.ones(3), simulated=True)
+
+
+def _by_ticks(problem):
+    return dataclasses.replace(problem, neighbours="add-remove")
+
+
+TICKS = {"examples_per_tick": 70, "count_weight": 1.3}
 
 
 def _pair(at=0):
@@ -315,19 +324,26 @@ CASES: dict[str, list[Case]] = {
     "taciturn.output_perturbation": [
         Case(lambda **n: output_perturbation(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})
     ],
-    "taciturn.class_sums": [Case(lambda **n: class_sums(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
+    "taciturn.TickSums": [Case(lambda **n: TickSums(FTRL(_by_ticks(RIDGED)), **n), TICKS)],
+    "taciturn.class_sums": [
+        Case(lambda **n: class_sums(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7}),
+        Case(lambda **n: class_sums(_by_ticks(RIDGED), BUDGET, 6, **n), TICKS),
+    ],
     "taciturn.pftrl": [
-        Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7})
+        Case(lambda **n: pftrl(RIDGED, BUDGET, **n), {"horizon": 6, "curvature": 0.3, "scale": 1.3, "seed": 7}),
+        Case(lambda **n: pftrl(_by_ticks(RIDGED), BUDGET, 6, **n), TICKS),
     ],
     "taciturn.pgiga": [Case(lambda **n: pgiga(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
     "taciturn.pigd": [Case(lambda **n: pigd(RIDGED, BUDGET, seed=7, **n), {"horizon": 6})],
     "taciturn.pocp": [Case(lambda **n: pocp(IGD(RIDGED), BUDGET, **n), {"horizon": 6, "seed": 7})],
     "taciturn.pol": [Case(lambda **n: pol(RIDGED, BUDGET, **n), {"horizon": 6, "seed": 7})],
     "taciturn.pqftl": [
-        Case(lambda **n: pqftl(REAL, BUDGET, **n), {"horizon": 6, "extra_ridge": 1.3, "weight": 1.7, "seed": 7})
+        Case(lambda **n: pqftl(REAL, BUDGET, **n), {"horizon": 6, "extra_ridge": 1.3, "weight": 1.7, "seed": 7}),
+        Case(lambda **n: pqftl(_by_ticks(REAL), BUDGET, 6, **n), TICKS),
     ],
     "taciturn.private_sum": [
-        Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7})
+        Case(lambda **n: private_sum(privacy=BUDGET, **n), {"dimension": 2, "bound": 1.3, "horizon": 6, "seed": 7}),
+        Case(lambda **n: private_sum(2, 1.0, BUDGET, 6, neighbours="add-remove", **n), TICKS),
     ],
     "taciturn.accounting.zcdp.delta_of_rho": [Case(concentrated.delta_of_rho, {"epsilon": 1.3, "rho": 0.1})],
     "taciturn.accounting.zcdp.epsilon_of_rho": [
@@ -381,6 +397,9 @@ CASES: dict[str, list[Case]] = {
         Case(perturbed.shift_of, {"epsilon": 2.3, "delta": 1e-3, "hessian": 1.1, "dimensions": 2})
     ],
     "taciturn.audit.Pair": [Case(lambda at: (_pair(at).at, _pair(at).world(1)), {"at": 1})],
+    "taciturn.audit.TickPair": [
+        Case(lambda at: TickPair([[1.0], [0.5]], None, at, ticks=[1, 1]).world(1), {"at": 1}),
+    ],
     "taciturn.audit.audit": [
         Case(_audited, {"rounds": 2, "trials": 100, "ridge": 0.3, "error": 0.01}),
     ],

@@ -69,6 +69,7 @@ _HOME = {
     "StateConflict": "errors",
     "StoreUnavailable": "errors",
     "TaciturnError": "errors",
+    "TickSums": "learners.tick_sums",
     "Unprovable": "errors",
     "User": "accounting.unit",
     "VectorLoss": "problem.vector_loss",

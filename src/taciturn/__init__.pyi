@@ -48,6 +48,7 @@ from taciturn.learners.giga import GIGA as GIGA
 from taciturn.learners.igd import IGD as IGD
 from taciturn.learners.igd import FadingIGD as FadingIGD
 from taciturn.learners.qftl import QFTL as QFTL
+from taciturn.learners.tick_sums import TickSums as TickSums
 from taciturn.mechanisms.anytime import Anytime as Anytime
 from taciturn.mechanisms.blt import BLT as BLT
 from taciturn.mechanisms.decayed_blt import DecayedBLT as DecayedBLT
@@ -137,6 +138,7 @@ __all__ = [
     "StateConflict",
     "StoreUnavailable",
     "TaciturnError",
+    "TickSums",
     "Unprovable",
     "User",
     "VectorLoss",

@@ -66,7 +66,7 @@ from taciturn._util.output import rounded_down, rounded_up
 from taciturn.accounting import unit as units
 from taciturn.accounting.cost import FREE, Cost, gaussian, total
 from taciturn.accounting.gdp import Privacy
-from taciturn.accounting.guarantee import Neighbours
+from taciturn.accounting.guarantee import Relation
 from taciturn.accounting.history import FIRST, Event, Verified, next_event
 from taciturn.accounting.unit import LEDGER_UNITS, ClockPeriod, covers, period_name, period_of
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, Unprovable, expect, integer, one_of
@@ -172,7 +172,7 @@ class Terms:
         The people it is about, by a name.
     unit : str
         Whose data is protected: an example, or a user, perhaps of one period (`taciturn.accounting.unit.LEDGER_UNITS`).
-    neighbours : {"replace", "zero-out", "label"}, optional
+    neighbours : {"replace", "zero-out", "label", "add-remove"}, optional
         The relation of all costs; None until the first cost decides it.
     renews : bool
         Whether the budget is for each period of the unit by itself: what ended before a period does not count in it.
@@ -334,7 +334,7 @@ class Ledger:
             The budget of all models that learn from these people, together.
         population : str
             A name of the people whose data is protected.
-        neighbours : {"replace", "zero-out", "label"}, optional
+        neighbours : {"replace", "zero-out", "label", "add-remove"}, optional
             The neighbour relation of all costs; by default that of the first stream.
         unit : {"example", "user", "user and day", "user and week", "user and month", …}
             Whose data is protected. A ledger of users rejects streams that protect single examples; one of users and
@@ -348,8 +348,8 @@ class Ledger:
         from taciturn.store import book
 
         expect("privacy", privacy, isinstance(privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
-        known = neighbours is None or neighbours in get_args(Neighbours)
-        expect("neighbours", neighbours, known, '"replace", "zero-out" or "label"')
+        known = neighbours is None or neighbours in get_args(Relation)
+        expect("neighbours", neighbours, known, '"replace", "zero-out", "label" or "add-remove"')
         one_of("unit", unit, LEDGER_UNITS)
         return cls.of_book(book.create_book(address, Terms(privacy, population, unit, neighbours, renews), witness))
 

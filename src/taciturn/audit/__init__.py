@@ -8,14 +8,14 @@ refuted is not proven: another pair of streams may be easier to distinguish, and
 for normality.
 
 `audit` takes one of the paper's algorithms, on its tight problem; `distinguish` takes any `Private` with Gaussian noise
-and any `Pair`; `distinguish_selections` and `distinguish_adaptive_selections` take an exponential mechanism with two
-candidates.
+and any `Pair`, or a `TickPair` under "add-remove"; `distinguish_selections` and `distinguish_adaptive_selections` take
+an exponential mechanism with two candidates.
 
 NOT PRIVATE: audits read exact statistics. Use simulated streams.
 """
 
 from taciturn.audit.algorithm import Audit, audit
-from taciturn.audit.pairs import Pair, adaptive_adversary, tight_pair, tight_private
+from taciturn.audit.pairs import Pair, TickPair, adaptive_adversary, tight_pair, tight_private
 from taciturn.audit.selection import distinguish_adaptive_selections, distinguish_selections
 from taciturn.audit.verdict import Finding, distinguish
 
@@ -23,6 +23,7 @@ __all__ = [
     "Audit",
     "Finding",
     "Pair",
+    "TickPair",
     "adaptive_adversary",
     "audit",
     "distinguish",

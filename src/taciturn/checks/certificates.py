@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal
 from unittest import SkipTest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn._util.arrays import Array, Arrays
+from taciturn._util.arrays import Array, Arrays, Integers
 from taciturn.accounting.unit import User
 from taciturn.checks.learners import MECHANISMS, LearnerCase, first_round
 from taciturn.checks.streams import Generator, examples, generator, labels_from, members
@@ -61,8 +62,8 @@ def certificate_survives_a_search(case: LearnerCase) -> str:
         result = search(learner, seed, longest=longest)
         worst = max(worst, result.share)
         row = result.raw[-1]
-        changes = {"replace": f"by {row}", "zero-out": "by nothing", "label": f"by itself with the label {row[-1]:g},"}
-        change = changes[learner.problem.neighbours]
+        changes = {"replace": f"by {row}", "label": f"by itself with the label {row[-1]:g},"}
+        change = changes.get(learner.problem.neighbours, "by nothing")
         demand(
             result.share <= 1.0,
             f"replacing example {result.i + 1} of {result.t}, {result.raw[result.i]}, {change} changes the statistic "
@@ -81,7 +82,7 @@ def certificate_of_the_other_relation_survives_a_search(case: LearnerCase) -> st
     problem = case.learner.problem
     relation = {"replace": "zero-out", "zero-out": "replace"}.get(problem.neighbours)
     if relation is None:
-        skip("labels have no other relation")
+        skip("only replace and zero-out are stated together")
     try:
         other = rebuilt(case.learner, replace(problem, neighbours=relation))  # type: ignore[arg-type]
         share = search(other, 0).share
@@ -147,7 +148,9 @@ def _moved_by_user(learner: Learner, raw: Array, places: NDArray[Any], others: A
     problem, streams = tried.problem, []
     for rows in (None, others):
         V, y = problem.clip(raw[:, :-1], labels_from(problem, raw[:, -1]))
-        if rows is not None:
+        if rows is not None and problem.neighbours == "add-remove":
+            V, y = np.delete(V, places, axis=0), np.delete(y, places)
+        elif rows is not None:
             V, y = V.copy(), y.copy()
             for j, i in enumerate(map(int, places)):
                 V[i : i + 1], y[i : i + 1] = other_example(problem, raw[i], rows[j])
@@ -220,9 +223,12 @@ def one_example_changes_one_statistic(case: LearnerCase) -> None:
         skip("one example may change every later statistic")
     V, y = case.bounded
     tried, at = with_zero_out(learner), members(learner.problem.domain, learner.problem.size, 8)
-    W, z, i = V.copy(), y.copy(), case.rows // 2
-    W[i : i + 1], z[i : i + 1] = other_example(tried.problem, case.example(i), case.example(0))
-    rows = [_rows(tried, X, labels, at) for X, labels in ((V, y), (W, z))]
+    i = case.rows // 2
+    v, label = other_example(tried.problem, case.example(i), case.example(0))
+    ends = np.array([*range(3, case.rows, 3), case.rows])  # of batches; the neighbour's may have one example less
+    moved_ends = ends - (ends > i) * (1 - len(label))
+    W, z = np.concatenate([V[:i], v, V[i + 1 :]]), np.concatenate([y[:i], label, y[i + 1 :]])
+    rows = [_rows(tried, X, labels, at, to) for X, labels, to in ((V, y, ends), (W, z, moved_ends))]
     apart = [distance(learner.certificate.metric, a, b) for a, b in zip(*rows, strict=True)]
     others = np.delete(apart, i // 3)
     remedy = (
@@ -235,12 +241,12 @@ def one_example_changes_one_statistic(case: LearnerCase) -> None:
     )
 
 
-def _rows(learner: Learner, V: Array, y: Array, points: Array) -> list[Array]:
-    """A statistic for every three examples, with these points released in between."""
+def _rows(learner: Learner, V: Array, y: Array, points: Array, ends: Integers) -> list[Array]:
+    """A statistic for each batch of examples up to these ends, with these points released in between."""
     exact, rows = learner.start(), []
-    for k, t in enumerate(range(0, len(y), 3)):
-        exact = learner.absorb(exact, t, V[t : t + 3], y[t : t + 3], points[k % len(points)])
-        exact, row = learner.statistic(exact, min(t + 3, len(y)))
+    for k, (start, end) in enumerate(pairwise([0, *map(int, ends)])):
+        exact = learner.absorb(exact, start, V[start:end], y[start:end], points[k % len(points)])
+        exact, row = learner.statistic(exact, end)
         rows.append(row)
     return rows
 
@@ -278,8 +284,9 @@ def _moved(learner: Learner, raw: Array, i: int, point: Array | None) -> float:
 def other_example(problem: Problem, one: Array, other: Array) -> tuple[Array, Array]:
     """The clipped example of the neighbouring stream, from two raw ones, features and a label each.
 
-    It is the other one (replace), one with no effect (zero-out), or the first with the label of the other (label). A
-    label more than nine times as large as labels may be stands for a bad one under "label": the neighbour may have any.
+    It is the other one (replace), one with no effect (zero-out), none (add-remove), or the first with the label of the
+    other (label). A label more than nine times as large as labels may be stands for a bad one under "label": the
+    neighbour may have any.
     """
     label = labels_from(problem, other[-1:])
     if problem.neighbours == "label":
@@ -289,6 +296,8 @@ def other_example(problem: Problem, one: Array, other: Array) -> tuple[Array, Ar
     v, y = problem.clip(other[None, :-1], label)
     if problem.neighbours == "replace":
         return v, y
+    if problem.neighbours == "add-remove":
+        return v[:0], y[:0]
     return np.zeros_like(v), np.full_like(y, np.nan) if isinstance(problem.loss, Muted) else y
 
 

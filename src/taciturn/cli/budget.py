@@ -33,7 +33,7 @@ def create(
     delta: Annotated[float, typer.Option(help="Delta of all models together, well below 1 / (number of people).")],
     population: Annotated[str, typer.Option(help="Name of the people whose data is protected.")] = "people",
     neighbours: Annotated[
-        Literal["replace", "zero-out", "label"] | None,
+        Literal["replace", "zero-out", "label", "add-remove"] | None,
         typer.Option(help="Neighbour relation of all costs; by default that of the first stream."),
     ] = None,
     unit: Annotated[

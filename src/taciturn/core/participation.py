@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Arrays, Integers
 from taciturn.accounting.unit import User, period_of, utc_now
-from taciturn.errors import InvalidInput, StateConflict
+from taciturn.errors import InvalidInput, StateConflict, Unprovable
 
 Hashes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -302,10 +302,13 @@ def admit(
     periods: Integers,
     compiled: bool = True,
     on_bad: str = "zero",
+    may_be_absent: bool = False,
 ) -> tuple[Mask, UserRecords]:
     """Which rows count, and the records after them; `blocks` and `periods` are those of the rows, in order.
 
-    A row without an id that is a bad row does not count, or is rejected, by `on_bad`.
+    A row without an id that is a bad row does not count, or is rejected, by `on_bad`. If neighbours `may_be_absent`,
+    all rows of one user, errors do not tell the number of rows, and a row has one owner: the record of a second one
+    would depend on rows of the first.
 
     >>> records = new_records(seed=1)
     >>> blocks, periods = np.array([1, 1, 2, 2]), np.zeros(4, dtype=np.int64)
@@ -315,6 +318,13 @@ def admit(
     """
     hashed = hash_ids(users, records.key)
     owners = hashed.owners
+    if may_be_absent and owners.shape[1] > 1:
+        raise Unprovable(
+            "rows of several owners are not proven for 'add-remove': without one owner's rows, other rows of the "
+            "second one would count. Give one id a row, or use neighbours='zero-out'."
+        )
+    if may_be_absent and len(owners) != len(blocks):
+        raise InvalidInput("users= has not as many ids as there are rows. Give one id a row.")
     if len(owners) != len(blocks):
         raise InvalidInput(f"users= has {len(owners)} ids for {len(blocks)} rows. Give one id a row.")
     taken = np.maximum(periods, records.period)  # a clock that was set back does not begin an old period again
@@ -333,8 +343,9 @@ def admit(
     if unit.without_id == "bad":
         missing = (owners < 0).all(axis=1)
         if on_bad == "raise" and missing.any():
+            which = "a row" if may_be_absent else f"row {int(missing.argmax())}"
             raise InvalidInput(
-                f"row {int(missing.argmax())} has no id. Nothing was learnt from this call. Give every row an id; or "
+                f"{which} has no id. Nothing was learnt from this call. Give every row an id; or "
                 "set without_id='own' to take each such row for a user of its own."
             )
         counts &= ~missing

@@ -130,8 +130,10 @@ class FTRL:
         total = exact["sum"]
         if self.curvature > 0.0:
             total = total - len(y) * rounded(self.curvature * point, self.magnitude)
+        row = np.empty(X.shape[1])  # one memory for all rows: what BLAS rounds then depends on a row and on no place
         for v, label in zip(X, y, strict=True):
-            total = total + rounded(self._gradient(v, float(label), point), self.magnitude)
+            row[:] = v
+            total = total + rounded(self._gradient(row, float(label), point), self.magnitude)
         return {"sum": total}
 
     def _gradient(self, v: Array, y: float, point: Array) -> Array:

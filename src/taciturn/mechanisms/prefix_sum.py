@@ -466,7 +466,7 @@ def made_for(strategy: PrefixSum, n: int | None, participation: Participation) -
 
 
 def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calibration) -> Certificate:
-    """The certificate, with no more rows of one unit between two releases than there are examples.
+    """The certificate, with no more rows of one unit between two releases than there are examples, if that is known.
 
     >>> from taciturn import every, private_sum, Privacy
     >>> stated = private_sum(1, 1.0, Privacy(1.0, 1e-6), 10).learner.certificate
@@ -476,7 +476,7 @@ def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calib
     unit = certificate.participation
     if unit != ONCE and calibration != "exact":
         raise InvalidInput("the paper's noise protects one example. Use calibration='exact' for the rows of a user.")
-    if unit.per_release == 1:
+    if unit.per_release == 1 or certificate.any_number:
         return certificate
     if timetable.horizon is None:
         longest = planned(timetable)[1]
