@@ -76,6 +76,16 @@ def logistic(report):
     assert report["ratios"]["PIGD / (its noise + its steps)"]["median"] < 10.0
 
 
+def fronts(report):
+    """On a tenth of the rows, far from the targets: a front is slower than what it replaces by no more than this."""
+    medians = {name: ratio["median"] for name, ratio in report["ratios"].items()}
+    assert medians["run of one row / river's learn_one"] < 20.0
+    assert medians["reading every release / river's predict and learn"] < 30.0
+    assert medians["predict, then learn / river's"] < 3.0
+    assert medians["by 1,000 / scikit-learn's"] < 4.0
+    assert medians["random features / their products"] < 8.0
+
+
 def noise(report):
     ratios = report["ratios"]
     assert ratios["OpenDP's time / taciturn's"]["median"] > 100.0
@@ -156,6 +166,7 @@ def users(report):
 SCRIPTS = {
     accuracy: ("sklearn", DATA, TABLES),
     accounting: ("dp_accounting",),
+    fronts: ("river", "sklearn"),
     growth: (),
     learn: ("vowpalwabbit", DATA),
     logistic: ("vowpalwabbit", "river", "sklearn"),
