@@ -27,6 +27,7 @@ SELECTED = (
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
     "mechanisms/test_prefix_sum_endless.py::test_an_endless_stream_is_paid_for_in_advance",
+    "mechanisms/test_decayed_blt.py",
     "problem/test_problem.py",
     "problem/test_features.py",
     "problem/test_weighted.py",
@@ -105,6 +106,24 @@ MUTANTS = (
         "mechanisms/prefix_sum.py",
         "if unit.per_release == 1 or certificate.any_number:",
         "if unit.per_release == 1:",
+    ),
+    Mutant(
+        "rows that are never forgotten",
+        "mechanisms/decayed_blt.py",
+        "return np.concatenate([buffers[m:], np.zeros_like(buffers[m:])])",
+        "return buffers",
+    ),
+    Mutant(
+        "sums that forget, charged for one row of a user",
+        "mechanisms/decayed_blt.py",
+        "self.sensitivity = sensitivity_to(coder, unit)",
+        "self.sensitivity = coder.sensitivity",
+    ),
+    Mutant(
+        "the life of a row in a sum that forgets is not charged",
+        "mechanisms/decayed_blt.py",
+        "self._rows = coder.life * unit.rows",
+        "self._rows = unit.rows",
     ),
     Mutant(
         "sensitivity halved",

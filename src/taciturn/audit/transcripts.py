@@ -405,6 +405,6 @@ class _CachedStatistics:
             self._cached = X, self.statistics(exact, t, X, y, rounds)
         return self._cached[1]
 
-    def decide(self, rounds: Integers, noisy: Array, noise_sd: Array) -> Array:
+    def decide(self, t: Any, noisy: Array, noise_sd: Array) -> Array:
         """As the learner decides."""
-        return np.asarray(self.statistics.decide(rounds, noisy, noise_sd))
+        return np.asarray(self.statistics.decide(t, noisy, noise_sd))

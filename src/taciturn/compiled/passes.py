@@ -70,7 +70,7 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
         return None
     if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice) and not fast.steps.multiclass:
         return IteratePass(fast.steps, calibrated)
-    return BatchPass(fast, noise, calibrated, compressed=isinstance(fast, SumsByClass))
+    return BatchPass(fast, noise, compressed=isinstance(fast, SumsByClass))
 
 
 class Statistics(Protocol):
@@ -85,6 +85,10 @@ class Statistics(Protocol):
 
 class Noise(Protocol):
     """Noise on the statistics of many releases at once."""
+
+    @property
+    def calibrated(self) -> Any:
+        """The mechanism."""
 
     def draw(self, seed: int | None, k: int, count: int) -> Integers:
         """Integers to add to everything that releases k to k + count - 1 encode."""
@@ -130,7 +134,6 @@ class BatchPass:
 
     statistics: Statistics
     noise: Noise
-    calibrated: Calibrated
     forgets: ClassVar[bool] = True
     compressed: bool = False
 
@@ -144,7 +147,7 @@ class BatchPass:
         noise = self.noise.draw(seed, k + 1, count)
         exact, rows = self.statistics(exact, t, X, y, rounds)
         secret, public, noisy, sd = self.noise.add(secret, public, rows, k + 1, noise)
-        stand_for = examples_of(self.calibrated, np.arange(k + 1, k + count + 1), rounds)
+        stand_for = examples_of(self.noise.calibrated, np.arange(k + 1, k + count + 1), rounds)
         points = self.statistics.decide(stand_for, noisy, sd)
         shown.add(noisy, points, sd)
         return Standing(t + len(y), k + count, exact, secret, public, points[-1].copy())

@@ -359,9 +359,7 @@ class Lasting(NoisySums):
         moved = float(checked(certificate.at(np.array([wait])), certificate.magnitude)[0])
         self.largest = certificate.magnitude * wait
         unit = certificate.participation
-        self._rows = (
-            coder.life * unit.rows
-        )  # encoded rows that one unit has any influence on, each row in a block of its own
+        self._rows = coder.life * unit.rows  # encoded rows that depend on one unit, at most
         errors = 2.0 * math.sqrt(self._rows) * coder.rounding_error * checked_norm(certificate, size) * wait
         self.sensitivity = sensitivity_to(coder, unit)
         self._reach = reach(self.sensitivity, unit)
