@@ -252,6 +252,38 @@ def test_a_method_may_be_named():
         recommend(problem, Privacy(1.0, 1e-6), 1000, method="sgd")
 
 
+@pytest.mark.parametrize(
+    ("delta", "horizon", "unit", "words"),
+    [
+        (1e-6, 1_000, None, None),
+        (1e-3, 100, None, None),
+        (2e-3, None, None, "delta = 0.002 is large"),
+        (1e-3, 1_000, None, "not below 1 / 1,000, one over the number of people.* such as 0.0001"),
+        (1e-6, 10**7, None, "such as 1e-08"),
+        (1e-3, 4_000, User(rows=8), None),
+        (1e-3, 8_000, User(rows=8), "1 / 1,000"),
+    ],
+)
+def test_a_delta_that_promises_nothing_is_warned_about(delta, horizon, unit, words):
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=2)
+    unit = {} if unit is None else {"unit": unit}
+    warning = recommend(problem, Privacy(1.0, delta), horizon, **unit).delta_warning
+    assert warning is None if words is None else re.search(words, warning)
+
+
+@pytest.mark.parametrize("horizon", [5e3, np.float32(5e3), 2.0**26, 2**53, 2.0**54, 1e300, 10**400])
+@pytest.mark.parametrize("method", [None, "pgiga"])
+def test_a_horizon_of_any_size_plans_or_is_rejected_with_the_reason(horizon, method):
+    problem = Problem(Logistic(), L2Ball(1.0), dimension=2, ridge=0.1)
+    most = 2**53 if method else 2**26
+    if horizon <= most:
+        assert recommend(problem, Privacy(1.0, 1e-6), horizon, method=method).private.timetable.horizon == horizon
+    else:
+        words = "at most 2.53" if horizon > 2**53 else "at most 67,108,864"
+        with pytest.raises((InvalidInput, Unprovable), match=words):
+            recommend(problem, Privacy(1.0, 1e-6), horizon, method=method)
+
+
 def test_points_that_swing_are_averaged():
     """FTRL in steady blocks; with a ridge that holds it, and for other methods, the last point is the model."""
     ball, privacy = L2Ball(1.0), Privacy(1.0, 1e-6)

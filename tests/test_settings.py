@@ -489,6 +489,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.estimators.sklearn.PrivateLinearRegression": [
         Case(_sklearn("PrivateLinearRegression", loss="quantile"), QUANTILE),
         Case(_sklearn("PrivateLinearRegression", loss="huber"), HUBER),
+        Case(_sklearn("PrivateLinearRegression", loss="squared"), MODEL | {"label_range": (-1.3, 1.7)}),
         Case(
             _sklearn("PrivateLinearRegression", loss="huber"),
             {name: value for name, value in HUBER.items() if name != "huber_width"},

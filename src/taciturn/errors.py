@@ -9,8 +9,9 @@ TaciturnError
 └── ContractBroken     a check of taciturn.checks failed (also an AssertionError)
 """
 
+import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -166,8 +167,24 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     'replace'
     """
     if value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}.{did_you_mean(value, allowed)}")
     return value
+
+
+def did_you_mean(value: Any, known: Iterable[str], least: float = 0.6) -> str:
+    """A question after the end of an error, if what came is nearly the same as, or begins, something that is known.
+
+    `least` is the smallest similarity, from 0 to 1.
+
+    >>> did_you_mean("epsillon", ["epsilon", "delta"]), did_you_mean("Income", ["income"]), did_you_mean(3, ["three"])
+    (' Did you mean epsilon?', ' Did you mean income?', '')
+    """
+    if not isinstance(value, str):
+        return ""
+    lower = {name.lower(): name for name in known}
+    begun = [name for name in lower if len(value) > 2 and name.startswith(value.lower())]
+    near = begun or difflib.get_close_matches(value.lower(), lower, 1, least)
+    return f" Did you mean {lower[near[0]]}?" if near else ""
 
 
 def integer(name: str, value: Any, least: int = 1) -> int:
@@ -182,6 +199,27 @@ def integer(name: str, value: Any, least: int = 1) -> int:
         converted = least - 1
     if converted < least or converted != value:
         raise InvalidInput(f"{name} must be an integer, {least} or more, got {value!r}.")
+    return converted
+
+
+def horizon_of(value: Any) -> int:
+    """Return a horizon as an int: at most 2^53 rounds, up to which floating point is exact.
+
+    >>> horizon_of(5e3)
+    5000
+    >>> horizon_of(1e300)
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: horizon must be at most 2^53 (9.01e+15), since rounds are counted exactly only up to
+    there; got 1e+300. Take a smaller one.
+    """
+    converted = integer("horizon", value)
+    if converted > 2**53:
+        came = f"{converted:.3g}" if converted < 2**1000 else "a number of hundreds of digits"
+        raise InvalidInput(
+            f"horizon must be at most 2^53 (9.01e+15), since rounds are counted exactly only up to there; got {came}. "
+            "Take a smaller one."
+        )
     return converted
 
 

@@ -94,7 +94,17 @@ from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardise
 from taciturn.core.private import Private
 from taciturn.core.schedule import Schedule, at, every, geometric
 from taciturn.core.staged import Stage, Staged
-from taciturn.errors import InvalidInput, TaciturnError, Unprovable, expect, integer, not_negative, one_of, positive
+from taciturn.errors import (
+    InvalidInput,
+    TaciturnError,
+    Unprovable,
+    expect,
+    horizon_of,
+    integer,
+    not_negative,
+    one_of,
+    positive,
+)
 from taciturn.learners.class_sums import ClassSums
 from taciturn.learners.ftrl import FTRL
 from taciturn.learners.qftl import QFTL
@@ -131,6 +141,7 @@ _ENOUGH = 10_000.0  # rows times mu, for random features of known scales; four t
 _BASIC = 16_000.0  # rows times mu at which scales are the basic ones
 _ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
 _SPREAD = 50.0  # features of a class that matter to class sums
+_LARGE_DELTA = 1e-3  # more than this is warned about, whatever the number of rows
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
 
 
@@ -211,6 +222,30 @@ class Plan:
         return None
 
     @property
+    def delta_warning(self) -> str | None:
+        """A warning if delta is too large to promise anything to single people, else None.
+
+        A mechanism that publishes each of n rows with probability delta, and nothing else, is (0, delta)-differentially
+        private, and publishes n·delta of them on average.
+        """
+        private = self.private
+        delta, horizon = private.privacy.delta, private.timetable.horizon
+        if horizon is not None:
+            people = math.ceil(horizon / private.unit.rows) if isinstance(private.unit, User) else horizon
+            if delta * people >= 1.0:
+                return (
+                    f"delta = {delta:g} is not below 1 / {people:,}, one over the number of people: a mechanism that "
+                    "publishes all data of one of them would satisfy it. Take a delta well below that, such as "
+                    f"{10.0 ** math.floor(math.log10(0.1 / people)):g}."
+                )
+        if delta > _LARGE_DELTA:
+            return (
+                f"delta = {delta:g} is large: everyone may be exposed with about that probability. Take a delta well "
+                "below one over the number of people, such as 1e-6."
+            )
+        return None
+
+    @property
     def noise(self) -> dict[str, float]:
         """Standard deviation of the noise of the last release, with each strategy that could be used."""
         return self._compared[0]
@@ -284,6 +319,7 @@ class Plan:
             "not_compared": self.not_compared,
             "burn_in": self.burn_in,
             "warning": self.warning,
+            "delta_warning": self.delta_warning,
         }
 
     def _repr_html_(self) -> str:
@@ -387,7 +423,7 @@ def recommend(
             "plans, contracts and estimators count examples, and 'add-remove' keeps their number secret. Use "
             "neighbours='zero-out'; or pqftl, pftrl, class_sums or private_sum, by ticks of a public clock."
         )
-    horizon = None if horizon is None else integer("horizon", horizon)
+    horizon = None if horizon is None else horizon_of(horizon)
     if ranges is not None or label_range is not None or precondition:
         stages = _stages(problem, privacy, horizon, unit, ranges, label_range, precondition)
         taken = sum(stage.rows for stage in stages)
@@ -523,7 +559,7 @@ def feature_map(
     """
     if isinstance(features, FeatureMap):
         return features
-    horizon = None if horizon is None else integer("horizon", horizon)
+    horizon = None if horizon is None else horizon_of(horizon)
     if isinstance(features, str):
         one_of("features", features, get_args(FeatureName))
         if features == "linear" or not by_ftrl or horizon is None or horizon < _MANY * _RANDOM:
@@ -598,7 +634,7 @@ def rows_per_user(
     >>> rows_per_user(problem, Privacy(1.0, 1e-6), horizon=200_000, users=56_655)
     4
     """
-    horizon = integer("horizon", horizon)
+    horizon = horizon_of(horizon)
     most = _MOST_ROWS if users is None else -(-horizon // integer("users", users))
 
     def affordable(rows: int) -> bool:

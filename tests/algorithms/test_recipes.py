@@ -244,5 +244,5 @@ def test_both_relations_are_printed():
 @pytest.mark.parametrize("privacy", [Privacy(100.0, 1e-6), Privacy(1.0, 1e-40)])
 def test_budgets_out_of_the_samplers_reach_are_rejected(privacy):
     """Where the noise's bounded support would show, the budget is rejected instead of promised."""
-    with pytest.raises(InvalidInput, match="leaves no room for the sampler"):
+    with pytest.raises(InvalidInput, match="than the sampler of the noise can"):
         pigd(linear(1.0), privacy, horizon=1)

@@ -191,7 +191,7 @@ def test_a_bad_row_stops_and_leaves_no_half_file_or_is_left_blank(folder):
     (folder / "bad.csv").write_text("age,town,ip\n1,Oslo,a\nold,Rome,b\n2,Oslo,a\n")
     done = taciturn("predict", "model.json", "bad.csv", "--out", "p.csv")
     assert done.returncode == 2
-    assert "line 3: age is 'old', which is not a number" in done.stderr
+    assert "line 3: age is not a number" in done.stderr
     assert "--bad-rows blank" in done.stderr
     assert not [name for name in os.listdir(folder) if "p.csv" in name]
     assert run("predict", "model.json", "bad.csv", "--out", "p.csv", "--bad-rows", "blank").exit_code == 0

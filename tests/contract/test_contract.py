@@ -84,6 +84,14 @@ def test_a_file_states_the_plan(path):
         ("{ range = [0, 100] }", '{ range = ["?", 100] }', "state the range of age"),
         ("[columns]", "[columns]\n[columns.age]\nhash = 2\n[other]", "other is unknown"),
         ("[privacy]", "[privacy", "is not valid TOML"),
+        ("epsilon =", "epsillon =", "privacy.epsillon is unknown. Did you mean epsilon"),
+        ("epsilon =", "eps =", "privacy.eps is unknown. Did you mean epsilon"),
+        ("[privacy]", "[Privacy]", "Privacy is unknown. Did you mean privacy"),
+        ("[columns]", "[colums]", "colums is unknown. Did you mean columns"),
+        ('column = "bought"', 'colum = "bought"', "target.colum is unknown. Did you mean column"),
+        ("horizon = 1000", 'loss = "logistc"', "got 'logistc'. Did you mean logistic"),
+        ("horizon = 1000", "horizon = 1e300", "horizon must be at most 2.53 .* got 1e.300"),
+        ("{ range = [0, 100] }", "{ rnage = [0, 100] }", "columns.age.rnage is unknown. Did you mean range"),
     ],
 )
 def test_what_is_wrong_is_named_with_a_remedy(path, old, new, words):

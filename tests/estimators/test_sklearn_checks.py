@@ -29,7 +29,10 @@ EVERYONE = [
     PrivateLinearSVC(**CLASSES | {"seed": 3}),  # one seed in four finds fewer than 87 % of 50 rows by class_weight
     PrivateNaiveBayes(**CLASSES),
     PrivateLinearRegression(**NUMBERS),
+    PrivateLinearRegression(epsilon=50.0, feature_bound=3.0, label_range=(-3.0, 3.0), horizon=500, seed=1),
     PublicScaler(ranges=(-5.0, 5.0)),
+    PublicScaler(ranges=(-5.0, 5.0), missing=0.5, indicator=True),
+    PublicScaler(ranges=(-5.0, 5.0), missing="bad"),
     NormClip(bound=2.0),
     PublicMap(RandomFeatures(4, 1.0)),
 ]

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
-from taciturn import RandomFeatures
+from taciturn import InvalidInput, RandomFeatures
 from taciturn.estimators.scaling import NormClip, PublicMap
 from taciturn.estimators.sklearn import (
     PrivateLinearRegression,
@@ -121,6 +121,23 @@ def test_missing_values_and_names():
     without = PrivateLogisticRegression(**CLASSIFY, classes=["no", "yes"]).fit(X, TWO).to_sklearn()
     with pytest.raises(ValueError, match="NaN"):
         without.predict(frame.to_numpy())
+
+
+def test_declared_columns_are_the_first_step():
+    """Tables with texts and missing values; what no step is built for is rejected with a reason."""
+    table = pd.DataFrame({"age": 50.0 + 80.0 * X[:, 0], "town": np.where(X[:, 1] > 0.0, "Rome", "Oslo")})
+    table.loc[::9, "age"] = np.nan
+    columns = {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
+    stated = {"epsilon": 3.0, "seed": 1, "columns": columns}
+    model = PrivateLogisticRegression(**stated, classes=["no", "yes"]).fit(table, TWO)
+    pipeline = pickle.loads(pickle.dumps(model.to_sklearn()))
+    agree(model, pipeline, table)
+    assert [name for name, _ in pipeline.steps] == ["columns", "clip", "model"]
+    found = PrivateLinearSVC(**stated | {"columns": columns | {"age": {"range": "private"}}}, classes=["no", "yes"])
+    with pytest.raises(InvalidInput, match="found privately"):
+        found.fit(table, TWO).to_sklearn()
+    with pytest.raises(InvalidInput, match="label_range"):
+        PrivateLinearRegression(**stated, label_range=(0.0, 9.0)).fit(table, NUMBERS).to_sklearn()
 
 
 def test_a_pipeline_is_what_was_published_then():

@@ -24,7 +24,21 @@ CSV_ROWS = st.one_of(
     st.sampled_from(
         [b"50,Oslo,1,10.0.0.1,hi,yes", b'25,"Rome",7,"a,b",,no', b"1e1,Paris,x,b,c,yes", b"100,Oslo,2,a,\xc3\x98,maybe"]
     ),
-    st.sampled_from([b"", b"1,2", b'1,"a', b"\xff,1", BOM_UTF8 + b"5,Oslo,1,a,b,yes", b"x" * 70, b"x" * 300]),
+    st.sampled_from(
+        [
+            b"",
+            b"1,2",
+            b'1,"a',
+            b"\xff,1",
+            b'50,Oslo,1,"a\r\n\n",hi,yes',
+            b'"50\n",Oslo,1,a,b,yes',
+            b'",',
+            b'1,"' + b"a\n" * 40 + b'"',
+            BOM_UTF8 + b"5,Oslo,1,a,b,yes",
+            b"x" * 70,
+            b"x" * 300,
+        ]
+    ),
 )
 JSON_ROWS = st.one_of(
     st.integers(0, 120).map(lambda age: json.dumps({"age": age, "town": "Oslo", "bought": "yes"}).encode()),

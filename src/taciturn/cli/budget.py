@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from taciturn.cli.output import warn
+
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from rich.table import Table
 
@@ -103,7 +105,7 @@ def show(
         typer.echo(f"Wrote {html}.")
     else:
         _show(data)
-    _warn(data["warning"])
+    warn(data["warning"])
 
 
 @app.command()
@@ -170,7 +172,7 @@ def verify(
         for reason in found.unchecked:
             typer.echo(f"Not computed again: {reason}.")
         if not watched:
-            _warn(why)
+            warn(why)
     if faults:
         raise typer.Exit(1)
 
@@ -519,8 +521,3 @@ def _print_json(data: Any) -> None:
     from taciturn._util.output import json_text
 
     typer.echo(json_text(data))
-
-
-def _warn(sentence: str | None) -> None:
-    if sentence:
-        typer.echo(f"taciturn: warning: {sentence}", err=True)

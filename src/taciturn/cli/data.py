@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from taciturn.cli.output import integral
 from taciturn.errors import InvalidInput
 from taciturn.readers.source import Format
 
@@ -33,7 +34,8 @@ def init(
     epsilon: Annotated[float | None, typer.Option(help="Total epsilon of everything that is published.")] = None,
     delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
     horizon: Annotated[
-        int | None, typer.Option(help="Number of rows; by default at most 2^23 with most methods.")
+        int | None,
+        typer.Option(help="Number of rows; by default at most 2^23 with most methods.", parser=integral, metavar="N"),
     ] = None,
     ranges: Annotated[
         Texts,

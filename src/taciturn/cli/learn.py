@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taciturn.cli.output import warn
 from taciturn.errors import InvalidInput
 from taciturn.readers.source import BadRows, Format, format_of, size_of
 
@@ -100,6 +101,7 @@ def learn(
     plan = declared.plan(
         on_bad="zero", seed=seed
     )  # the reader stops at bad rows, so that a run can be resumed with either option
+    warn(plan.delta_warning)
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
     account = None if ledger is None else _account(ledger, population, witness, address)
@@ -149,7 +151,7 @@ def learn(
         finally:
             _say(run, declared, ending, report, as_json, quiet)
     for warning in warnings:
-        typer.echo(f"taciturn: warning: {warning}", err=True)
+        warn(warning)
     _end(ending)
 
 

@@ -1,18 +1,45 @@
-"""Tables that commands print: the errata, and the games of an audit."""
+"""What several commands print: warnings, and tables of the errata and of the games of an audit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.table import Table
+import typer
 
-from taciturn.accounting.errata import Erratum
+if TYPE_CHECKING:  # imported inside functions, so that commands start fast
+    from rich.table import Table
+
+    from taciturn.accounting.errata import Erratum
+
+
+def integral(text: str) -> int:
+    """Parse an integer option: digits, or a number such as 5e3.
+
+    >>> integral("5e3"), integral("100000")
+    (5000, 100000)
+    """
+    from taciturn.columns.values import number_of
+
+    try:
+        return int(text)
+    except ValueError:
+        value = number_of(text)
+    if value != value or value != int(value):
+        raise typer.BadParameter(f"{text!r} is not a valid integer.")
+    return int(value)
+
+
+def warn(sentence: str | None) -> None:
+    """Print a warning, if there is one, on standard error."""
+    if sentence:
+        typer.echo(f"taciturn: warning: {sentence}", err=True)
 
 
 def errata_table(rows: Sequence[Erratum]) -> Table:
     """A table of the errata for one horizon and one pair of parameters; a broken claim is red and says BROKEN."""
+    from rich.table import Table
+
     first = rows[0]
     table = Table(
         title=f"T = {first.T:,}, the paper's parameters epsilon = {first.epsilon:g}, delta = {first.delta:g}",
@@ -34,6 +61,9 @@ def errata_table(rows: Sequence[Erratum]) -> Table:
 
 def audit_table(report: Mapping[str, Any]) -> Table:
     """A table of the games of an audit, from `taciturn.audit.Audit.as_data`; a game that refutes the claim is red."""
+    from rich import box
+    from rich.table import Table
+
     title = f"{report['algorithm']}, {report['calibration']} noise, {report['rounds']:,} rounds"
     table = Table(title=title, title_justify="left", box=box.SIMPLE, show_edge=False, padding=0)
     table.add_column("neighbours", no_wrap=True)

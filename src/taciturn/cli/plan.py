@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from taciturn.cli.output import integral
 from taciturn.errors import InvalidInput
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
@@ -47,7 +48,10 @@ def plan(
     delta: Annotated[float, typer.Option(help="Total delta, well below 1 / (number of people).")],
     dimension: Annotated[int, typer.Option(help="Number of features.")],
     horizon: Annotated[
-        int | None, typer.Option(help="Number of examples; by default at most 2^23 with most methods.")
+        int | None,
+        typer.Option(
+            help="Number of examples; by default at most 2^23 with most methods.", parser=integral, metavar="N"
+        ),
     ] = None,
     loss: Annotated[Loss, typer.Option(help="Loss function.")] = "logistic",
     classes: Annotated[int | None, typer.Option(help="Number of classes, for a multiclass loss.")] = None,

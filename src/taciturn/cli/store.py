@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.budget import Address, AsJson, WitnessOption, _print, _print_json, _table, _warn, short
+from taciturn.cli.budget import Address, AsJson, WitnessOption, _print, _print_json, _table, short
+from taciturn.cli.output import warn
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
     from taciturn.store.restore import Adopted
@@ -69,7 +70,7 @@ def show(
         _print_json(answer)
     else:
         _show(answer)
-        _warn(why)
+        warn(why)
 
 
 def _show(answer: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ An unknown, missing or mistyped key is an error that names the key.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.columns.kinds import (
@@ -23,7 +22,7 @@ from taciturn.columns.kinds import (
 from taciturn.columns.scales import Scale, ScaleName
 from taciturn.columns.target import Classes, Number, Positive, PrivateNumber, Target
 from taciturn.columns.values import is_number, short_repr
-from taciturn.errors import InvalidInput, integer, positive
+from taciturn.errors import InvalidInput, did_you_mean, integer, positive
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -142,8 +141,8 @@ def _is_private(section: Section) -> bool:
 def _reject_near_misses(section: Section, kinds: list[str]) -> None:
     if not kinds:
         for key in section.data:
-            for near in difflib.get_close_matches(key, _KEYS, 1):
-                raise InvalidInput(f"{section.key(key)} is unknown. Did you mean {near}?")
+            if near := did_you_mean(key, _KEYS):
+                raise InvalidInput(f"{section.key(key)} is unknown.{near}")
 
 
 def target_of(section: Section) -> Target:
@@ -205,6 +204,7 @@ class Section:
     def section(self, key: str) -> Section:
         """A nested table; an empty one if it is missing."""
         value = self.take(key, {})
+        self._reject_misspelling(key)
         if not isinstance(value, dict):
             raise InvalidInput(f"{self.key(key)} must be a table: write [{key}] on a line of its own.")
         return Section(self.key(key), value)
@@ -217,6 +217,7 @@ class Section:
         """A number; without a default it is required."""
         value = self.take(key, default)
         if value is ...:
+            self._reject_misspelling(key)
             raise InvalidInput(f"{self.key(key)} is missing. {remedy}".rstrip())
         if value is None:
             return None
@@ -245,6 +246,7 @@ class Section:
         """A text; it is required."""
         value = self.take(key)
         if not isinstance(value, str) or not value:
+            self._reject_misspelling(key)
             came = "is missing" if value is None else f"must be a text in quotes, got {short_repr(value)}"
             raise InvalidInput(f"{self.key(key)} {came}. {remedy}")
         return value
@@ -255,7 +257,8 @@ class Section:
         for choice in allowed:
             if choice == value:
                 return choice
-        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {short_repr(value)}.")
+        near = did_you_mean(value, allowed)
+        raise InvalidInput(f"{self.key(key)} must be one of {', '.join(allowed)}; got {short_repr(value)}.{near}")
 
     def listed(self, key: str) -> list[Any]:
         """A list."""
@@ -275,6 +278,11 @@ class Section:
         """Reject the keys that were not read."""
         for key in self.data:
             if key not in self._known:
-                near = difflib.get_close_matches(key, self._known, 1)
-                remedy = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(dict.fromkeys(self._known))}."
-                raise InvalidInput(f"{self.key(key)} is unknown. {remedy}")
+                known = f" Known are {', '.join(dict.fromkeys(self._known))}."
+                raise InvalidInput(f"{self.key(key)} is unknown.{did_you_mean(key, self._known) or known}")
+
+    def _reject_misspelling(self, key: str) -> None:
+        """If this key is not there, reject one that nearly has its name, rather than say that it is missing."""
+        for other in self.data if key not in self.data else ():
+            if did_you_mean(other, [key], least=0.85):  # not a key that is known and has a similar name
+                raise InvalidInput(f"{self.key(other)} is unknown. Did you mean {key}?")

@@ -141,7 +141,7 @@ class ColumnEncoder:
         learning they may be mistakes.
         """
         table = X if isinstance(X, Table) else Table(X)
-        self._check_names(table, known)
+        self.check_names(table, known)
         values = {key: table.values(key) for key in self.read_keys}
         made, bad = (self.encode_sparse if self.sparse else self.encode)(values, table.rows)
         if bad.any():
@@ -167,7 +167,8 @@ class ColumnEncoder:
             )
         raise AssertionError("no value is bad")
 
-    def _check_names(self, table: Table, known: bool) -> None:
+    def check_names(self, table: Table, known: bool) -> None:
+        """Reject a table that lacks a column or, if all are to be known, has one that is not declared."""
         for key, column in zip(self.read_keys, self.read, strict=True):
             if table.names.count(key) != 1:
                 what = "missing from" if key not in table.names else "twice in"

@@ -77,6 +77,9 @@ class Entries(NamedTuple):
     bad: Bad
 
 
+MissingNumber = float | Literal["middle", "zero", "bad"]
+"""What a missing number is: a number, the middle of its range, the number 0, or bad."""
+
 OneHotMissing = Literal["zero", "category", "bad"]
 """What a missing value is in a column of one-hot features: 0 everywhere, a feature of its own, or bad."""
 
@@ -113,13 +116,13 @@ class Range:
     name: str
     low: float
     high: float
-    missing: float | Literal["middle", "zero", "bad"] = "middle"
+    missing: MissingNumber = "middle"
     indicator: bool = False
     scale: Scale = LINEAR
 
     def __post_init__(self) -> None:
         low, high = check_range(f"columns.{self.name}.range", self.low, self.high)
-        self.scale.ends(f"columns.{self.name}", low, high)  # rejects ranges that are not of the scale
+        self.scale.ends(f"columns.{self.name}.range", low, high)  # rejects ranges that are not of the scale
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         words = self.missing if isinstance(self.missing, str) else None
@@ -153,7 +156,7 @@ class Range:
         if not bad.any() or self.missing == "bad":
             return bad
         missing = values.missing()
-        out[missing, 0] = self._filled
+        out[missing, 0] = self.filled
         if self.indicator:
             out[:, 1] = missing
         return bad & ~missing
@@ -167,7 +170,7 @@ class Range:
             return ((0, float(self._scaled(np.array([number]))[0])),)
         if self.missing == "bad" or text_of(value) is not None:
             return None
-        return ((0, self._filled), (1, 1.0)) if self.indicator else ((0, self._filled),)
+        return ((0, self.filled), (1, 1.0)) if self.indicator else ((0, self.filled),)
 
     def _scaled(self, numbers: Array) -> Array:
         if self.scale.name == "linear":
@@ -177,10 +180,10 @@ class Range:
     @cached_property
     def _ends(self) -> tuple[float, float]:
         """The range on the scale."""
-        return self.scale.ends(f"columns.{self.name}", self.low, self.high)
+        return self.scale.ends(f"columns.{self.name}.range", self.low, self.high)
 
     @cached_property
-    def _filled(self) -> float:
+    def filled(self) -> float:
         """The feature of a missing value."""
         if isinstance(self.missing, str):
             return 0.0 if self.missing != "zero" else float(self._scaled(np.zeros(1))[0])
@@ -425,7 +428,7 @@ class Date:
             return None
         if text_of(value) is None:
             return missing_error(self.name, value) if self.missing == "bad" else None
-        return f"{self.name} is {short_repr(value)}, which is not a date as in 2024-05-31 or 2024-05-31T12:30:00Z"
+        return f"{self.name} is not a date as in 2024-05-31 or 2024-05-31T12:30:00Z"
 
     def declared(self) -> dict[str, Any]:
         cycle = {"cycle": list(self.cycle)} if self.cycle else {}
@@ -689,12 +692,16 @@ def check_range(key: str, low: Any, high: Any) -> tuple[float, float]:
 
 
 def number_error(name: str, value: Any, required: bool = True) -> str | None:
-    """The error of a value that should be a number, or None; it may be missing if it is not required."""
+    """The error of a value that should be a number, or None; it may be missing if it is not required.
+
+    >>> number_error("income", "much")
+    'income is not a number'
+    """
     if not math.isnan(number_of(value)):
         return None
     if text_of(value) is None:
         return missing_error(name, value) if required else None
-    return f"{name} is {short_repr(value)}, which is not a number"
+    return f"{name} is not a number"
 
 
 def missing_error(name: str, value: Any) -> str | None:

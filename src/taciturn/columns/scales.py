@@ -55,15 +55,15 @@ class Scale:
         return np.exp(u) if self.name == "log" else np.copysign(self.threshold * np.expm1(np.abs(u)), u)
 
     def ends(self, key: str, low: float, high: float) -> tuple[float, float]:
-        """A range on this scale; it must be positive for a logarithm, and not become empty."""
+        """A range on this scale; it must be positive for a logarithm, and not become empty. `key` is its name."""
         if self.name == "log" and low <= 0.0:
             raise InvalidInput(
-                f'{key}.range must be positive for scale = "log", got [{low:g}, {high:g}]. State a positive lower end, '
+                f'{key} must be positive for scale = "log", got [{low:g}, {high:g}]. State a positive lower end, '
                 'or use scale = "symlog", which takes any number.'
             )
         first, last = self.forward([low, high]).tolist()
         if self.name != "linear" and not last - first >= 1e-12:
-            raise InvalidInput(f"{key}.range is too narrow for scale = {self.name!r}. Use the linear scale.")
+            raise InvalidInput(f"{key} is too narrow for scale = {self.name!r}. Use the linear scale.")
         return first, last
 
     @property

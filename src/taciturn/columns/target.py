@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 from taciturn._util.arrays import Array
 from taciturn.columns.kinds import Bad, Named, Vocabulary, check_range, named, number_error
 from taciturn.columns.labels import classes_of, labels_of
-from taciturn.columns.scales import LINEAR, Scale
+from taciturn.columns.scales import LINEAR, Scale, ScaleName
 from taciturn.columns.values import Values, short_repr, text_of
+from taciturn.errors import InvalidInput, one_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ class Classes:
         """The error of a value, or None."""
         if self._vocabulary.place(text_of(value)) >= 0:
             return None
-        return f"{self.column} is {short_repr(value)}, which is none of the classes"
+        if text_of(value) is None:
+            return f"{self.column} is missing"
+        return f"{self.column} is none of the classes, which must be spelt as in target.classes"
 
     def declared(self) -> dict[str, Any]:
         return {"column": self.column, "classes": list(self.classes)}
@@ -138,12 +142,13 @@ class Number:
     low: float
     high: float
     scale: Scale = LINEAR
+    key: str = field(default="target.range", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        low, high = check_range("target.range", self.low, self.high)
+        low, high = check_range(self.key, self.low, self.high)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
-        self.scale.ends("target", low, high)  # rejects ranges that are not of the scale
+        self.scale.ends(self.key, low, high)  # rejects ranges that are not of the scale
 
     @property
     def names(self) -> tuple[Named, ...]:
@@ -152,7 +157,7 @@ class Number:
     @cached_property
     def _ends(self) -> tuple[float, float]:
         """The range on the scale."""
-        return self.scale.ends("target", self.low, self.high)
+        return self.scale.ends(self.key, self.low, self.high)
 
     @property
     def middle(self) -> float:
@@ -217,6 +222,22 @@ class PrivateNumber:
 
     def declared(self) -> dict[str, Any]:
         return {"column": self.column, "range": "private"}
+
+
+def labels_in_range(label_range: Any, label_scale: Any = "linear") -> Number:
+    """The target of an estimator whose labels are numbers of a public range.
+
+    >>> labels_in_range((1.0, 1e4), "log").label_bound
+    4.605170185988092
+    """
+    if not isinstance(label_range, Sequence | np.ndarray) or isinstance(label_range, str) or len(label_range) != 2:
+        raise InvalidInput(
+            "label_range must be the lowest and the highest label, as in label_range=(0, 1000), or "
+            f'"private"; got {short_repr(label_range)}.'
+        )
+    one_of("label_scale", label_scale, get_args(ScaleName))
+    low, high = label_range
+    return Number("y", low, high, Scale(label_scale), key="label_range")
 
 
 Target = Classes | Positive | Number | PrivateNumber

@@ -63,7 +63,7 @@ from taciturn.contract.toml import (
     reject_blanks,
     release_of,
 )
-from taciturn.errors import InvalidInput, integer, number
+from taciturn.errors import InvalidInput, horizon_of, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings, scales_of
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Plan
@@ -167,7 +167,7 @@ class Contract:
         for name in ("horizon", "release", "rows_per_user", "rows_per_release", "apart", "period"):
             named = name in ("release", "period") and isinstance(getattr(self, name), str)
             if (value := getattr(self, name)) is not None and not named:
-                object.__setattr__(self, name, integer(name, value))
+                object.__setattr__(self, name, horizon_of(value) if name == "horizon" else integer(name, value))
         if isinstance(self.features, RandomFeatures):
             object.__setattr__(self, "features", replace(self.features, length=self.feature_bound))
         if (self.loss in ("logistic", "hinge")) != bool(self.target.names):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn._util.arrays import fixed
-from taciturn.errors import InvalidInput, integer, number
+from taciturn.errors import InvalidInput, horizon_of, integer, number
 
 
 class Schedule(Protocol):
@@ -118,7 +118,7 @@ class Timetable:
 
     def __post_init__(self) -> None:
         if self.horizon is not None:
-            object.__setattr__(self, "horizon", integer("horizon", self.horizon))
+            object.__setattr__(self, "horizon", horizon_of(self.horizon))
         elif isinstance(self.schedule, At):
             object.__setattr__(self, "horizon", self.schedule.rounds[-1])
 

@@ -7,14 +7,13 @@ neither: a class is asked before its `__init__`, and `fit` is wrapped, with the 
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, did_you_mean
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,10 +104,8 @@ def explain(owner: str, unknown: str, known: Iterable[str], settings: Iterable[s
     instead = INSTEAD.get(unknown, "")
     if instead and all(name in {*known, *settings, "users"} for name in re.findall(r"(\w+)=", instead)):
         return f"{owner} has no {unknown}. {instead}"
-    spelt = {name.lower(): name for name in known}
-    begun = [name for name in spelt if len(unknown) > 2 and name.startswith(unknown.lower())]
-    if near := begun or difflib.get_close_matches(unknown.lower(), spelt, 1, 0.7):
-        return f"{owner} has no {unknown}. Did you mean {spelt[near[0]]}?"
+    if near := did_you_mean(unknown, known, least=0.7):
+        return f"{owner} has no {unknown}.{near}"
     return f"{owner} has no {unknown}. Leave it out: there are {', '.join(known)}."
 
 

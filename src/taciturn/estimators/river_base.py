@@ -191,8 +191,9 @@ class PrivateLinear(Keywords, base.Estimator):
             )
         labels = self._labels
         plan = self._settings.plan(features.dimension, self.horizon)
-        if (warning := plan.warning) is not None:
-            warnings.warn(warning, PrivacyWarning, stacklevel=4)
+        for sentence in (plan.warning, plan.delta_warning):
+            if sentence is not None:
+                warnings.warn(sentence, PrivacyWarning, stacklevel=4)
         return Feed(stream(plan), features, labels, self.user)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 try:
     from sklearn.base import (
@@ -19,50 +20,100 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.scaling needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn.columns.encoder import ColumnEncoder, encoder_of
+from taciturn.columns.kinds import MissingNumber, Range
+from taciturn.columns.tables import Table
 from taciturn.errors import InvalidInput, expect, positive
 from taciturn.estimators.keywords import Keywords
+from taciturn.estimators.sklearn_base import own_errors
 from taciturn.problem.clipping import clip_rows, clip_sparse_rows
 from taciturn.problem.features import FeatureMap, mapped_rows
 from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.ranges import between
 
-__all__ = ["NormClip", "PublicMap", "PublicRandomFeatures", "PublicScaler"]
+__all__ = ["NormClip", "PublicColumns", "PublicMap", "PublicRandomFeatures", "PublicScaler"]
 
 
 class PublicScaler(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
     """Scale columns from public ranges to [-1, 1]; values outside a range are clipped to it.
 
-    A scaler that reads ranges off the data (`StandardScaler`, `MinMaxScaler`) publishes them.
+    A scaler that reads ranges off the data (`StandardScaler`, `MinMaxScaler`) publishes them, and so does an imputer
+    (`SimpleImputer`). For columns that are not all numbers, or whose missing values differ, see `PublicColumns`.
 
     Parameters
     ----------
     ranges : pair, sequence of pairs, or mapping
         `(low, high)` for all columns, one pair a column, or by name for data frames: `{"age": (0, 120)}`, where columns
         that are not named stay as they are.
+    missing : {"middle", "zero", "bad"} or float
+        What a missing value (NaN) is in columns with a range: the middle of the range, the number 0, an error, or this
+        number, which every range must contain.
+    indicator : bool
+        Whether each column with a range is followed by another one, 1 where its value was missing and 0 elsewhere.
 
     Examples
     --------
     >>> PublicScaler([(0, 10), (0, 2)]).fit_transform([[5.0, 3.0]])
     array([[0., 1.]])
+    >>> PublicScaler((0, 10), missing=5.0, indicator=True).fit_transform([[np.nan], [10.0]])
+    array([[0., 1.],
+           [1., 0.]])
     """
 
-    def __init__(self, ranges: Any = None) -> None:
+    def __init__(self, ranges: Any = None, missing: MissingNumber = "middle", indicator: bool = False) -> None:
         self.ranges = ranges
+        self.missing = missing
+        self.indicator = indicator
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read the number and names of the columns, and nothing else."""
-        validate_data(self, X)
+        with own_errors():
+            validate_data(self, X, ensure_all_finite=self._finite)
         self.low_, self.high_ = self._columns()
+        self._filled()
         return self
 
     def transform(self, X: Any) -> Array:
         """Scale and clip the columns."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        with own_errors():
+            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=self._finite)
         scaled = np.isfinite(self.low_)
         out = np.array(X)
         out[:, scaled] = between(out[:, scaled], self.low_[scaled], self.high_[scaled])
-        return out
+        missing = np.isnan(X)
+        out = np.where(missing & scaled, self._filled(), out)
+        if not self.indicator:
+            return out
+        both = np.stack([out, missing], axis=2).reshape(len(out), -1)
+        return both[:, np.column_stack([np.ones_like(scaled), scaled]).ravel()]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns, each with a range followed by its indicator, if there are any."""
+        names = super().get_feature_names_out(input_features)
+        widths = 1 + (np.isfinite(self.low_) & self.indicator)
+        own = [name for name, width in zip(names, widths, strict=True) for name in (name, f"{name} (missing)")[:width]]
+        return np.array(own, dtype=object)
+
+    @property
+    def _finite(self) -> Any:
+        return True if self.missing == "bad" else "allow-nan"
+
+    def _filled(self) -> Array:
+        """The feature of a missing value, for each column; 0 for the middle of a range."""
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        if self.missing in ("middle", "bad"):
+            Range("ranges", 0.0, 1.0, self.missing, self.indicator)  # rejects an indicator that is always 0
+            return np.zeros(self.n_features_in_)
+        columns = zip(names, self.low_, self.high_, strict=True)
+        return np.array(
+            [0.0 if np.isnan(low) else Range(str(name), low, high, self.missing).filled for name, low, high in columns]
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "bad"
+        return tags
 
     def _columns(self) -> tuple[Array, Array]:
         """The validated range of each column; NaN for columns that stay as they are."""
@@ -85,6 +136,86 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimat
                 "a range must be (low, high) with low < high, both finite. State them from public facts."
             )
         return pairs[:, 0], pairs[:, 1]
+
+
+class PublicColumns(TransformerMixin, Keywords, BaseEstimator):
+    """The features of declared columns, in the words of the contract file; nothing is learnt from data.
+
+    Private estimators take `columns=` themselves, ranges that are found privately included. This is for other models,
+    and for pipelines with steps in between. Columns are found by name, in data frames, Arrow tables and dicts of lists,
+    or by number in arrays; a table to fit with may not have others.
+
+    Parameters
+    ----------
+    columns : dict
+        A declaration for each column: `{"range": [0, 100]}`, also with `"scale": "log"` or `"symlog"`,
+        `{"bins": [0, 10, 100]}`, `{"date": ["2015-01-01", "2030-01-01"], "cycle": ["weekday", "month", "hour"]}`,
+        `{"categories": ["a", "b"]}`, `{"hash": 256}`, `{"text": {"hash": 1024}}` or `{"ignore": True}`, and what a
+        missing value is, by `"missing"` and `"indicator"`: the words of the contract file (`docs/contract.md`).
+
+    Attributes
+    ----------
+    feature_bound : float
+        Bound on the norm of a row that follows from the declaration, for a private model behind it.
+    encoder : ColumnEncoder
+        What the columns become.
+
+    Examples
+    --------
+    >>> declared = {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
+    >>> transformer = PublicColumns(declared)
+    >>> transformer.fit_transform({"age": [75, None], "town": ["Rome", "Bonn"]})
+    array([[0.5, 0. , 1. ],
+           [0. , 0. , 0. ]])
+    >>> transformer.get_feature_names_out(), round(transformer.feature_bound, 3)
+    (array(['age', 'town=Oslo', 'town=Rome'], dtype=object), 1.39)
+    """
+
+    def __init__(self, columns: Mapping[Any, Any]) -> None:
+        self.columns = columns
+
+    @property
+    def encoder(self) -> ColumnEncoder:
+        """What the columns become."""
+        encoder = encoder_of(self.columns)
+        if encoder.found:
+            raise InvalidInput(
+                f"the range of {encoder.feature_names[encoder.found[0]]} is to be found privately, which costs rows "
+                "that a transformer does not have. State the range; or give columns= to a private estimator, which "
+                "finds it."
+            )
+        return encoder
+
+    @property
+    def feature_bound(self) -> float:
+        """Bound on the norm of a row: a little less than the largest norm."""
+        return self.encoder.feature_bound(classes=True)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the names of the columns, and learn nothing."""
+        encoder = self.encoder
+        encoder.check_names(Table(X), known=True)
+        self.n_features_in_ = len(encoder.read_keys)
+        if all(isinstance(key, str) for key in encoder.read_keys):
+            self.feature_names_in_ = np.array(encoder.read_keys, dtype=object)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The features of these rows: an array, or a sparse matrix if there are hashed values or texts."""
+        return self.encoder.features(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features."""
+        return np.array(self.encoder.feature_names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags.requires_fit = False
+        return tags
 
 
 class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Keywords, BaseEstimator):

@@ -34,7 +34,9 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
+from taciturn.columns.encoder import ColumnEncoder
 from taciturn.columns.kinds import Groups
+from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
 from taciturn.plan import Features, Method, Plan, feature_map, feature_scales, recommend, standard_scale
@@ -339,8 +341,58 @@ class Settings:
         value = getattr(self, name)
         if value is None:
             found = f' Or use {name}="private", which finds it with noise.' if name.endswith("_bound") else ""
+            found += _OR_DECLARE.get(name, "")
             raise InvalidInput(f"{name} is missing. {_MEANING[name]} It is never inferred without noise.{found}")
         return value
+
+
+def declared_settings(
+    settings: dict[str, Any], encoder: ColumnEncoder | None, target: Number | None, classes: bool
+) -> dict[str, Any]:
+    """These settings of an estimator, with the bounds that declared columns and a range of labels have.
+
+    >>> from taciturn.columns.encoder import encoder_of
+    >>> encoder = encoder_of({"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}})
+    >>> declared_settings({"epsilon": 1.0}, encoder, None, classes=True)
+    {'epsilon': 1.0, 'feature_bound': 1.3903891521743117, 'ranges': None, 'scales': (2.0, 0.8, 0.8)}
+    """
+    made = dict(settings)
+    if encoder is not None:
+        bound = made.get("feature_bound")
+        if isinstance(bound, str):
+            raise InvalidInput(
+                'feature_bound="private" finds the ranges of all columns, and columns= declares them. Leave '
+                'feature_bound out, and declare {"range": "private"} for columns whose ranges are to be found.'
+            )
+        made["feature_bound"] = encoder.feature_bound(classes) if bound is None else bound
+        made["ranges"] = encoder.found or None
+        made["scales"] = scales_of(encoder.groups)
+    if target is not None:
+        made["label_bound"] = target.label_bound
+    return made
+
+
+def declared_labels(label_bound: Any, label_range: Any, label_scale: Any) -> tuple[Number | None, Any]:
+    """The target of numbers in a stated range, if there is one, and the bound on labels else.
+
+    >>> declared_labels(None, (0, 100), "linear")[0].middle, declared_labels(5.0, None, "linear")
+    (50.0, (None, 5.0))
+    """
+    if label_range is None or (isinstance(label_range, str) and label_range == "private"):
+        if label_scale != "linear":
+            raise InvalidInput(
+                f"label_scale={label_scale!r} needs a stated range. State label_range, as in label_range=(1, 1000), or "
+                "leave label_scale out."
+            )
+        if label_range is None:
+            return None, label_bound
+    if label_bound is not None:
+        raise InvalidInput(
+            "label_bound is the largest absolute value of a label, and label_range the lowest and the highest label. "
+            "State one of the two."
+        )
+    private = isinstance(label_range, str) and label_range == "private"
+    return (None, "private") if private else (labels_in_range(label_range, label_scale), None)
 
 
 def scales_of(groups: Groups) -> tuple[float, ...]:
@@ -377,6 +429,10 @@ def weights_of(class_weight: Any, classes: Sequence[Any]) -> tuple[float, ...] |
 _WEIGHTS = "class_weight={0: 1.0, 1: 10.0}, from public knowledge: counts of labels are private"
 _NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
 _INTEGERS = ("classes", "release", "seed", "rows_per_user", "rows_per_release", "apart", "period")
+_OR_DECLARE = {
+    "feature_bound": ' Or declare columns=, as in columns={"age": {"range": [0, 100]}}, from which it follows.',
+    "label_bound": " Or state label_range=(low, high).",
+}
 _MEANING = {
     "epsilon": "State the total privacy budget of everything that is published, as in epsilon=1.0.",
     "delta": "State a probability well below one over the number of people, as in delta=1e-6.",

@@ -7,6 +7,7 @@ and the labels if `classes` is left out, with a warning. Models come from releas
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,9 +22,13 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
+from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import probabilities
+from taciturn.columns.scales import ScaleName
+from taciturn.columns.target import Number
+from taciturn.columns.values import ArrayValues
 from taciturn.estimators.keywords import known_keywords
-from taciturn.estimators.settings import MethodName, Settings
+from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
 from taciturn.plan import Features
 
@@ -40,7 +45,19 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
     feature_bound, label_bound : float
         Largest Euclidean norm of the features, before the intercept, and largest absolute value of a label, from public
         knowledge; longer rows and larger labels are clipped. Or "private": ranges and scales of all columns are found
-        in the first rows, at no further cost, and rows may have missing values. One of the two must be stated.
+        in the first rows, at no further cost, and rows may have missing values. The first follows from `columns`, and
+        the second from `label_range`, if those are stated.
+    label_range : (float, float) or "private", optional
+        The lowest and the highest label, from public knowledge, in place of `label_bound`: labels are centred and
+        clipped inside, and predictions are in their units, within the range.
+    label_scale : {"linear", "log", "symlog"}
+        With a range: learn logarithms of labels (of a positive range), or sign(y)·log(1 + |y|), so that errors count by
+        their ratio. Predictions are in the units of the labels: with squared loss geometric means.
+    columns : dict, optional
+        What the columns of a table are, by name, or by number for arrays, in the words of the contract file, as in
+        `{"age": {"range": [0, 100]}, "income": {"range": [1, 1e6], "scale": "log"}, "town": {"categories": ["Oslo",
+        "Rome"]}, "note": {"text": {"hash": 1024}}, "height": {"range": "private"}}`. `fit` and `predict` then take
+        tables with texts, dates and missing values (`PublicColumns` lists all declarations).
     loss : {"squared", "absolute", "huber", "quantile"}
         The loss to minimise.
     quantile, huber_width : float
@@ -121,6 +138,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         delta: float = 1e-6,
         feature_bound: float | Literal["private"] | None = None,
         label_bound: float | Literal["private"] | None = None,
+        label_range: tuple[float, float] | Literal["private"] | None = None,
+        label_scale: ScaleName = "linear",
+        columns: Mapping[Any, Any] | None = None,
         loss: Literal["squared", "absolute", "huber", "quantile"] = "squared",
         quantile: float = 0.5,
         huber_width: float | None = None,
@@ -145,6 +165,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.delta = delta
         self.feature_bound = feature_bound
         self.label_bound = label_bound
+        self.label_range = label_range
+        self.label_scale = label_scale
+        self.columns = columns
         self.loss = loss
         self.quantile = quantile
         self.huber_width = huber_width
@@ -181,7 +204,9 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
 
     def predict(self, X: Any) -> Array:
         """Predictions of the latest model; rows are clipped as in learning."""
-        return self._scores(X)
+        scores = self._scores(X)
+        target = self._fitted.settings.target
+        return scores if target is None else np.asarray(target.decode(scores))
 
     @property
     def coef_(self) -> Array:
@@ -190,19 +215,25 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
 
     @property
     def intercept_(self) -> Any:
-        """The intercept of the latest model."""
-        return super().intercept_[0]
+        """The intercept of the latest model; with a `label_range`, the middle of the range is part of it."""
+        target = self._fitted.settings.target
+        return super().intercept_[0] + (0.0 if target is None else target.middle)
 
     def _settings(self, classes: Any) -> Settings:
-        return Settings(
-            **{name: value for name, value in self.get_params().items() if name not in ("horizon", "ledger")}
-        )
+        left_out = ("horizon", "ledger", "columns", "label_bound", "label_range", "label_scale")
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
+        target, bound = declared_labels(self.label_bound, self.label_range, self.label_scale)
+        return Settings(**declared_settings(settings | {"label_bound": bound}, self._encoder, target, classes=False))
+
+    @property
+    def _target(self) -> Number | None:
+        return declared_labels(self.label_bound, self.label_range, self.label_scale)[0]
 
     def _class_set(self, y: Any, classes: Any) -> None:
         return None
 
     def _encoded(self, y: Any, classes: Any) -> Any:
-        return y
+        return y if (target := self._target) is None else target.encode(ArrayValues(np.asarray(y)))[0]
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -215,7 +246,10 @@ class PrivateLogisticRegression(PrivateClassifier):
     feature_bound : float
         Largest Euclidean norm of the features, before the intercept, from public knowledge; longer rows are clipped. Or
         "private": ranges and scales of all columns are found in the first rows, at no further cost, and rows may have
-        missing values. One of the two must be stated.
+        missing values. It follows from `columns`, if those are stated.
+    columns : dict, optional
+        What the columns of a table are, as in `{"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}`;
+        see `PrivateLinearRegression`.
     classes : array-like, optional
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     class_weight : dict, optional
@@ -290,6 +324,9 @@ class PrivateNaiveBayes(PrivateClassifier):
     feature_bound : float
         Largest Euclidean norm of the features; longer rows are clipped. 1 for the rows of scikit-learn's vectorizers,
         which have that norm.
+    columns : dict, optional
+        As in `PrivateLinearRegression`, of columns whose features are not negative: categories, bins, hashed values and
+        texts, which are hashed without signs.
     fit_intercept : bool
         Whether to count the rows of each class, and to decide at the middle between their mean scores. Without it,
         classes are taken as equally frequent.
@@ -326,6 +363,7 @@ class PrivateNaiveBayes(PrivateClassifier):
         epsilon: float | None = None,
         delta: float = 1e-6,
         feature_bound: float | None = None,
+        columns: Mapping[Any, Any] | None = None,
         classes: Any = None,
         fit_intercept: bool = True,
         release: str | int = "auto",
@@ -342,6 +380,7 @@ class PrivateNaiveBayes(PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.feature_bound = feature_bound
+        self.columns = columns
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.release = release
@@ -355,8 +394,12 @@ class PrivateNaiveBayes(PrivateClassifier):
         self.ledger = ledger
         self.seed = seed
 
-    def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        X, y = super()._valid(seen_by, X, y, reset)
+    @property
+    def _encoder(self) -> ColumnEncoder | None:
+        return None if self.columns is None else encoder_of(self.columns).without_signs()
+
+    def _valid(self, seen_by: Any, X: Any, y: Any, encoder: ColumnEncoder | None, reset: bool) -> tuple[Any, Any]:
+        X, y = super()._valid(seen_by, X, y, encoder, reset)
         check_non_negative(X, "PrivateNaiveBayes (input X)")
         return X, y
 

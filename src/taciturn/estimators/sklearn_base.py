@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from typing import Any, Literal, NamedTuple, Self
 
@@ -13,7 +14,13 @@ import numpy as np
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+    from sklearn.utils.validation import (
+        assert_all_finite,
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
@@ -21,13 +28,15 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
+from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import classes_of, labels_of
+from taciturn.columns.target import Number
 from taciturn.core.release import Releases
 from taciturn.core.state import read_extra
-from taciturn.errors import InvalidInput, StateConflict, TaciturnError, integer
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
-from taciturn.estimators.settings import LossName, MethodName, Settings, weights_of
+from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
 from taciturn.plan import Features, Plan
 from taciturn.problem.predict import coefficients
@@ -50,12 +59,21 @@ class _Learnt:
         return self if model is None else self.read(model)
 
 
+class _Stated(NamedTuple):
+    """What a stream was opened with: its settings, and how tables and labels become numbers."""
+
+    settings: Settings
+    horizon: int | None
+    encoder: ColumnEncoder | None
+    target: Number | None
+
+
 class _Opened(NamedTuple):
     """A stream, the parameters and classes it was opened with, and an estimator that has seen its features."""
 
     stream: Stream
     stated: dict[str, Any]
-    settings: tuple[Settings, int | None]
+    settings: _Stated
     classes: Any
     seen: PrivateLinearModel
     batch: bool
@@ -122,9 +140,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def _learn_on(self, opened: _Opened, X: Any, y: Any, users: Any) -> Self:
         """Learn from the next rows of this stream."""
-        X, y = self._valid(opened.seen, X, y, reset=False)
+        X, y = self._valid(opened.seen, X, y, opened.settings.encoder, reset=False)
         unchanged = all(vars(self).get(name) is value for name, value in opened.stated.items())
-        if not unchanged and opened.settings != (self._settings(opened.classes), self.horizon):
+        if not unchanged and opened.settings != self._stated(opened.classes):
             raise StateConflict(
                 "settings have changed since this stream was opened, and its noise was planned for the old ones. Set "
                 "them back, or fit() a new stream, which spends a second budget."
@@ -137,18 +155,19 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         """Open a stream and learn from its first rows; the stream is in use only once it has learnt."""
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)  # records the features, which may still be rejected
-        rows, labels = self._valid(seen, X, y, reset=True)
+        rows, labels = self._valid(seen, X, y, self._encoder, reset=True)
         classes = self._class_set(labels, classes)
         settings = self._settings(classes)
         _check_users(settings.unit, users)
-        horizon = None if self.horizon is None else integer("horizon", self.horizon)
+        horizon = None if self.horizon is None else horizon_of(self.horizon)
         horizon = len(labels) if all_rows and horizon is None else horizon
         batch = all_rows and horizon == len(labels)
         plan = settings.plan(rows.shape[1], horizon, batch=batch)
-        if (warning := plan.warning) is not None:
-            warnings.warn(warning, PrivacyWarning, stacklevel=5)
+        for sentence in (plan.warning, plan.delta_warning):
+            if sentence is not None:
+                warnings.warn(sentence, PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
-        new = _Opened(Stream(plan, self.ledger, reserve=False), stated, (settings, self.horizon), classes, seen, batch)
+        new = _Opened(Stream(plan, self.ledger, reserve=False), stated, self._stated(classes), classes, seen, batch)
         again = self._opened is not None
         if not all_rows:
             try:
@@ -189,9 +208,35 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         made._counted = self._fits
         return made
 
-    def _valid(self, seen_by: Any, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
-        return X, column_or_1d(y, warn=True)
+    def _stated(self, classes: Any) -> _Stated:
+        return _Stated(self._settings(classes), self.horizon, self._encoder, self._target)
+
+    @property
+    def _encoder(self) -> ColumnEncoder | None:
+        """How the declared columns become features, if they are declared."""
+        return None if self.columns is None else encoder_of(self.columns)
+
+    @property
+    def _target(self) -> Number | None:
+        """How labels become numbers, if their range is stated."""
+        return None
+
+    def _valid(self, seen_by: Any, X: Any, y: Any, encoder: ColumnEncoder | None, reset: bool) -> tuple[Any, Any]:
+        if encoder is None:
+            with own_errors():
+                X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
+            return X, column_or_1d(y, warn=True)
+        X = encoder.features(X, known=True)
+        y = column_or_1d(y, dtype=np.float64 if self._numbers else None, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        if not len(y):
+            raise InvalidInput("there are no rows to learn from. Give a table with one row or more.")
+        if reset:
+            seen_by.n_features_in_ = len(encoder.read_keys)
+            if all(isinstance(key, str) for key in encoder.read_keys):
+                seen_by.feature_names_in_ = np.array(encoder.read_keys, dtype=object)
+        return X, y
 
     @property
     def _accepted(self) -> dict[str, Any]:
@@ -262,6 +307,13 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return names
 
     @property
+    def encoder_(self) -> ColumnEncoder:
+        """How the declared columns become features: their names, places and bound (`taciturn.columns.encoder`)."""
+        if (encoder := self._fitted.settings.encoder) is None:
+            raise AttributeError("no columns were declared: the features are those of X.")
+        return encoder
+
+    @property
     def privacy_spent_(self) -> Spent:
         """The cost of this stream's releases so far: an epsilon at the budget's delta."""
         return self._fitted.stream.spent
@@ -293,7 +345,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         Beside the stream it has what is public of its features and labels: how many there are, and their names.
         """
         opened = self._fitted
-        counts = (opened.features, opened.stream.plan.private.horizon or 0, opened.batch)
+        private = opened.stream.plan.private
+        counts = (opened.features, private.problem.dimension, private.horizon or 0, opened.batch)
         extra = {"opened": np.array(counts, dtype=np.int64)}
         for name, values in (("names", opened.names), ("classes", opened.classes)):
             if values is not None and (stored := _as_plain_array(values)) is not None:
@@ -319,24 +372,23 @@ class PrivateLinearModel(Keywords, BaseEstimator):
             )
         stated = self.get_params(deep=False)
         seen = type(self)(**stated)
-        features, horizon, batch = map(int, extra["opened"])
-        seen.n_features_in_ = features
+        seen.n_features_in_, dimension, horizon, batch = map(int, extra["opened"])
         if "names" in extra:
             seen.feature_names_in_ = extra["names"].astype(object)
-        settings = self._settings(classes)
-        plan = settings.plan(features, horizon or None, batch=bool(batch))
-        return _Opened(Stream(plan, reserve=False), stated, (settings, self.horizon), classes, seen, bool(batch))
+        plan = self._settings(classes).plan(dimension, horizon or None, batch=bool(batch))
+        return _Opened(Stream(plan, reserve=False), stated, self._stated(classes), classes, seen, bool(batch))
 
     def to_sklearn(self) -> Any:
         """The latest model as a fitted `sklearn.pipeline.Pipeline` of public steps, which needs no stream.
 
-        Its steps are the maps that were stated or found (each a `taciturn.estimators.scaling.PublicMap`), the clipping
-        of rows (`NormClip`), and a linear model of scikit-learn with the released weights: `LogisticRegression`;
-        `LinearSVC` for the hinge loss and for naive Bayes, whose scores are no probabilities; `SGDClassifier` for
-        classes that were learnt by PQFTL, without their probabilities; `Ridge`, `HuberRegressor` or `QuantileRegressor`
-        for numbers. It predicts what this estimator predicts, on rows of any length, and can be
-        pickled. It has nothing that is not published already, so it costs no privacy. Do not fit it again on private
-        data: its steps are not private learners.
+        Its steps are the declared columns (`taciturn.estimators.scaling.PublicColumns`), the maps that were stated or
+        found (each a `PublicMap`), the clipping of rows (`NormClip`), and a linear model of scikit-learn with the
+        released weights: `LogisticRegression`; `LinearSVC` for the hinge loss and for naive Bayes, whose scores are no
+        probabilities; `SGDClassifier` for classes that were learnt by PQFTL, without their probabilities; `Ridge`,
+        `HuberRegressor` or `QuantileRegressor` for numbers. It predicts what this estimator predicts, on rows of any
+        length, and can be pickled. It has nothing that is not published already, so it costs no privacy. Do not fit it
+        again on private data: its steps are not private learners. There are no steps for `label_range`, and for columns
+        whose ranges are found privately.
 
         Returns
         -------
@@ -358,11 +410,26 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         from taciturn.estimators.to_sklearn import pipeline_of
 
         opened = self._fitted
-        return pipeline_of(opened.stream.problem, opened.stream.model, opened.classes, opened.names)
+        columns, encoder = opened.stated["columns"], opened.settings.encoder
+        if encoder is not None and (encoder.found or encoder != encoder_of(columns)):
+            raise InvalidInput(
+                "to_sklearn() has no step for ranges of columns that are found privately, or hashed without signs, as "
+                "for naive Bayes. Predict with this estimator, or with a pickle of it."
+            )
+        if opened.settings.target is not None:
+            raise InvalidInput(
+                "to_sklearn() has no step for label_range. Predict with this estimator, or with a pickle of it; or "
+                "center the labels yourself, and state label_bound."
+            )
+        return pipeline_of(opened.stream.problem, opened.stream.model, opened.classes, opened.names, columns)
 
     def _scores(self, X: Any) -> Array:
         opened = self._fitted
-        X = validate_data(self, X, reset=False, **self._accepted)
+        if (encoder := opened.settings.encoder) is not None:
+            X = encoder.features(X)
+        else:
+            with own_errors():
+                X = validate_data(self, X, reset=False, **self._accepted)
         return np.asarray(opened.stream.problem.predict(opened.stream.model, X))
 
     def _html_repr(self) -> str:
@@ -400,6 +467,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         epsilon: float | None = None,
         delta: float = 1e-6,
         feature_bound: float | Literal["private"] | None = None,
+        columns: Mapping[Any, Any] | None = None,
         classes: Any = None,
         class_weight: Mapping[Any, float] | None = None,
         fit_intercept: bool = True,
@@ -422,6 +490,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.epsilon = epsilon
         self.delta = delta
         self.feature_bound = feature_bound
+        self.columns = columns
         self.classes = classes
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
@@ -473,9 +542,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self.classes_[classes_of(scores)]
 
     def _settings(self, classes: Any) -> Settings:
-        settings = {k: v for k, v in self.get_params().items() if k not in ("horizon", "classes", "ledger")}
+        left_out = ("horizon", "classes", "ledger", "columns")
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in left_out}
         if "class_weight" in settings:
             settings["class_weight"] = weights_of(settings["class_weight"], classes)
+        settings = declared_settings(settings, self._encoder, None, classes=True)
         return Settings(self._loss, **settings, classes=len(classes))
 
     def _class_set(self, y: Any, classes: Any) -> Any:
@@ -520,3 +591,28 @@ def _check_users(unit: Unit, users: Any) -> None:
         )
     if users is None and isinstance(unit, User):
         raise InvalidInput("rows_per_user is stated: give users=, an id for each row.")
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Errors of scikit-learn that quote a value, or advise what would not be private, in words of our own."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith("Input X contains NaN"):
+            raise InvalidInput(_NAN) from None
+        if str(error).startswith("could not convert string to float"):
+            raise InvalidInput(_TEXT) from None
+        raise
+
+
+_NAN = (
+    "X contains NaN, a missing value, and this estimator was told of none. Declare what a missing value is: by "
+    'columns={"age": {"range": [0, 100]}, ...} for a table, or by PublicScaler(ranges, missing="middle") before the '
+    'estimator; or use feature_bound="private", where it takes the center. What is learnt from the data to fill it, or '
+    "which rows are dropped, would not be private."
+)
+_TEXT = (
+    "X has a text where a number is expected. Declare what the columns are, as in "
+    'columns={"town": {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}}.'
+)

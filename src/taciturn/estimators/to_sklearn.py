@@ -14,7 +14,8 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.to_sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
-from taciturn.estimators.scaling import NormClip, PublicMap
+from taciturn.columns.encoder import encoder_of
+from taciturn.estimators.scaling import NormClip, PublicColumns, PublicMap
 from taciturn.problem.features import Chain, FeatureMap
 from taciturn.problem.losses import Absolute, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import OneHot, Softmax
@@ -23,10 +24,11 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.weighted import unweighted
 
 
-def pipeline_of(problem: Problem, point: Array, classes: Any, names: Any) -> Pipeline:
+def pipeline_of(problem: Problem, point: Array, classes: Any, names: Any, columns: Any = None) -> Pipeline:
     """The predictions of a released point, for a problem, its labels (None for numbers) and the names of its columns.
 
-    It is a function of what was published, and so costs no privacy.
+    `columns` declares the columns of a table, if that was not of numbers. The pipeline is a function of what was
+    published, and so costs no privacy.
 
     >>> from taciturn import L2Ball, Logistic
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0)
@@ -36,6 +38,8 @@ def pipeline_of(problem: Problem, point: Array, classes: Any, names: Any) -> Pip
     """
     weights, intercepts = coefficients(problem, point)
     steps: list[tuple[str, Any]] = []
+    if columns is not None:
+        steps.append(("columns", _fitted(PublicColumns(columns), len(encoder_of(columns).read_keys))))
     width = problem.dimension
     for number, part in enumerate(_parts(problem.features), start=1):
         steps.append((f"map{number}", _fitted(PublicMap(part), width)))

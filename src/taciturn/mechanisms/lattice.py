@@ -134,9 +134,19 @@ def ideal_mu(privacy: Privacy, sampling: Cost) -> float:
     epsilon = privacy.epsilon - sampling.extra_epsilon
     delta = (privacy.delta - sampling.extra_delta) * math.exp(-sampling.extra_epsilon / 2.0)
     if epsilon <= 0.0 or delta <= SMALLEST:
-        remedy = "Take a larger epsilon" if epsilon <= 0.0 else "Take a smaller epsilon, or a larger delta"
+        own = f"its rounding alone costs epsilon = {sampling.extra_epsilon:.2g}, delta = {sampling.extra_delta:.2g}"
+        if epsilon <= 0.0:
+            raise InvalidInput(
+                f"epsilon = {privacy.epsilon:g} is smaller than the sampler of the noise can deliver: {own}. Take a "
+                "larger epsilon, or publish less often."
+            )
+        if sampling.extra_delta >= 1e-9:  # the noise is small beside the lattice that it is drawn on
+            raise InvalidInput(
+                f"epsilon = {privacy.epsilon:g} is larger than the sampler of the noise can serve: so little noise "
+                "cannot be drawn with a proof. Take a smaller epsilon: 10 already protects little."
+            )
         raise InvalidInput(
-            f"{privacy} leaves no room for the sampler, which alone would cost epsilon = {sampling.extra_epsilon:.2g}, "
-            f"delta = {sampling.extra_delta:.2g}. {remedy}, or publish less often."
+            f"delta = {privacy.delta:g} is smaller than the sampler of the noise can deliver: {own}. Take a larger "
+            "delta, such as 1e-9, or publish less often."
         )
     return mu_of(epsilon, delta)

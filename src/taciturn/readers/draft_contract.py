@@ -18,7 +18,7 @@ from taciturn.columns.kinds import Named, check_range, check_values
 from taciturn.columns.values import number_of
 from taciturn.contract.toml import BLANK
 from taciturn.errors import InvalidInput, integer, positive
-from taciturn.readers.csv import header_of
+from taciturn.readers.csv import header_ends, header_of
 from taciturn.readers.lines import LONGEST
 from taciturn.readers.parquet import open_parquet
 from taciturn.readers.source import Source, format_of, opened
@@ -213,7 +213,7 @@ def _first_line(stream: IO[bytes]) -> bytes:
     line = bytearray()
     while len(line) <= LONGEST and (byte := stream.read(1)):
         line += byte
-        if byte == b"\n":
+        if byte == b"\n" and len(header_ends(bytes(line), False)):
             break
     return bytes(line)
 

@@ -1,7 +1,8 @@
-"""Blocks of complete lines from a stream of bytes: large blocks from a file, and at most a second of a live input.
+"""Blocks of complete rows from a stream of bytes: large blocks from a file, and at most a second of a live input.
 
-A line ends at a newline and nowhere else, so the content of one line never changes another. A line longer than a
-megabyte is truncated just above that length: its reader rejects it, and memory stays bounded.
+A row is a line, which ends at a newline and nowhere else, unless a reader says where rows end: those of CSV may contain
+newlines (`taciturn.readers.csv.record_ends`). A line longer than a megabyte is truncated just above that length: its
+reader rejects it, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ LONGEST = 2**20
 _CHUNK = 2**22  # bytes read at once
 _PAUSE = 0.1  # seconds without input after which the lines of a live input are used
 _PATIENCE = 1.0  # seconds after which they are used although more input arrives
+
+
+RowEnds = Callable[[bytes, bool], Integers]
+"""Where the rows of a block of complete lines end; the last may be left open, unless nothing follows the block."""
 
 
 class Lines:
@@ -67,19 +72,17 @@ class Lines:
         place = self._block + at
         return place + self._dropped + sum(length for gap, length in self._gaps if gap <= place)
 
-    def first(self) -> bytes:
-        """Read the first line."""
-        while b"\n" not in self._pending and not self._ended:
-            self._fill()
-        end = self._pending.find(b"\n") + 1
-        return self._use(end or len(self._pending))
+    def first(self, ends: RowEnds | None = None) -> bytes:
+        """Read the first row."""
+        return next(self.blocks(1, ends), b"")
 
-    def blocks(self, most: int) -> Iterator[bytes]:
-        """The other lines, as they arrive, at most `most` in a block."""
+    def blocks(self, most: int, ends: RowEnds | None = None) -> Iterator[bytes]:
+        """The other rows, as they arrive, at most `most` in a block; by default each is a line."""
         while True:
             end = len(self._pending) if self._ended else self._pending.rfind(b"\n") + 1
             if end:
-                for stop in _stops(self._pending[:end], most):
+                block = self._pending[:end]
+                for stop in _stops(line_ends(block) if ends is None else ends(block, self._ended), most):
                     yield self._use(stop)
             elif self._ended:
                 return
@@ -117,12 +120,12 @@ class Lines:
             self._pending, self._skipping = self._pending[:kept], True
 
 
-def _stops(block: bytes, most: int) -> list[int]:
-    """Lengths of the parts of at most `most` lines."""
-    ends = line_ends(block)[most - 1 :: most].tolist()
-    if not ends or ends[-1] < len(block):
-        ends.append(len(block))
-    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+def _stops(ends: Integers, most: int) -> list[int]:
+    """Lengths of the parts of at most `most` rows, which end at these places."""
+    stops = ends[most - 1 :: most].tolist()
+    if len(ends) % most:
+        stops.append(int(ends[-1]))
+    return [stop - start for start, stop in zip([0, *stops], stops, strict=False)]
 
 
 def line_ends(block: bytes) -> Integers:

@@ -92,7 +92,7 @@ class Parsed:
         return rows
 
     def error(self, row: int, contract: Contract, labelled: bool) -> str:
-        """The error of a bad row. It quotes the data: show it on the trusted side only."""
+        """The error of a bad row, without its values. It depends on the data: show it on the trusted side only."""
         if row in self.broken:
             return self.broken[row]
         checks = [(column.name, column.error) for column in contract.read]

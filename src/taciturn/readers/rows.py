@@ -2,9 +2,9 @@
 
 **Rows are independent.** How a row is read depends on that row and on the contract only (and on the header or schema,
 which are public), and every row takes one round. With `bad_rows="zero"` a bad row becomes an example without influence.
-A row is a record in Parquet, and a line in CSV and JSON lines, so a person who can write a newline into a CSV file can
-add rows. With `bad_rows="stop"` the first bad row ends the stream, and the error quotes the data: keep it on the
-trusted side.
+A row is a record in Parquet and CSV (`taciturn.readers.csv` says where one ends), and a line in JSON lines. With
+`bad_rows="stop"` the first bad row ends the stream, and the error tells its line, its column and the reason, which
+depend on the data: keep it on the trusted side. No error quotes a value.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from taciturn._util.arrays import Array, Integers
 from taciturn.columns.kinds import Bad, Bins, Date, PrivateRange, Range
 from taciturn.columns.target import Number, PrivateNumber
 from taciturn.contract.contract import Contract
-from taciturn.errors import InvalidInput, integer, one_of
-from taciturn.readers.csv import CsvRows, header_of
+from taciturn.errors import InvalidInput, did_you_mean, integer, one_of
+from taciturn.readers.csv import CsvRows, header_ends, header_of
 from taciturn.readers.jsonl import JsonRows
-from taciturn.readers.lines import Lines, line_ends
+from taciturn.readers.lines import Lines
 from taciturn.readers.parquet import check_kinds, open_parquet, parquet_blocks
 from taciturn.readers.parsed import Parsed, columns_to_read
 from taciturn.readers.source import BadRows, Source, format_of, not_seekable, opened, size_of
@@ -181,8 +181,9 @@ def _lines(
         origin = 0 if start is None else stream.tell()
         lines = Lines(stream, position, skip_mark=kind == "json")  # in CSV, header_of skips it
         if kind == "csv":
-            header = header_of(lines.first())
-            line = 2
+            first_row = lines.first(header_ends)
+            header = header_of(first_row)
+            line = 1 + max(first_row.count(b"\n"), 1)
             check_names(header.names, contract, labelled, keep)
             rows: CsvRows | JsonRows = CsvRows(header, columns, _numbers(contract) - set(keep))  # kept as spelt
         else:
@@ -192,12 +193,12 @@ def _lines(
             line = start.line
             lines = Lines(stream, position, skip_mark=kind == "json" and start.offset == 0, start=start.offset)
         yield None
-        for block in lines.blocks(most):
-            first = line
+        for block in lines.blocks(most, rows.ends if isinstance(rows, CsvRows) else None):
+            read = 0
             for part in rows.parse(block, line, lines.size):
-                at = int(line_ends(block)[line - first - 1]) if line > first else 0
-                line += len(part.lines)
-                yield replace(part, offset=lines.offset(at))
+                yield replace(part, offset=lines.offset(part.offset))
+                read += len(part.lines)
+            line += read if b'"' not in block else block.count(b"\n")
 
 
 def _parquet(
@@ -236,19 +237,24 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool, keep: 
     for name in keep:
         if names.count(name) != 1:
             what = "not in the header" if name not in names else "twice in the header"
-            raise InvalidInput(f"column {name}, which is to be kept, is {what}. Name a column that is there once.")
-    for name in columns_to_read(contract, labelled):
-        if names.count(name) != 1:
-            what = "not in the header" if name not in names else "twice in the header"
-            listed = ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
+            near = did_you_mean(name, names)
             raise InvalidInput(
-                f"column {name} of the contract is {what}, which has {listed}. Correct one of the two; if that "
-                "is a row, the file has no header: add a line of names before it."
+                f"column {name}, which is to be kept, is {what}. Name a column that is there once.{near}"
             )
     known = {contract.target.column, contract.user, *keep, *(column.name for column in contract.columns)}
+    for name in columns_to_read(contract, labelled):
+        if names.count(name) != 1:
+            if not known.intersection(names):  # it may be a row, which no message shows
+                raise InvalidInput(
+                    f"the header has none of the contract's columns, such as {name}. Pass the right file; if its first "
+                    f"line is a row, add a line of names before it.{did_you_mean(name, names)}"
+                )
+            what = "not in the header" if name not in names else "twice in the header"
+            near = did_you_mean(name, [other for other in names if other not in known])
+            raise InvalidInput(f"column {name} of the contract is {what} of the data. Correct one of the two.{near}")
     undeclared = [name for name in names if name not in known]
     if labelled and undeclared:
         raise InvalidInput(
             f"column {undeclared[0] or 'without a name'} is in the file but not in the contract. Declare it under "
-            "[columns], for example as { ignore = true }."
+            f"[columns], for example as {{ ignore = true }}.{did_you_mean(undeclared[0], map(str, known - {None}))}"
         )
