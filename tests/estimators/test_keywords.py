@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -119,6 +120,16 @@ def test_copies(model):
     assert not has_fit_parameter(made, "sample_weight")
     assert made.fit.__doc__
     assert made.fit.__name__ == "fit"
+
+
+@pytest.mark.parametrize("model", MODELS[:4])
+def test_every_setting_is_documented_where_it_is(model):
+    """In the class itself: none refers to the page of another one."""
+    text = inspect.getdoc(model)
+    for name in inspect.signature(model).parameters:
+        assert re.search(rf"^[\w, ]*\b{name}\b[\w, ]* : ", text, re.MULTILINE), name
+    assert "As in `Private" not in text
+    assert "\nAttributes\n" in text
 
 
 def test_a_class_with_keywords_of_its_own():

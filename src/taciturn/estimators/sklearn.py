@@ -248,27 +248,74 @@ class PrivateLogisticRegression(PrivateClassifier):
         "private": ranges and scales of all columns are found in the first rows, at no further cost, and rows may have
         missing values. It follows from `columns`, if those are stated.
     columns : dict, optional
-        What the columns of a table are, as in `{"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}`;
-        see `PrivateLinearRegression`.
+        What the columns of a table are, by name, or by number for arrays, in the words of the contract file, as in
+        `{"age": {"range": [0, 100]}, "income": {"range": [1, 1e6], "scale": "log"}, "town": {"categories": ["Oslo",
+        "Rome"]}, "note": {"text": {"hash": 1024}}, "height": {"range": "private"}}`. `fit` and `predict` then take
+        tables with texts, dates and missing values (`PublicColumns` lists all declarations).
     classes : array-like, optional
         All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     class_weight : dict, optional
         A public weight for each class, 1 for those left out, as in `{"fraud": 20.0}`: how much a wrong row of the class
         counts. They are divided by the largest, and cost nothing. Never computed from data: counts of labels are
         private. Not with `method="pqftl"`.
-    fit_intercept, method, release, horizon, features, radius, ridge, neighbours, ledger, seed
-        As in `PrivateLinearRegression`. With `method="pqftl"` classes are learnt by least squares. `fit` of two classes
-        publishes once, by objective perturbation, whose epsilon adds plainly to that of other models in a ledger; state
-        a radius, or `method="ftrl"`, for private FTRL, whose models add more slowly.
-    rows_per_user, rows_per_release, apart, period, without_id, precondition
-        As in `PrivateLinearRegression`.
+    fit_intercept : bool
+        Whether there is an intercept.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        Auto asks `taciturn.plan`; "pqftl" learns classes by least squares. `fit` of two classes publishes once, by
+        objective perturbation, whose epsilon adds plainly to that of other models in a ledger; state a radius, or
+        `method="ftrl"`, for private FTRL, whose models add more slowly.
+    release : {"auto", "last", "geometric", "every"} or int
+        When models are published. "auto": by `partial_fit` as the plan says, by `fit` once, after the last row, where
+        that needs less noise: squared loss, logistic regression of two classes, IGD and GIGA. "last" rejects what
+        cannot be published once. "geometric", "every" or an integer k: at rounds that grow by a tenth, after each
+        example, after every k.
+    horizon : int, optional
+        Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
+        for streams without an end, which needs more noise.
+    features : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are; random Fourier features of them, if a public rule
+        expects those to help, so that it is a smooth function of the features (`taciturn.estimators.settings`); so many
+        random features; or the images of a public map.
+    radius, ridge : float, optional
+        Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
+    rows_per_user : int, optional
+        Protect users, not rows: the most rows of a user that count. Later ones have no influence, and `fit` and
+        `partial_fit` need `users=`, an id for each row, or a column of ids for each owner of a row. Without it, the
+        unit of privacy is one row.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's rows to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the rows of each period anew: of so many rows of the stream, or of the clock. The guarantee is then about
+        what a user contributes in one period.
+    without_id : {"bad", "own"}
+        A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
+        columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
+    seed : int, optional
+        For simulations and tests, which are then not private. (There is no `random_state`: tools would set it.)
 
     Attributes
     ----------
-    coef_, intercept_, classes_
-        The latest model, with scikit-learn's shapes; before the first release a point that does not depend on data.
-    privacy_spent_, guarantee_, releases_, n_examples_, n_releases_
-        As in `PrivateLinearRegression`.
+    coef_, intercept_, classes_ : ndarray
+        The latest model, with scikit-learn's shapes, and the labels; before the first release a point that does not
+        depend on data. With a map of features, the weights are those of the mapped ones.
+    privacy_spent_ : Spent
+        What the releases so far cost.
+    guarantee_ : str
+        What is guaranteed, and what is public besides.
+    releases_ : Releases
+        What the latest call released.
+    n_examples_, n_releases_ : int
+        How many so far in this stream.
 
     Examples
     --------
@@ -295,7 +342,83 @@ class PrivateLogisticRegression(PrivateClassifier):
 class PrivateLinearSVC(PrivateClassifier):
     """Private linear support vector classification: the hinge loss, for two classes or more, for scikit-learn.
 
-    Parameters and attributes are those of `PrivateLogisticRegression`; there are no probabilities.
+    There are no probabilities.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total budget of everything that one stream publishes. Epsilon must be stated.
+    feature_bound : float
+        Largest Euclidean norm of the features, before the intercept, from public knowledge; longer rows are clipped. Or
+        "private": ranges and scales of all columns are found in the first rows, at no further cost, and rows may have
+        missing values. It follows from `columns`, if those are stated.
+    columns : dict, optional
+        What the columns of a table are, by name, or by number for arrays, in the words of the contract file, as in
+        `{"age": {"range": [0, 100]}, "income": {"range": [1, 1e6], "scale": "log"}, "town": {"categories": ["Oslo",
+        "Rome"]}, "note": {"text": {"hash": 1024}}, "height": {"range": "private"}}`. `fit` and `predict` then take
+        tables with texts, dates and missing values (`PublicColumns` lists all declarations).
+    classes : array-like, optional
+        All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
+    class_weight : dict, optional
+        A public weight for each class, 1 for those left out, as in `{"fraud": 20.0}`: how much a wrong row of the class
+        counts. They are divided by the largest, and cost nothing. Never computed from data: counts of labels are
+        private. Not with `method="pqftl"`.
+    fit_intercept : bool
+        Whether there is an intercept.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        Auto asks `taciturn.plan`; "pqftl" learns classes by least squares.
+    release : {"auto", "last", "geometric", "every"} or int
+        When models are published. "auto": by `partial_fit` as the plan says, by `fit` once, after the last row, where
+        that needs less noise: squared loss, logistic regression of two classes, IGD and GIGA. "last" rejects what
+        cannot be published once. "geometric", "every" or an integer k: at rounds that grow by a tenth, after each
+        example, after every k.
+    horizon : int, optional
+        Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
+        for streams without an end, which needs more noise.
+    features : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are; random Fourier features of them, if a public rule
+        expects those to help, so that it is a smooth function of the features (`taciturn.estimators.settings`); so many
+        random features; or the images of a public map.
+    radius, ridge : float, optional
+        Largest norm of a model, and strong convexity; by default by public rules (`taciturn.estimators.settings`).
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
+    rows_per_user : int, optional
+        Protect users, not rows: the most rows of a user that count. Later ones have no influence, and `fit` and
+        `partial_fit` need `users=`, an id for each row, or a column of ids for each owner of a row. Without it, the
+        unit of privacy is one row.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's rows to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the rows of each period anew: of so many rows of the stream, or of the clock. The guarantee is then about
+        what a user contributes in one period.
+    without_id : {"bad", "own"}
+        A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
+        columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
+    seed : int, optional
+        For simulations and tests, which are then not private. (There is no `random_state`: tools would set it.)
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_ : ndarray
+        The latest model, with scikit-learn's shapes, and the labels; before the first release a point that does not
+        depend on data. With a map of features, the weights are those of the mapped ones.
+    privacy_spent_ : Spent
+        What the releases so far cost.
+    guarantee_ : str
+        What is guaranteed, and what is public besides.
+    releases_ : Releases
+        What the latest call released.
+    n_examples_, n_releases_ : int
+        How many so far in this stream.
 
     Examples
     --------
@@ -319,29 +442,61 @@ class PrivateNaiveBayes(PrivateClassifier):
 
     Parameters
     ----------
-    epsilon, delta, classes, horizon, neighbours, ledger, seed
-        As in `PrivateLogisticRegression`.
+    epsilon, delta : float
+        The total budget of everything that one stream publishes. Epsilon must be stated.
     feature_bound : float
         Largest Euclidean norm of the features; longer rows are clipped. 1 for the rows of scikit-learn's vectorizers,
         which have that norm.
     columns : dict, optional
-        As in `PrivateLinearRegression`, of columns whose features are not negative: categories, bins, hashed values and
+        What the columns of a table are, by name, or by number for arrays, in the words of the contract file
+        (`PublicColumns` lists them), of columns whose features are not negative: categories, bins, hashed values and
         texts, which are hashed without signs.
+    classes : array-like, optional
+        All labels that there can be. They are public; left out, they are inferred from `y`, with a warning.
     fit_intercept : bool
         Whether to count the rows of each class, and to decide at the middle between their mean scores. Without it,
         classes are taken as equally frequent.
     release : {"auto", "last", "geometric", "every"} or int
         When models are published. "auto": by `fit` once, after the last row, and by `partial_fit` at rounds that grow
-        by a tenth. The others as in `PrivateLinearRegression`.
-    rows_per_user, rows_per_release, apart, period, without_id
-        As in `PrivateLinearRegression`.
+        by a tenth. "last" rejects what cannot be published once; "geometric", "every" or an integer k: at rounds that
+        grow by a tenth, after each example, after every k.
+    horizon : int, optional
+        Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
+        for streams without an end, which needs more noise.
+    neighbours : {"replace", "zero-out"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out.
+    rows_per_user : int, optional
+        Protect users, not rows: the most rows of a user that count. Later ones have no influence, and `fit` and
+        `partial_fit` need `users=`, an id for each row, or a column of ids for each owner of a row. Without it, the
+        unit of privacy is one row.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's rows to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the rows of each period anew: of so many rows of the stream, or of the clock. The guarantee is then about
+        what a user contributes in one period.
+    without_id : {"bad", "own"}
+        A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
+    seed : int, optional
+        For simulations and tests, which are then not private. (There is no `random_state`: tools would set it.)
 
     Attributes
     ----------
-    coef_, intercept_, classes_
-        The latest model, with the shapes of scikit-learn's linear classifiers.
-    privacy_spent_, guarantee_, releases_, n_examples_, n_releases_
-        As in `PrivateLinearRegression`.
+    coef_, intercept_, classes_ : ndarray
+        The latest model, with scikit-learn's shapes, and the labels; before the first release a point that does not
+        depend on data. With a map of features, the weights are those of the mapped ones.
+    privacy_spent_ : Spent
+        What the releases so far cost.
+    guarantee_ : str
+        What is guaranteed, and what is public besides.
+    releases_ : Releases
+        What the latest call released.
+    n_examples_, n_releases_ : int
+        How many so far in this stream.
 
     Examples
     --------
