@@ -37,10 +37,59 @@ __all__ = [
 class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
     """Private linear regression from a stream of examples.
 
-    Other parameters are those of `PrivateLogisticRegression`.
-
     Parameters
     ----------
+    features : sequence of str, optional
+        The names of features, each with a weight of its own. A name that an example lacks is 0 in it; one that was not
+        declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
+    buckets : int, optional
+        Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    epsilon, delta : float
+        The total budget of everything that the stream publishes.
+    feature_bound : float or "private"
+        The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
+        features in the first examples, at no further cost; no model is published before.
+    fit_intercept : bool
+        Whether there is a constant feature.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        How to learn; auto asks `taciturn.plan`.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
+    horizon : int, optional
+        How many examples there will be at most. Later ones are rejected.
+    feature_map : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are, random features of them by a public rule, so many random
+        features, or the images of a public map. (scikit-learn's estimators call it `features`.)
+    radius, ridge : float, optional
+        By the rules of `taciturn.estimators.settings`, if None.
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
+    on_bad : {"raise", "zero"}
+        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        as an example without influence.
+    user : hashable, optional
+        The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
+        `rows_per_user`.
+    rows_per_user : int, optional
+        Protect users, not examples: the most examples of a user that count. Later ones have no influence. Without it,
+        the unit of privacy is one example.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's examples to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the examples of each period anew: of so many examples of the stream, or of the clock when they are learnt.
+        The guarantee is then about what a user contributes in one period.
+    without_id : {"bad", "own"}
+        An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
+    seed : int, optional
+        For simulations and tests, which are then not private.
     label_bound : float or "private"
         The largest absolute value of a label; larger ones are clipped. "private" finds it beside the features' ranges.
     loss : {"squared", "absolute", "huber", "quantile"}
@@ -49,6 +98,19 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         The level, if the loss is a quantile.
     huber_width : float, optional
         Where Huber's loss becomes linear; a tenth of the label bound if None.
+
+    Attributes
+    ----------
+    weights, intercept : dict, float
+        The current model, by names of (mapped) features or numbers of buckets.
+    privacy_spent : Spent
+        What the releases so far cost.
+    guarantee : str
+        What is guaranteed, and what is public besides.
+    plan : Plan
+        How it learns.
+    n_examples, n_releases : int
+        How many so far in this stream.
 
     Examples
     --------
@@ -91,12 +153,78 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
 class PrivateLinearSVC(PrivateClassifier):
     """Private linear classification by the hinge loss, with any number of classes; without probabilities.
 
-    Other parameters are those of `PrivateLogisticRegression`.
-
     Parameters
     ----------
+    features : sequence of str, optional
+        The names of features, each with a weight of its own. A name that an example lacks is 0 in it; one that was not
+        declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
+    buckets : int, optional
+        Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    epsilon, delta : float
+        The total budget of everything that the stream publishes.
+    feature_bound : float or "private"
+        The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
+        features in the first examples, at no further cost; no model is published before.
+    fit_intercept : bool
+        Whether there is a constant feature.
+    method : {"auto", "pqftl", "ftrl", "igd", "giga"}
+        How to learn; auto asks `taciturn.plan`.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
+    horizon : int, optional
+        How many examples there will be at most. Later ones are rejected.
+    feature_map : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are, random features of them by a public rule, so many random
+        features, or the images of a public map. (scikit-learn's estimators call it `features`.)
+    radius, ridge : float, optional
+        By the rules of `taciturn.estimators.settings`, if None.
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
+    on_bad : {"raise", "zero"}
+        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        as an example without influence.
+    user : hashable, optional
+        The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
+        `rows_per_user`.
+    rows_per_user : int, optional
+        Protect users, not examples: the most examples of a user that count. Later ones have no influence. Without it,
+        the unit of privacy is one example.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's examples to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the examples of each period anew: of so many examples of the stream, or of the clock when they are learnt.
+        The guarantee is then about what a user contributes in one period.
+    without_id : {"bad", "own"}
+        An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
+    seed : int, optional
+        For simulations and tests, which are then not private.
     classes : sequence
         Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
+    class_weight : dict, optional
+        A public weight for each class, 1 for those left out, as in `{"fraud": 20.0}`: how much a wrong row of the class
+        counts. They are divided by the largest, and cost nothing. Never computed from data: counts of labels are
+        private. Not with `method="pqftl"`.
+
+    Attributes
+    ----------
+    weights, intercept : dict, float
+        The current model, by names of (mapped) features or numbers of buckets; by class, if there are several scores.
+    privacy_spent : Spent
+        What the releases so far cost.
+    guarantee : str
+        What is guaranteed, and what is public besides.
+    plan : Plan
+        How it learns.
+    n_examples, n_releases : int
+        How many so far in this stream.
 
     Examples
     --------
@@ -174,6 +302,19 @@ class PrivateLogisticRegression(PrivateClassifier):
         counts. They are divided by the largest, and cost nothing. Never computed from data: counts of labels are
         private. Not with `method="pqftl"`.
 
+    Attributes
+    ----------
+    weights, intercept : dict, float
+        The current model, by names of (mapped) features or numbers of buckets; by class, if there are several scores.
+    privacy_spent : Spent
+        What the releases so far cost.
+    guarantee : str
+        What is guaranteed, and what is public besides.
+    plan : Plan
+        How it learns.
+    n_examples, n_releases : int
+        How many so far in this stream.
+
     Examples
     --------
     >>> scaler = PublicScaler(ranges={"age": (0, 100), "income": (0, 200_000)})
@@ -211,13 +352,72 @@ class PrivateNaiveBayes(PrivateClassifier):
     """Private naive Bayes for counts, of words for instance, with any number of classes, from a stream of examples.
 
     It learns the sums of the examples of each class (`taciturn.ClassSums`). A negative value counts as 0, and names are
-    hashed without signs. There are no probabilities. Other parameters are those of `PrivateLogisticRegression`, but for
-    `method`, `radius` and `ridge`.
+    hashed without signs. There are no probabilities.
 
     Parameters
     ----------
+    features : sequence of str, optional
+        The names of features, each with a weight of its own. A name that an example lacks is 0 in it; one that was not
+        declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
+    buckets : int, optional
+        Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    epsilon, delta : float
+        The total budget of everything that the stream publishes.
+    feature_bound : float or "private"
+        The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
+        features in the first examples, at no further cost; no model is published before.
+    fit_intercept : bool
+        Whether there is a constant feature.
+    release : {"auto", "geometric", "every"} or int
+        When models are published: by the plan, at rounds that grow by a tenth, after each example, or after every k.
+    horizon : int, optional
+        How many examples there will be at most. Later ones are rejected.
+    feature_map : {"linear", "random"}, int or FeatureMap
+        What the model is linear in: the features as they are, random features of them by a public rule, so many random
+        features, or the images of a public map. (scikit-learn's estimators call it `features`.)
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
+    on_bad : {"raise", "zero"}
+        What to do with an example whose values are not numbers, or whose class was not declared: reject it, or count it
+        as an example without influence.
+    user : hashable, optional
+        The key of an example, or the column of a frame, that has the id of its user; it is no feature. State it with
+        `rows_per_user`.
+    rows_per_user : int, optional
+        Protect users, not examples: the most examples of a user that count. Later ones have no influence. Without it,
+        the unit of privacy is one example.
+    rows_per_release : int, optional
+        The most of them between two releases; by default all.
+    apart : int
+        Releases from one of a user's examples to the next, at least; 1 for any.
+    period : int or {"day", "week", "month", "quarter", "year"}, optional
+        Count the examples of each period anew: of so many examples of the stream, or of the clock when they are learnt.
+        The guarantee is then about what a user contributes in one period.
+    without_id : {"bad", "own"}
+        An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    precondition : bool
+        Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
+    ledger : Ledger or str, optional
+        Where the cost of each stream is reserved, or its address, as in ledger="budget.db": one budget for all models
+        that learn from the same people. Without it, each stream counts for itself.
+    seed : int, optional
+        For simulations and tests, which are then not private.
     classes : sequence
         Every class there may be: none is learnt from the stream. Of two, the second is the positive one.
+
+    Attributes
+    ----------
+    weights, intercept : dict, float
+        The current model, by names of (mapped) features or numbers of buckets; by class, if there are several scores.
+    privacy_spent : Spent
+        What the releases so far cost.
+    guarantee : str
+        What is guaranteed, and what is public besides.
+    plan : Plan
+        How it learns.
+    n_examples, n_releases : int
+        How many so far in this stream.
 
     Examples
     --------
