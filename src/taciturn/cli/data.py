@@ -102,6 +102,9 @@ def check(
     data: Annotated[
         str | None, typer.Argument(help="A file to try the contract on: NOT PRIVATE, for the operator alone.")
     ] = None,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="List the most frequent values of the data that are not declared.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     format: Annotated[
         Format | None, typer.Option(help="Format of the data; by default from the file extension.")
@@ -109,8 +112,9 @@ def check(
 ) -> None:
     """Explain a contract: the guarantee, what is public, the features, and the expected noise.
 
-    With a file, also read all of its rows, learn nothing, and show what is wrong with them and what its users are
-    promised. That part is computed from exact data: it is NOT PRIVATE.
+    With a file, read all of its rows instead, learn nothing and spend nothing: show bad rows by reason, missing values,
+    values outside of ranges, unknown categories, labels, clipped rows, features that never vary, and what its users are
+    promised. This is computed from exact data: it is NOT PRIVATE. Without --show-values it shows no value of the data.
 
     Exit status 2 if the contract is invalid.
 
@@ -130,10 +134,12 @@ def check(
         else:
             Console().print(*explanation(declared, plan), sep="\n", highlight=False)
         return
-    from taciturn.readers.rows import open_rows
+    from taciturn.readers.rows import open_parts
     from taciturn.readers.table_check import check_table
 
-    found = check_table(declared, plan, open_rows(declared, data, bad_rows="zero", format=format), _tell_rows)
+    found = check_table(declared, plan, open_parts(declared, data, format=format), _tell_rows, show_values)
+    if sys.stderr.isatty():
+        typer.echo("\r" + " " * 40 + "\r", nl=False, err=True)  # the progress
     if as_json:
         typer.echo(json_text({**explain(declared, plan), "data": found.as_data()}))
     else:
@@ -148,12 +154,22 @@ def _tell_rows(rows: int) -> None:
 
 def _table_report(check: TableCheck) -> list[Any]:
     """The check of a table for the terminal."""
+    from rich.markup import escape
     from rich.table import Table
 
     lines: list[Any] = [
         "[bold red]NOT PRIVATE: computed from exact data; do not publish[/bold red]",
-        f"{check.rows:,} rows, {check.bad:,} of them bad (without influence, with --bad-rows zero).",
+        f"{check.rows:,} rows, {check.bad:,} of them bad{_percent(check.bad, check.rows)}: without influence, with "
+        "--bad-rows zero.",
     ]
+    if check.reasons:
+        reasons = Table("why a row is bad", "rows")
+        for reason, count in check.reasons.most_common(20):
+            reasons.add_row(escape(reason), f"{count:,}")
+        lines.append(reasons)
+    lines += [_columns_report(check), *_rows_report(check)]
+    lines += [f"- {escape(remedy)}" for remedy in check.remedies]
+    lines.append("")
     if check.contract.user is None:
         return [*lines, 'The contract names no column of users\' ids: state [bold]user = "…"[/bold] under \\[privacy].']
     own = f", and {check.without_id:,} rows without an id" if check.without_id else ""
@@ -172,6 +188,45 @@ def _table_report(check: TableCheck) -> list[Any]:
     else:
         percent = 100.0 * check.counted / max(check.rows, 1)
         lines.append(f"{check.counted:,} rows count ({percent:.1f} %); the others keep their round without influence.")
+    return lines
+
+
+def _percent(count: int, of: int) -> str:
+    return f" ({count / of:.1%})" if count and of else ""
+
+
+def _columns_report(check: TableCheck) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("column", "missing", "below the range", "above", "not declared")
+    for column in [*check.columns.values(), check.target]:
+        there = column.values - column.missing
+        values = ", ".join(f"{value} ({count:,})" for value, count in column.unknown_values.most_common(5))
+        table.add_row(
+            escape(column.name) + (" (target)" if column is check.target else ""),
+            f"{column.missing:,}{_percent(column.missing, column.values)}",
+            *(f"{count:,}{_percent(count, there)}" for count in (column.below, column.above)),
+            f"{column.unknown:,}{_percent(column.unknown, there)}" + (escape(f": {values}") if values else ""),
+        )
+    return table
+
+
+def _rows_report(check: TableCheck) -> list[str]:
+    from rich.markup import escape
+
+    lines = []
+    if check.labels:
+        labels = ", ".join(f"{name}: {count:,}" for name, count in check.labels.most_common(20))
+        lines.append(f"Labels of good rows: {escape(labels)}.")
+    clipping = check.clipping
+    if clipping is not None and clipping.clipped:
+        lines.append(
+            f"{clipping.clipped:,} rows are clipped{_percent(clipping.clipped, clipping.rows)}, by a factor of "
+            f"{clipping.median:.3g} in the middle and {clipping.largest:.3g} at most."
+        )
+    elif clipping is not None:
+        lines.append("No row is clipped.")
     return lines
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # imported inside the command, so that other commands start f
 
     from taciturn.accounting.ledger import Ledger
     from taciturn.contract.contract import Contract
-    from taciturn.readers.rows import Position
+    from taciturn.readers.rows import Batch, Position
     from taciturn.runs.ingest import Ending
     from taciturn.runs.resume import Check
     from taciturn.runs.run import Run
@@ -83,6 +84,7 @@ def learn(
     """
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
+    from taciturn.runs.diagnostics import BadRows as BadRowCount
     from taciturn.runs.diagnostics import Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import learn_from
@@ -114,6 +116,10 @@ def learn(
     if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
         place = Checkpoint.from_bytes(found.input).place_in(kind)
     rows = _rows(declared, data, bad_rows, kind, place)
+    if not resume and (bad_rows == "zero" or os.path.isfile(data)):
+        first = rows if bad_rows == "zero" else _rows(declared, data, "zero", kind, None)
+        seen = _first_rows(first)
+        rows = chain(seen, rows) if bad_rows == "zero" else rows
     with ExitStack() as stack:
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
@@ -138,12 +144,14 @@ def learn(
                 Diagnostics(plan.private.problem, classifies, run.stream.t, run.watch_state) if diagnostics else None
             )
             refresh.diagnostics = watch
+            counted = BadRowCount(run.stream.t) if bad_rows == "zero" else None
+            refresh.bad_rows = counted
             with Progress(size_of(data), quiet or as_json) as progress:
-                ending = learn_from(run, rows, watch, progress, check)
+                ending = learn_from(run, rows, watch, progress, check, counted)
         warnings = [_MOVED.format(out)] if folder.moved else []
         report = False
         try:
-            write_report(run, declared, ending, watch)
+            write_report(run, declared, ending, watch, counted)
             report = True
         except Exception as error:  # the run is committed and published: a failed report must not change its outcome
             what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -157,6 +165,32 @@ def learn(
 
 _MOVED = "{} was moved while this run was learning in it; its files are in the moved folder."
 _NO_REPORT = "report.html could not be written ({}). The run is not affected: its models are committed and published."
+
+
+_FIRST = 1_000  # rows of which one at least must be good
+
+
+def _first_rows(batches: Iterator[Batch]) -> list[Batch]:
+    """The batches up to the first with a good row; an error if all rows are bad, or the first 1,000 of them.
+
+    It is told before anything is reserved or written. That depends on the data (`docs/known_vulnerabilities.md`), but
+    only where a run would be of no use.
+    """
+    seen, rows = [], 0
+    for batch in batches:
+        seen.append(batch)
+        if batch.bad is None or not batch.bad[: _FIRST - rows].all():
+            return seen
+        rows += len(batch.y)
+        if rows >= _FIRST:
+            break
+    if rows:
+        which = "all rows" if rows < _FIRST else f"the first {_FIRST:,} rows"
+        raise InvalidInput(
+            f"{which} of the data are bad, so the contract does not fit it; nothing was learnt or spent. Run taciturn "
+            "check CONTRACT DATA to see why."
+        )
+    return seen
 
 
 def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> None:

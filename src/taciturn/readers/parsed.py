@@ -60,7 +60,7 @@ class Parsed:
         empty = bad
         if labelled:
             y, bad_labels = contract.encode_labels(self.values[contract.target.column])
-            empty = bad | self._without_id(contract)
+            empty = bad | self.without_id(contract)
             bad = empty | bad_labels
             if contract.neighbours != "label":
                 empty = bad
@@ -68,7 +68,7 @@ class Parsed:
         X[empty] = np.nan
         return X, y, bad
 
-    def _without_id(self, contract: Contract) -> Bad:
+    def without_id(self, contract: Contract) -> Bad:
         """The rows that have no id where they must have one."""
         if contract.rows_per_user is None or contract.without_id == "own" or contract.user is None:
             return np.zeros(len(self.lines), dtype=np.bool_)

@@ -127,22 +127,37 @@ def open_rows(
     [['a', '01'], ['b', '4']]
     """
     one_of("bad_rows", bad_rows, get_args(BadRows))
+    parts = open_parts(contract, source, labelled=labelled, format=format, block=block, start=start, keep=keep)
+    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep)
+
+
+def open_parts(
+    contract: Contract,
+    source: Source,
+    *,
+    labelled: bool = True,
+    format: str | None = None,
+    block: int = 2**15,
+    start: Position | None = None,
+    keep: Sequence[str] = (),
+) -> Iterator[Parsed]:
+    """The same rows as values, before they are encoded; the header or schema is read and validated now."""
     most = min(integer("block", block), max(1, _ENTRIES // contract.dimension))
     kind = format_of(source, format)
     parts = (_parquet if kind == "parquet" else _lines)(contract, source, labelled, kind, most, start, keep)
-    next(parts)  # read and validate the header or schema now
-    return _batches(contract, parts, bad_rows, labelled, 0 if start is None else start.row, keep)
+    next(parts)
+    return filter(None, parts)
 
 
 def _batches(
     contract: Contract,
-    parts: Iterator[Parsed | None],
+    parts: Iterator[Parsed],
     bad_rows: str,
     labelled: bool,
     first: int,
     keep: Sequence[str],
 ) -> Iterator[Batch]:
-    for part in filter(None, parts):
+    for part in parts:
         start = Position(first, int(part.lines[0]), part.offset)
         X, y, bad = part.encode(contract, labelled)
         users = part.users(contract) if labelled else None

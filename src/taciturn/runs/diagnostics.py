@@ -6,6 +6,7 @@ labelled NOT PRIVATE.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,30 @@ _BINS = 64
 _VALUES = 2**20  # entries of mapped rows that are evaluated at once
 _ROUNDED_UP = 1.0 + 1e-9  # the norm of a row that was scaled to the bound equals it up to rounding
 _COLUMNS = ("rows", "loss", "error", "clipped", "bad")
+
+
+@dataclass
+class BadRows:
+    """How many of the rows after the first `first` are bad, in one process.
+
+    >>> counted = BadRows(first=10)
+    >>> counted.add(np.array([1.0, np.nan]))
+    >>> counted.as_data()
+    {'from_row': 10, 'to_row': 12, 'bad_rows': 1}
+    """
+
+    first: int
+    rows: int = 0
+    bad: int = 0
+
+    def add(self, y: Array) -> None:
+        """Add rows, by their labels, which are NaN for bad rows."""
+        self.rows += len(y)
+        self.bad += int(np.isnan(y).sum())
+
+    def as_data(self) -> dict[str, int]:
+        """As plain data."""
+        return {"from_row": self.first, "to_row": self.first + self.rows, "bad_rows": self.bad}
 
 
 class Diagnostics:

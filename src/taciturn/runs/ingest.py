@@ -16,7 +16,7 @@ from typing import Generic, Literal, TypeVar
 
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
-from taciturn.runs.diagnostics import Diagnostics
+from taciturn.runs.diagnostics import BadRows, Diagnostics
 from taciturn.runs.resume import Check, Rows, Unseen, Users
 from taciturn.runs.run import Run
 
@@ -57,6 +57,7 @@ def learn_from(
     diagnostics: Diagnostics | None = None,
     tell: Callable[[Run, int], None] = lambda run, size: None,
     check: Check = "all",
+    bad_rows: BadRows | None = None,
 ) -> Ending:
     """Learn from the input, and commit; everything that was learnt is committed when this returns.
 
@@ -74,10 +75,12 @@ def learn_from(
     check : {"all", "window", "none"}
         Compare all rows that the run has learnt from, which needs the input from its beginning; those since the window
         of the checkpoint; or none: the first row is then taken for the next one, on the user's word.
+    bad_rows : BadRows, optional
+        Counts the bad rows of those that are learnt.
     """
     with catch_signals() as interrupts, Prefetch(rows) as source:
         try:
-            _learn(run, source, Unseen(run, check), diagnostics, tell, interrupts)
+            _learn(run, source, Unseen(run, check), diagnostics, tell, interrupts, bad_rows)
             ending = Ending("interrupted" if interrupts.signal else "end", interrupts.exit_status)
         except (InvalidInput, BudgetExhausted) as error:
             ending = Ending("refused", 2, error)
@@ -92,6 +95,7 @@ def _learn(
     diagnostics: Diagnostics | None,
     tell: Callable[[Run, int], None],
     interrupts: Interrupts,
+    bad_rows: BadRows | None,
 ) -> None:
     while interrupts.signal is None:
         try:
@@ -102,7 +106,10 @@ def _learn(
             run.commit_if_due()
             run.refresh(run)
             continue
-        _learn_within(run, *unseen.of(block), diagnostics)
+        X, y, users = unseen.of(block)
+        if bad_rows is not None:
+            bad_rows.add(y if run.left is None else y[: run.left])
+        _learn_within(run, X, y, users, diagnostics)
         tell(run, block.size)
 
 

@@ -1,6 +1,7 @@
 """The HTML page of a run: its guarantee, releases, model, plan and files.
 
-All of it is public, except for the diagnostics, if they were asked for: their section is labelled NOT PRIVATE.
+All of it is public, except for the diagnostics, if they were asked for, and the number of bad rows, if bad rows are
+used as examples without influence: their section is labelled NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class Learnt:
         Whether the noise came from a seed.
     diagnostics : mapping, optional
         As `taciturn.runs.diagnostics.Diagnostics.as_data` gives it.
+    bad_rows : mapping, optional
+        As `taciturn.runs.diagnostics.BadRows.as_data` gives it.
     """
 
     title: str
@@ -88,6 +91,7 @@ class Learnt:
     files: Sequence[File]
     simulated: bool = False
     diagnostics: Mapping[str, Any] | None = None
+    bad_rows: Mapping[str, int] | None = None
 
 
 def learnt_page(learnt: Learnt) -> str:
@@ -100,6 +104,8 @@ def learnt_page(learnt: Learnt) -> str:
     parts += [_guarantee(learnt), _releases(learnt), _model(learnt), _plan(learnt), _files(learnt)]
     if learnt.diagnostics is not None:
         parts.append(_diagnostics(learnt.diagnostics))
+    elif learnt.bad_rows is not None:
+        parts.append(_bad_rows(learnt.bad_rows))
     return document(learnt.title, "\n".join(parts))
 
 
@@ -192,13 +198,27 @@ def _files(learnt: Learnt) -> str:
     return section("Files", rows((f"<code>{escape(file.name)}</code>", escape(file.what)) for file in learnt.files))
 
 
+def _bad_rows(data: Mapping[str, int]) -> str:
+    rows = data["to_row"] - data["from_row"]
+    return section(
+        NOT_PRIVATE,
+        paragraph(
+            f"Of rows {data['from_row'] + 1:,} to {data['to_row']:,}, learnt since this process began, "
+            f"{data['bad_rows']:,} are bad ({data['bad_rows'] / max(rows, 1):.2%}), and had no influence. "
+            "taciturn check CONTRACT DATA tells why. No guarantee covers this number, nor this page while it has it."
+        ),
+        alarm=True,
+    )
+
+
 def _diagnostics(data: Mapping[str, Any]) -> str:
     measure = str(data["measure"]).replace("_", " ")
+    rows_seen = data["to_row"] - data["from_row"]
     cells = [
         (f"progressive {measure}", number(f"{data[data['measure']]:.4g}")),
         ("mean loss", number(f"{data['mean_loss']:.4g}")),
         ("share of rows clipped to the feature bound", number(f"{data['clipped_share']:.2%}")),
-        ("bad rows", number(f"{data['bad_rows']:,}")),
+        ("bad rows", number(f"{data['bad_rows']:,} ({data['bad_rows'] / max(rows_seen, 1):.2%})")),
     ]
     curve = (
         line(data["curve"], float(data["to_row"]), f"Progressive {measure}, by part of the stream")

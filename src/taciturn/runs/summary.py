@@ -14,7 +14,7 @@ from taciturn.accounting.cost import FREE
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import public
 from taciturn.estimators.stream import Spent
-from taciturn.runs.diagnostics import Diagnostics
+from taciturn.runs.diagnostics import BadRows, Diagnostics
 from taciturn.runs.ingest import Ending
 from taciturn.runs.journal import last_lines
 from taciturn.runs.report import File, Learnt, Released, Weight, learnt_page
@@ -95,10 +95,13 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
     }
 
 
-def write_report(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> None:
-    """Write the page; only its owner may read it if it has diagnostics, or if a bad row stopped the run."""
-    page = learnt_page(_learnt(run, contract, ending, diagnostics))
-    with replaced(run.folder.report, 0o644 if diagnostics is None and not ending.by_a_row else OWNER_ONLY) as file:
+def write_report(
+    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRows | None = None
+) -> None:
+    """Write the page; only its owner may read it if it has exact numbers, or if a bad row stopped the run."""
+    page = learnt_page(_learnt(run, contract, ending, diagnostics, bad_rows))
+    public = diagnostics is None and bad_rows is None and not ending.by_a_row
+    with replaced(run.folder.report, 0o644 if public else OWNER_ONLY) as file:
         file.write(page.encode())
     run.folder.sync()
 
@@ -117,12 +120,15 @@ class ReportRefresh:
     ----------
     diagnostics : Diagnostics, optional
         Diagnostics for the report.
+    bad_rows : BadRows, optional
+        The number of bad rows, for the report.
     """
 
     def __init__(self, contract: Contract, seconds: float = 5.0) -> None:
         self.contract = contract
         self.seconds = seconds
         self.diagnostics: Diagnostics | None = None
+        self.bad_rows: BadRows | None = None
         self._rows = -1
         self._due = time.monotonic() + seconds
 
@@ -132,13 +138,15 @@ class ReportRefresh:
         if began < self._due or run.committed == self._rows or run.committed != run.stream.t:
             return  # what is learnt and not committed yet is secret: it may be released again, with other noise
         with contextlib.suppress(Exception):
-            write_report(run, self.contract, Ending("running"), self.diagnostics)
+            write_report(run, self.contract, Ending("running"), self.diagnostics, self.bad_rows)
         self._rows = run.committed
         now = time.monotonic()
         self._due = now + max(self.seconds, 20.0 * (now - began))
 
 
-def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None) -> Learnt:
+def _learnt(
+    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRows | None
+) -> Learnt:
     stream = run.stream
     plan = stream.plan
     table = plan.private.timetable
@@ -161,9 +169,10 @@ def _learnt(run: Run, contract: Contract, ending: Ending, diagnostics: Diagnosti
         noise_on=plan.noise_on,
         weights=weights,
         models=models,
-        files=_files(run, diagnostics is not None, ending),
+        files=_files(run, diagnostics is not None or bad_rows is not None, ending),
         simulated=plan.private.seed is not None,
         diagnostics=None if diagnostics is None else diagnostics.as_data(),
+        bad_rows=None if bad_rows is None else bad_rows.as_data(),
     )
 
 
@@ -201,7 +210,7 @@ def _store(run: Run) -> str:
 
 
 def _files(run: Run, diagnostics: bool, ending: Ending, report: bool = True) -> list[File]:
-    page = "this page, with diagnostics that are NOT PRIVATE: do not publish" if diagnostics else "this page: public"
+    page = "this page, with exact numbers that are NOT PRIVATE: do not publish" if diagnostics else "this page: public"
     if ending.by_a_row and not diagnostics:
         page = "this page, which tells where a bad row stopped the run: do not publish until the run is resumed"
     return [
