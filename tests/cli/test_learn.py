@@ -238,7 +238,7 @@ BUDGET = "epsilon = 1.0"
     ("case", "setting", "other"),
     [
         ({"rows": 60}, (BUDGET, "epsilon = 60.0"), "Anytime"),
-        ({"rows": 60, "horizon": 2**24, "release": '"geometric"'}, ("delta = 1e-6", "delta = 1e-9"), "Anytime"),
+        ({"rows": 60, "horizon": 2**24, "release": '"geometric"'}, ("delta = 1e-6", "delta = 5e-8"), "Anytime"),
     ],
 )
 def test_a_strategy_that_cannot_be_calibrated_is_left_out_of_the_report(taciturn, tmp_path, case, setting, other):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from taciturn.cli.output import integral
+from taciturn.cli.output import integral, warn
 from taciturn.errors import InvalidInput
 from taciturn.readers.source import Format
 
@@ -256,6 +256,12 @@ def predict(
     from taciturn.readers.rows import open_rows
 
     read = read_model(model)
+    if read.releases == 0:
+        due = read.contract.plan().private.timetable.due(1)
+        warn(
+            "no model has been released yet, so that all predictions are those of a model of zeros. Wait for the first "
+            f"release, after row {due:,}, and predict again."
+        )
     kept = list(dict.fromkeys(keep or ()))
     batches = open_rows(
         read.contract,

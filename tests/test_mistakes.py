@@ -1,0 +1,233 @@
+"""Mistakes of users in all fronts: each is answered by a sentence with a remedy, none is silent, and none shows a row.
+
+The tables hold values that begin with SECRET, which no message and no output may contain.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from taciturn import InvalidInput, TaciturnError
+from taciturn.cli import app as cli
+from taciturn.estimators import river, sklearn
+from taciturn.estimators.stream import PrivacyWarning
+
+CONTRACT = """[privacy]
+epsilon = 1.0
+[target]
+column = "bought"
+classes = ["no", "yes"]
+[learning]
+horizon = 100
+[columns]
+age = { range = [0, 100] }
+town = { categories = ["Oslo", "Rome"] }
+name = { ignore = true }
+"""
+HEADER = "age,town,name,bought"
+GOOD = [f"{20 + i},Oslo,SECRETNAME{i},{'yes' if i % 2 else 'no'}" for i in range(20)]
+TABLE = "\n".join([HEADER, *GOOD, ""])
+
+
+def with_row(row):
+    return "\n".join([HEADER, *GOOD[:3], row, *GOOD[3:], ""])
+
+
+CONTRACTS = {
+    "a misspelt key": ("epsilon =", "epsillon =", "privacy.epsillon is unknown. Did you mean epsilon?"),
+    "an abbreviated key": ("epsilon =", "eps =", "Did you mean epsilon?"),
+    "a misspelt table": ("[columns]", "[colums]", "Did you mean columns?"),
+    "a table in capitals": ("[target]", "[Target]", "Did you mean target?"),
+    "a key of another table": ("horizon = 100", "epsilon = 1", "learning.epsilon is unknown"),
+    "a number in quotes": ("epsilon = 1.0", 'epsilon = "1.0"', "Write it without quotes"),
+    "a budget that is negative": ("epsilon = 1.0", "epsilon = -1", "epsilon must be positive"),
+    "a budget beyond the sampler": ("epsilon = 1.0", "epsilon = 1e6", "Take a smaller epsilon"),
+    "a delta beyond the sampler": ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1e-300", "Take a larger delta"),
+    "a delta of 1": ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1", "Take it well below one over the number of people"),
+    "a horizon that is no integer": ("horizon = 100", "horizon = 99.5", "must be an integer"),
+    "a horizon of any size": ("horizon = 100", "horizon = 1e300", "Take a smaller one"),
+    "a horizon beyond exact sums": ("horizon = 100", "horizon = 1e12", 'or set method = "giga"'),
+    "a loss that is misspelt": ("horizon = 100", 'loss = "logistc"', "Did you mean logistic?"),
+    "a loss of numbers for classes": ("horizon = 100", 'loss = "squared"', "Use logistic or hinge"),
+    "a kind that is misspelt": ("{ range", "{ rnage", "Did you mean range?"),
+    "a range the wrong way round": ("[0, 100]", "[100, 0]", "the lower first"),
+    "two kinds": ("[0, 100]", "[0, 100], hash = 4", "exactly one of"),
+    "a category twice": ('["Oslo", "Rome"]', '["Oslo", "Oslo"]', "Name each once"),
+    "the target as a feature": ("town =", "bought =", "remove it from [columns]"),
+    "a bound on users without ids": ("epsilon = 1.0", "epsilon = 1.0\nrows_per_user = 4", "State the column"),
+    "a draft that is not filled in": ("{ range = [0, 100] }", '"?"', "state the range of age"),
+    "TOML that is not valid": ("[privacy]", "[privacy", "is not valid TOML"),
+}
+
+
+@pytest.fixture
+def shell(capsys, monkeypatch, tmp_path):
+    """The command with a contract and a table: status and both outputs; no mistake shows a row."""
+
+    def run(*arguments, contract=CONTRACT, table=TABLE):
+        (tmp_path / "c.toml").write_text(contract)
+        (tmp_path / "t.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["taciturn", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        assert "SECRET" not in said.out + said.err
+        return ended.value.code or 0, said.out, said.err
+
+    return run
+
+
+@pytest.mark.parametrize(("old", "new", "words"), CONTRACTS.values(), ids=CONTRACTS)
+def test_contracts(shell, old, new, words):
+    assert old in CONTRACT
+    status, _, said = shell("check", "c.toml", contract=CONTRACT.replace(old, new, 1))
+    assert status == 2
+    assert said.count("\n") == 1
+    assert words in said
+
+
+LEARN = ("learn", "c.toml", "t.csv", "--out", "run")
+TABLES = {
+    "a column that is misspelt": (LEARN, TABLE.replace("age", "agee", 1), "Did you mean agee?"),
+    "a column that is not declared": (LEARN, TABLE.replace("bought", "bought,more", 1), "Declare it under [columns]"),
+    "a column twice": (LEARN, TABLE.replace("name", "age", 1), "twice in the header"),
+    "no header": (LEARN, "\n".join(["SECRETAGE,SECRETTOWN,SECRETNAME,yes", *GOOD]), "add a line of names before it"),
+    "an empty file": (LEARN, "", "must be a header"),
+    "a text for a number": (LEARN, with_row("SECRETAGE,Oslo,x,yes"), "line 5: age is not a number. Correct the row"),
+    "an unknown class": (LEARN, with_row("1,Oslo,x,SECRETCLASS"), "bought is none of the classes"),
+    "a label that is missing": (LEARN, with_row("1,Oslo,x,"), "bought is missing"),
+    "too few fields": (LEARN, with_row("SECRETAGE"), "it has 1 fields instead of 4"),
+    "a quote that is not closed": (LEARN, with_row('1,"SECRETTOWN,x,yes'), "a quote is not balanced"),
+    "bytes that are no UTF-8": (LEARN, with_row("1,Oslo,x,yes").encode() + b"1,\xff,SECRETNAME,no\n", "not UTF-8"),
+    "all rows bad": (LEARN, "\n".join([HEADER, *["SECRETAGE,Oslo,x,yes"] * 9]), "Run taciturn check"),
+    "more rows than the horizon": (LEARN, TABLE + "\n".join(GOOD * 5), "more rows than the 100"),
+    "a command that is misspelt": (("lern", "c.toml"), TABLE, "No such command"),
+    "an option that is misspelt": ((*LEARN, "--bad-row", "zero"), TABLE, "--bad-rows"),
+    "a file that is not there": (("learn", "c.toml", "no.csv"), TABLE, "no.csv"),
+    "a format that is wrong": ((*LEARN, "--format", "json"), TABLE, "all rows of the data are bad"),
+    "a horizon that is no integer": (
+        ("plan", "--epsilon", "1", "--delta", "1e-6", "--dimension", "3", "--horizon", "5.5"),
+        TABLE,
+        "not a valid integer",
+    ),
+    "a column to draft that is not there": (("init", "t.csv", "--target", "buoght", "-y"), TABLE, "Name one of these"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "table", "words"), TABLES.values(), ids=TABLES)
+def test_tables_and_commands(shell, arguments, table, words):
+    status, _, said = shell(*arguments, table=table)
+    assert status == 2
+    assert said.count("\n") == 1
+    assert words in said
+
+
+def test_a_column_to_keep_that_is_not_there(shell):
+    assert shell(*LEARN)[0] == 0
+    status, _, said = shell("predict", "run/model.json", "t.csv", "--keep", "nmae")
+    assert (status, said.count("\n")) == (2, 1)
+    assert "Did you mean name?" in said
+
+
+def test_a_delta_that_promises_nothing_is_a_warning(shell):
+    large = CONTRACT.replace("epsilon = 1.0", "epsilon = 1.0\ndelta = 0.1")
+    for command in (("check", "c.toml"), LEARN):
+        status, out, said = shell(*command, contract=large)
+        assert status == 0
+        assert "delta = 0.1 is not below 1 / 100" in " ".join((out + said).split())
+
+
+def test_a_prediction_before_the_first_release_is_a_warning(shell):
+    late = CONTRACT.replace("horizon = 100", "horizon = 100\nrelease = 50")
+    assert shell(*LEARN, contract=late)[0] == 0
+    status, _, said = shell("predict", "run/model.json", "t.csv", contract=late)
+    assert status == 0
+    assert "no model has been released yet" in said
+    assert "after row 50" in said
+
+
+def test_the_dry_run_shows_no_value_but_on_demand(shell):
+    table = with_row("SECRETAGE,SECRETTOWN,x,SECRETCLASS")
+    for options in ((), ("--json",)):
+        status, out, _ = shell("check", "c.toml", "t.csv", *options, table=table)
+        assert status == 0
+        assert "age is not a number" in out
+
+
+X = np.linspace(-1.0, 1.0, 40).reshape(20, 2)
+Y = np.arange(20) % 2
+BOUNDED = {"feature_bound": 1.0, "classes": [0, 1], "horizon": 1e5}
+
+
+def logistic(**settings):
+    return sklearn.PrivateLogisticRegression(**({"epsilon": 5.0} | BOUNDED | settings))
+
+
+ESTIMATORS = {
+    "random_state": (lambda: logistic(random_state=1), "seed"),
+    "C": (lambda: logistic(C=1.0), "ridge"),
+    "sample_weight": (lambda: logistic().fit(X, Y, sample_weight=Y), "sample_weight"),
+    "a keyword that is misspelt": (lambda: logistic(epsillon=1.0), "Did you mean epsilon?"),
+    "a method that is misspelt": (lambda: logistic(method="gigga").fit(X, Y), "Did you mean giga?"),
+    "a horizon that is no integer": (lambda: logistic(horizon=99.5).partial_fit(X, Y), "must be an integer"),
+    "a horizon of any size": (lambda: logistic(horizon=1e300).partial_fit(X, Y), "Take a smaller one"),
+    "a label that was not declared": (lambda: logistic().fit(X, np.full(20, 7)), "State all of them"),
+    "classes that are not stated": (lambda: logistic(classes=None).partial_fit(X, Y), "needs classes"),
+    "users without a bound": (lambda: logistic().fit(X, Y, users=Y), "State rows_per_user=4"),
+    "a bound without users": (lambda: logistic(rows_per_user=4).fit(X, Y), "give users="),
+    "river: names that are not stated": (
+        lambda: river.PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, classes=[0, 1]).learn_one(
+            {"a": 1.0}, 1
+        ),
+        "state features=",
+    ),
+    "river: no dict": (
+        lambda: river.PrivateLogisticRegression(
+            epsilon=1.0, feature_bound=1.0, classes=[0, 1], features=["a"]
+        ).learn_one([1.0], 1),
+        "an example is a dict",
+    ),
+    "river: a bound without the key of users": (
+        lambda: river.PrivateLogisticRegression(
+            epsilon=1.0, feature_bound=1.0, classes=[0, 1], features=["a"], rows_per_user=4
+        ).learn_one({"a": 1.0}, 1),
+        "State both",
+    ),
+}
+
+
+@pytest.mark.parametrize(("mistake", "words"), ESTIMATORS.values(), ids=ESTIMATORS)
+def test_estimators(mistake, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        with pytest.raises((TaciturnError, InvalidInput)) as caught:
+            mistake()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("delta", [1e-2, 0.5])
+def test_a_large_delta_is_a_warning_of_estimators(delta):
+    with pytest.warns(PrivacyWarning, match=f"delta = {delta:g} is not below 1 / 100,000"):
+        logistic(delta=delta).partial_fit(X, Y)
+    model = river.PrivateLogisticRegression(
+        epsilon=5.0, delta=delta, feature_bound=1.0, classes=[0, 1], features=["a"], horizon=1e5
+    )
+    with pytest.warns(PrivacyWarning, match=f"delta = {delta:g} is not below"):
+        model.learn_one({"a": 1.0}, 1)
+
+
+def test_there_are_forty():
+    assert len(CONTRACTS) + len(TABLES) + len(ESTIMATORS) >= 40
+
+
+def test_the_cases_fail_without_their_mistake(shell):
+    """Else they would prove nothing: the contract and the table are valid as they stand."""
+    status, out, said = shell(*LEARN, "--json")
+    assert (status, said, json.loads(out)["rows"]) == (0, "", 20)
