@@ -92,7 +92,7 @@ def test_contracts(shell, old, new, words):
     assert words in said
 
 
-LEARN = ("learn", "c.toml", "t.csv", "--out", "run")
+LEARN = ("learn", "c.toml", "t.csv", "--out", "run", "--quiet")  # without progress, which a slow machine shows
 TABLES = {
     "a column that is misspelt": (LEARN, TABLE.replace("age", "agee", 1), "Did you mean agee?"),
     "a column that is not declared": (LEARN, TABLE.replace("bought", "bought,more", 1), "Declare it under [columns]"),
