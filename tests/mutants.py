@@ -36,7 +36,7 @@ SELECTED = (
     "checks/test_everything.py::test_it_keeps_its_contract[strategy: tree]",
     "mechanisms/test_gaussian.py",
     "noise/test_secrecy.py::test_children_and_parents_have_no_noise_in_common",
-    "noise/test_secrecy.py::test_a_key_is_drawn_for_each_call_and_stored_nowhere",
+    "noise/test_secrecy.py::test_secret_bytes_are_drawn_for_each_call_and_stored_nowhere",
     "core/test_private.py",
     "mechanisms/test_whitebox.py::test_other_shapes_cost_the_same",
     "core/test_relations.py::test_for_iterates_it_is_the_sum_over_the_noise_really_drawn",
@@ -176,9 +176,8 @@ MUTANTS = (
     Mutant(
         "same noise twice: one key for two calls",
         "noise/sampling.py",
-        'def secret_bits() -> Bits:\n    """A source of unpredictable 64-bit words."""\n'
-        "    return _counter_mode(os.urandom(32))",
-        "def secret_bits(key: bytes = os.urandom(32)) -> Bits:\n    return _counter_mode(key)",
+        "    keyed: list[Bits] = []  # one key, drawn when it is needed",
+        "    keyed = [_counter_mode(str(os.getpid()).zfill(32).encode())]",
     ),
     Mutant(
         "clipping off",
@@ -256,8 +255,8 @@ MUTANTS = (
     Mutant(
         "budget not charged",
         "accounting/ledger.py",
-        "return replace(line, spent=spent, live=following)",
-        "return replace(line, live=following)",
+        "return Line(line.reserved, spent, following, line.closed",
+        "return Line(line.reserved, line.spent, following, line.closed",
     ),
     Mutant(
         "a closed stream is forgotten in its own month",
