@@ -29,7 +29,10 @@ directions, which a larger c is slow to learn. Published points then move less: 
 were right in 66.5, 73.5 and 74.3 % of cases at epsilon = .1, 1 and 10 while they were published, instead of 64.7, 68.8
 and 67.4 %, and late averages in .2 to .5 % more. On six other tables (Adult, seven classes, a class of half a percent,
 bikes, houses, flights) late averages lost .2 points at most. After preconditioning the factor is .05: with .1
-published points are better still, and rare classes are found less well.
+published points are better still, and rare classes are found less well. On a simulated class of one percent the AUC at
+epsilon = 1 is 96.9 %, 95.8 % and 90.4 % with .03, .05 and .1. A regulariser for points of half the length, with a
+factor of .06, makes published points better at epsilon = .1 (Covertype: 71.2 % instead of 70.6 %), and late averages
+worse, those of logistic loss by one to one and a half points on tables of 20,000 to 200,000 rows: it is not used.
 
 **Mechanism.** For sums BLT with five buffers, or with eight without a horizon; for iterates Gaussian noise of shape
 S^(2/3). A strategy fitted for the late average (`BLT(aim="average")`) is not used: the average has 16 to 19 % less
