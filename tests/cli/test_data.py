@@ -107,7 +107,7 @@ def test_init_asks_at_a_terminal(tmp_path):
     import pty
 
     (tmp_path / "sales.csv").write_text("age,bought\n")
-    for arguments, answers in ((["--yes"], b""), (["--force"], b"1\n\nbought\nno,yes\n0:100\n")):
+    for arguments, answers in ((["--yes"], b""), (["--force"], b"5\nback\n1\n\nbought\nno,yes\ndate\n0:100\n\n")):
         ours, theirs = pty.openpty()
         os.write(ours, answers)
         done = subprocess.run(
@@ -121,7 +121,15 @@ def test_init_asks_at_a_terminal(tmp_path):
         )
         os.close(ours)
         os.close(theirs)
-        assert ("epsilon, the total budget" in done.stderr) == bool(answers)
+        for words in (
+            "epsilon, the total budget",
+            "No row is read",
+            "understood: age = { range = [0, 100] }",
+            "date needs more",
+            "Write this contract?",
+        ):
+            assert (words in done.stderr) == bool(answers)
+    assert read_contract(tmp_path / "taciturn.toml").epsilon == 1.0
     assert read_contract(tmp_path / "taciturn.toml").feature_names == ("age",)
 
 

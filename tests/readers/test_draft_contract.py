@@ -263,6 +263,39 @@ def test_answers_say_a_kind():
         kind_of("hash many", "x")
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("1:1e6 log", {"range": [1, 1000000], "scale": "log"}),
+        ("range 0:5", {"range": [0, 5]}),
+        ("private indicator", {"range": "private", "indicator": True}),
+        ("bins 0,10,100 missing=category", {"bins": [0, 10, 100], "missing": "category"}),
+        ("date 2015-01-01:2030-01-01 month", {"date": ["2015-01-01", "2030-01-01"], "cycle": ["month"]}),
+        ("categories no,yes", {"categories": ["no", "yes"]}),
+        ("text 64", {"text": {"hash": 64}}),
+        ("0:10 missing=3", {"range": [0, 10], "missing": 3}),
+    ],
+)
+def test_answers_say_every_kind(answer, expected):
+    assert kind_of(answer, "x") == expected
+
+
+@pytest.mark.parametrize("answer", ["date", "hash", "text", "bins", "range", "categories", "Oslo"])
+def test_a_word_of_the_prompt_is_no_category(answer):
+    with pytest.raises(InvalidInput, match="as in one of these"):
+        kind_of(answer, "x")
+
+
+def test_back_returns_to_the_question_before():
+    draft, said = Draft("sales.csv", ["age", "bought"]), []
+    answers = iter(["back", "5", "back", "1", "", "age", "back", "bought", "no,yes", "back", "yes,no", "0:9", "0:8"])
+    ask(draft, lambda about: next(answers), said.append)
+    assert draft.privacy == {"epsilon": 1.0}
+    assert draft.target == {"column": "bought", "classes": ["yes", "no"]}
+    assert draft.columns == {"age": {"range": [0, 9]}}
+    assert said[-1] == "  understood: age = { range = [0, 9] }"
+
+
 def test_the_longest_column_that_fits_is_meant():
     assert by_column(["a=b=1:2"], ["a", "a=b"], "") == {"a=b": "1:2"}
     with pytest.raises(InvalidInput, match="names no column"):

@@ -44,6 +44,14 @@ def init(
     categories: Annotated[Texts, typer.Option(help="Categories of a column, as in soil=clay,sand.")] = None,
     hashes: Annotated[Texts, typer.Option("--hash", help="Column to hash and number of buckets, as in ip=256.")] = None,
     ignore: Annotated[Texts, typer.Option(help="Column to ignore.")] = None,
+    declared: Annotated[
+        Texts,
+        typer.Option(
+            "--column",
+            help="Any column, as in 'income=1:1e6 log missing=1000 indicator', "
+            "'since=date 2015-01-01:2030-01-01 month', 'age=bins 0,18,65,120' or 'note=text 1024'.",
+        ),
+    ] = None,
     user: Annotated[str | None, typer.Option(help="Column of users' ids, to protect users instead of rows.")] = None,
     rows_per_user: Annotated[int | None, typer.Option(help="Rows of a user that count.", metavar="K")] = None,
     columns: Annotated[
@@ -62,7 +70,7 @@ def init(
     Example: taciturn init trees.csv --target cover --positive 2 --epsilon 1 --range elevation=1859:3858
     """
     from taciturn._util.output import json_text
-    from taciturn.readers.draft_contract import Draft, ask, columns_of, distinct, range_of, stated_columns, values_of
+    from taciturn.readers.draft_contract import Draft, columns_of, distinct, range_of, stated_columns, values_of
 
     if out.exists() and not force:
         raise InvalidInput(f"{out} exists. Pass another file by --out, or --force to overwrite it.")
@@ -79,12 +87,34 @@ def init(
     )
     budget = _given(epsilon=epsilon, delta=delta, user=user, rows_per_user=rows_per_user)
     learning = _given(horizon=horizon)
-    stated = stated_columns(names, ranges or [], categories or [], hashes or [], ignore or [])
+    stated = stated_columns(names, ranges or [], categories or [], hashes or [], ignore or [], declared or [])
     draft = Draft(Path(data).name, names, kinds, budget, predicted, learning, stated)
     if sys.stdin.isatty() and data != "-" and not (yes or as_json):
-        ask(draft, lambda about: str(typer.prompt(about, default="", show_default=False, err=True)))
+        _ask(draft)
     out.write_text(draft.text(), encoding="utf-8")
     typer.echo(json_text({"written": str(out), "open": draft.open}) if as_json else _what_next(out, draft))
+
+
+def _ask(draft: Draft) -> None:
+    """Ask at the terminal, show the contract, and ask whether to write it; if not, all questions are asked again."""
+    from copy import deepcopy
+
+    from taciturn.readers.draft_contract import ask
+
+    def question(about: str) -> str:
+        return str(typer.prompt(about, default="", show_default=False, err=True))
+
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    stated = deepcopy(draft)
+    ask(draft, question, say)
+    say(f"\n{draft.text()}")
+    while not typer.confirm("Write this contract? (no: answer again)", default=True, err=True):
+        for name in ("privacy", "target", "learning", "columns"):
+            setattr(draft, name, deepcopy(getattr(stated, name)))
+        ask(draft, question, say)
+        say(f"\n{draft.text()}")
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -11,13 +11,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import IO, Any
 
+from taciturn.columns.declaration import column_of
 from taciturn.columns.kinds import Named, check_range, check_values
 from taciturn.columns.values import number_of
 from taciturn.contract.toml import BLANK
-from taciturn.errors import InvalidInput, integer, positive
+from taciturn.errors import InvalidInput, did_you_mean, integer, positive
 from taciturn.readers.csv import header_ends, header_of
 from taciturn.readers.lines import LONGEST
 from taciturn.readers.parquet import open_parquet
@@ -116,6 +116,7 @@ _MEANING = {
     "column": "the column to predict; it is not a feature, so remove it from [columns]",
     "classes": 'all of them, as in ["no", "yes"]; or positive = ["yes"], against the rest; or range = [0, 10]',
     "positive": "these against the rest",
+    "scale": "the scale of the range: errors count by their ratio",
     "range": "numbers; values outside the range are clipped; private, if it is to be found in the first rows",
 }
 _SETTINGS = (
@@ -252,20 +253,64 @@ def _short(number: float) -> float:
     return int(number) if number == int(number) and abs(number) < 2.0**53 else number
 
 
+FORMS = (
+    "0:100 (a number in a range), 1:1e6 log (on a logarithmic scale), private (a number whose range is found with "
+    "noise), bins 0,10,100, date 2015-01-01:2030-01-01 month, no,yes (categories), hash 256, text 1024, or ignore"
+)
+"""The answers that declare a column, with examples."""
+
+_KINDS = ("range", "bins", "date", "categories", "hash", "text", "ignore", "private")
+
+
 def kind_of(answer: str, key: str) -> dict[str, Any]:
-    """Parse the declaration of a column, as typed by the user.
+    """Parse the declaration of a column, as typed by the user; after it, `missing=zero` and `indicator` may follow.
 
     >>> kind_of("0:100", "age"), kind_of("a,b", "town"), kind_of("hash 64", "ip"), kind_of("ignore", "id")
     ({'range': [0, 100]}, {'categories': ['a', 'b']}, {'hash': 64}, {'ignore': True})
+    >>> kind_of("1:1e6 log missing=1000 indicator", "income")
+    {'range': [1, 1000000], 'scale': 'log', 'missing': 1000, 'indicator': True}
+    >>> kind_of("date 2015-01-01:2030-01-01 weekday month", "since")
+    {'date': ['2015-01-01', '2030-01-01'], 'cycle': ['weekday', 'month']}
     """
-    word, _, rest = answer.strip().partition(" ")
-    if word == "ignore" and not rest:
+    words = answer.split()
+    options: dict[str, Any] = {}
+    while len(words) > 1 and (words[-1] == "indicator" or words[-1].startswith("missing=")):
+        word = words.pop()
+        if word == "indicator":
+            options = {"indicator": True, **options}
+        else:
+            text = word.removeprefix("missing=")
+            options = {"missing": text if number_of(text) != number_of(text) else _short(number_of(text)), **options}
+    first, rest = (words[0].rstrip(":"), words[1:]) if words else ("", [])
+    declared = _declared_kind(" ".join(words), first, rest, key) | options
+    column_of(key, declared)  # rejects what does not fit together
+    return declared
+
+
+def _declared_kind(answer: str, first: str, rest: list[str], key: str) -> dict[str, Any]:
+    if first == "ignore" and not rest:
         return {"ignore": True}
-    if word == "hash":
-        return {"hash": integer(f"the hash of {key}", number_of(rest))}
+    if first in ("hash", "text") and rest:
+        count = integer(f"the hash of {key}", number_of(" ".join(rest)))
+        return {"hash": count} if first == "hash" else {"text": {"hash": count}}
+    if first == "bins" and rest:
+        return {"bins": values_of(" ".join(rest), key)}
+    if first == "date" and rest:
+        low, _, high = rest[0].partition(":")
+        return {"date": [low, high], **({"cycle": rest[1:]} if len(rest) > 1 else {})}
+    if answer in ("private", "range private"):
+        return {"range": "private"}
+    if first in ("range", "categories") and rest:
+        return _declared_kind(" ".join(rest), rest[0], rest[1:], key)
+    if first in _KINDS and not rest:  # a word of the prompt, and no category
+        raise InvalidInput(f"{first} needs more, as in one of these: {FORMS}.")
     if ":" in answer and "," not in answer:
-        return {"range": range_of(answer, key)}
-    return {"categories": values_of(answer, key)}
+        text, _, scale = answer.partition(" ")
+        return {"range": range_of(text, key), **({"scale": scale.strip()} if scale else {})}
+    values = values_of(answer, key)
+    if len(values) < 2:
+        raise InvalidInput(f"{key} cannot have a single category. Answer as in one of these: {FORMS}.")
+    return {"categories": values}
 
 
 def by_column(options: Sequence[str], names: Sequence[str], example: str) -> dict[str, str]:
@@ -290,18 +335,22 @@ def stated_columns(
     categories: Sequence[str],
     hashes: Sequence[str],
     ignored: Sequence[str],
+    declared: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
-    """The columns that options declare, each at most once.
+    """The columns that options declare, each at most once; `declared` are answers to the questions of `ask`.
 
     >>> stated_columns(["age", "id"], ["age=0:100"], [], [], ["id"])
     {'age': {'range': [0, 100]}, 'id': {'ignore': True}}
+    >>> stated_columns(["income"], [], [], [], [], ["income=1:1e6 log"])
+    {'income': {'range': [1, 1000000], 'scale': 'log'}}
     """
     ranged = by_column(ranges, names, "--range age=0:100")
     listed = by_column(categories, names, "--categories soil=clay,sand")
     hashed = by_column(hashes, names, "--hash ip=256")
-    declared = [*ranged, *listed, *hashed, *ignored]
-    for name in declared:
-        if declared.count(name) > 1:
+    answered = by_column(declared, names, "--column 'income=1:1e6 log'")
+    stated = [*ranged, *listed, *hashed, *ignored, *answered]
+    for name in stated:
+        if stated.count(name) > 1:
             raise InvalidInput(
                 f"column {name} is declared twice. Declare it once, as a range, categories, hash or ignored."
             )
@@ -310,53 +359,111 @@ def stated_columns(
         | {name: {"categories": values_of(text, name)} for name, text in listed.items()}
         | {name: {"hash": integer(f"the hash of {name}", number_of(text))} for name, text in hashed.items()}
         | {name: {"ignore": True} for name in ignored}
+        | {name: kind_of(text, name) for name, text in answered.items()}
     )
 
 
-def ask(draft: Draft, question: Callable[[str], str]) -> None:
-    """Ask for the blanks; an empty answer leaves one blank, and after an invalid answer the question is repeated."""
-    if "epsilon" not in draft.privacy:
-        _until("epsilon, the total budget", question, lambda a: draft.privacy.update(epsilon=_epsilon(a)))
-    if "user" not in draft.privacy:
-        about = f"column of users' ids, to protect users; empty to protect rows ({', '.join(draft.names)})"
-        _until(about, question, lambda a: draft.privacy.update(user=_named(draft, a)))
-    if "user" in draft.privacy and "rows_per_user" not in draft.privacy:
-        about = "rows of a user that count, as in 4"
-        _until(about, question, lambda a: draft.privacy.update(rows_per_user=integer("rows_per_user", number_of(a))))
-    if "column" not in draft.target:
-        _until(f"column to predict ({', '.join(draft.names)})", question, lambda a: _aim_at(draft, a))
-    if not {"classes", "positive", "range"} & set(draft.target) and "column" in draft.target:
-        about = f"{draft.target['column']}: all classes a,b,c, or a range low:high"
-        _until(about, question, lambda a: draft.target.update(_aim(a)))
-    for name in draft.features:
-        if name not in draft.columns:
-            about = f"{name}: low:high, or categories a,b,c, or hash 256, or ignore"
-            _until(about, question, partial(_declare, draft, name))
+INTRODUCTION = (
+    "No row is read: every answer is public, and must come from public knowledge, not from the data. An empty answer "
+    "leaves a blank to fill in later; back returns to the question before."
+)
 
 
-def _until(about: str, question: Callable[[str], str], take: Callable[[str], None]) -> None:
-    while answer := question(about).strip():
-        try:
-            return take(answer)
-        except InvalidInput as error:
-            about = f"{error} Again"
+def ask(draft: Draft, question: Callable[[str], str], say: Callable[[str], None] = lambda text: None) -> None:
+    """Ask for the blanks; an empty answer leaves one blank, and after an invalid answer the question is repeated.
+
+    `say` is called with what was understood. The answer `back` takes the answer before back, and asks for it again.
+    """
+    say(INTRODUCTION)
+    asked: list[str] = []
+    while (key := next((key for key in _questions(draft) if key not in asked), None)) is not None:
+        about = _about(draft, key)
+        while answer := question(about).strip():
+            if answer == "back":
+                if asked:
+                    _forget(draft, asked.pop())
+                break
+            try:
+                understood = _take(draft, key, answer)
+            except InvalidInput as error:
+                about = f"{error} Again"
+                continue
+            say(f"  understood: {understood}")
+            asked.append(key)
+            break
+        else:
+            asked.append(key)
+
+
+def _questions(draft: Draft) -> list[str]:
+    """The keys that are asked for, in order: those that nothing was stated for, or that were asked already."""
+    users = ["privacy.rows_per_user"] if "user" in draft.privacy else []
+    kind = ["target.kind"] if "column" in draft.target else []
+    keys = ["privacy.epsilon", "privacy.user", *users, "target.column", *kind]
+    return [
+        *(key for key in keys if not _stated(draft, key)),
+        *(f"columns.{n}" for n in draft.features if n not in draft.columns),
+    ]
+
+
+def _stated(draft: Draft, key: str) -> bool:
+    table, _, name = key.partition(".")
+    if key == "target.kind":
+        return bool({"classes", "positive", "range"} & set(draft.target))
+    return name in (draft.privacy if table == "privacy" else draft.target)
+
+
+def _forget(draft: Draft, key: str) -> None:
+    table, _, name = key.partition(".")
+    if table == "columns":
+        draft.columns.pop(name, None)
+    elif key == "target.kind":
+        for each in ("classes", "range", "scale"):
+            draft.target.pop(each, None)
+    else:
+        (draft.privacy if table == "privacy" else draft.target).pop(name, None)
+
+
+def _about(draft: Draft, key: str) -> str:
+    """The question for a key: what it means, and how to answer."""
+    names = ", ".join(draft.names)
+    if key.startswith("columns."):
+        return f"{key.removeprefix('columns.')}: what is it? {FORMS}"
+    return {
+        "privacy.epsilon": "epsilon, the total budget of all that is published: smaller is more private, as in 1",
+        "privacy.user": f"column of users' ids, to protect users with all their rows; empty to protect rows ({names})",
+        "privacy.rows_per_user": "rows of a user that count, the others have no influence, as in 4",
+        "target.column": f"column to predict ({names})",
+        "target.kind": f"{draft.target.get('column')}: all classes, as in no,yes; or a range, as in 0:100, for numbers",
+    }[key]
+
+
+def _take(draft: Draft, key: str, answer: str) -> str:
+    """Take the answer for a key, and return what was understood, as in the contract file."""
+    table, _, name = key.partition(".")
+    if table == "columns":
+        draft.columns[name] = kind_of(answer, name)
+        return f"{toml_key(name)} = {toml(draft.columns[name])}"
+    if key == "target.kind":
+        kind = _aim(answer)
+        draft.target.update(kind)
+        return ", ".join(f"{each} = {toml(value)}" for each, value in kind.items())
+    value: Any
+    if name == "epsilon":
+        value = _epsilon(answer)
+    else:
+        value = integer(name, number_of(answer)) if name == "rows_per_user" else _named(draft, answer)
+    (draft.privacy if table == "privacy" else draft.target)[name] = value
+    return f"{name} = {toml(value)}"
 
 
 def _epsilon(answer: str) -> float:
     return positive("epsilon", number_of(answer))
 
 
-def _declare(draft: Draft, name: str, answer: str) -> None:
-    draft.columns[name] = kind_of(answer, name)
-
-
-def _aim_at(draft: Draft, answer: str) -> None:
-    draft.target["column"] = _named(draft, answer)
-
-
 def _named(draft: Draft, answer: str) -> str:
     if answer not in draft.names:
-        raise InvalidInput(f"{answer} is not a column.")
+        raise InvalidInput(f"{answer} is not a column.{did_you_mean(answer, draft.names)}")
     return answer
 
 
@@ -364,6 +471,6 @@ def _aim(answer: str) -> dict[str, Any]:
     kind = kind_of(answer, "the target")
     if "categories" in kind and len(kind["categories"]) > 1:
         return {"classes": kind["categories"]}
-    if "range" in kind:
+    if "range" in kind and set(kind) <= {"range", "scale"}:
         return kind
     raise InvalidInput("the target must have two or more classes, or a range.")
