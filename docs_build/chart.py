@@ -1,4 +1,4 @@
-"""Charts: curves over two axes, each of them plain or logarithmic, with a legend below."""
+"""Charts: curves over two axes, each of them plain or logarithmic, with a legend below; and bars with their numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from docs_build.svg import COLOURS, drawing, line, tag, text
+from docs_build.svg import COLOURS, box, drawing, line, tag, text
 
 WIDTH, HEIGHT = 460.0, 250.0
 LEFT, RIGHT, TOP, BELOW = 56.0, 26.0, 12.0, 44.0
@@ -84,6 +84,38 @@ def chart(x: Axis, y: Axis, curves: Sequence[Curve], alt: str) -> str:
     legend = 22.0 * math.ceil(len(curves) / 2) + 8.0
     parts = [*_grid(x, y), *(_curve(x, y, curve) for curve in curves), *_legend(curves)]
     return drawing(WIDTH, HEIGHT + legend, alt, *parts)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A named number; a hollow bar is of another kind, which the caption names."""
+
+    name: str
+    value: float
+    colour: str
+    hollow: bool = False
+
+
+def bars(x: Axis, items: Sequence[Bar], alt: str) -> str:
+    """The picture of some numbers, one below the other, their names above them.
+
+    >>> "5.5" in bars(Axis("seconds", 1, 100, log=True), [Bar("one", 5.5, "a")], "One bar")
+    True
+    """
+    step, end = 38.0, WIDTH - 52.0
+    bottom = TOP + step * len(items)
+    parts = []
+    for tick in x.ticks:
+        at = 8.0 + x.place(tick) * (end - 8.0)
+        parts += [line([(at, TOP), (at, bottom)], "faint", 0.5), text(at, bottom + 16.0, label_of(tick), size=12.0)]
+    parts.append(text((8.0 + end) / 2, bottom + 36.0, x.label))
+    for i, item in enumerate(items):
+        top, length = TOP + step * i, x.place(item.value) * (end - 8.0)
+        paint = {"fill": "none" if item.hollow else COLOURS[item.colour], "rx": 2}
+        parts.append(text(8.0, top + 12.0, item.name, "start", 12.5))
+        parts.append(box(8.0, top + 17.0, length, 14.0, item.colour, **paint))
+        parts.append(text(8.0 + length + 6.0, top + 28.5, f"{item.value:.3g}", "start", 12.0))
+    return drawing(WIDTH, bottom + 44.0, alt, *parts)
 
 
 def _across(x: Axis, value: float) -> float:

@@ -10,9 +10,11 @@ from functools import cache
 from html import escape
 
 NAMES = {
+    "accuracy": "results",
     "choice": "choice",
     "iterates": "noise",
     "regret": "regret",
+    "speed": "results",
     "strategies": "strategies",
     "sums": "noise",
     "tree": "tree",

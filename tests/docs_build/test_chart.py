@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs_build.chart import BELOW, DASHES, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Curve, chart, label_of
+from docs_build.chart import BELOW, DASHES, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Bar, Curve, bars, chart, label_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -62,3 +62,14 @@ def test_dots_and_dashes_are_told_apart_without_colours():
 
 def test_labels_are_short():
     assert [label_of(value) for value in (1e-4, 0.5, 1e6, 20.0)] == ["1e-4", "0.5", "1e6", "20"]
+
+
+def test_bars_are_as_long_as_their_numbers():
+    """On a logarithmic axis equal factors are equal lengths; a hollow bar has no fill."""
+    items = [Bar("one", 1.0, "a"), Bar("ten", 10.0, "a"), Bar("hundred", 100.0, "b", hollow=True)]
+    root = ElementTree.fromstring(bars(Axis("s", 0.1, 100, log=True), items, "Three bars"))
+    boxes = list(root.iter(f"{SVG}rect"))
+    first, *rest = (float(e.get("width")) for e in boxes)
+    assert rest == [pytest.approx(2 * first, abs=0.2), pytest.approx(3 * first, abs=0.2)]
+    assert [e.get("fill") == "none" for e in boxes] == [False, False, True]
+    assert {"one", "10", "100"} <= {e.text for e in root.iter(f"{SVG}text")}

@@ -1,5 +1,6 @@
 """Pictures show what they say: read back from the drawing, or from the numbers that are drawn."""
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 from docs_build import hooks
-from docs_build.pictures import MARK, NAMES, choice, illustrated, noise, picture, regret, strategies, tree
+from docs_build.measured import RESULTS
+from docs_build.pictures import MARK, NAMES, choice, illustrated, noise, picture, regret, results, strategies, tree
 from taciturn import Privacy
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -126,7 +128,7 @@ def test_regret_is_that_of_the_library():
     assert max(rest) < regret.zero() < often
 
 
-@pytest.mark.parametrize("name", ["sums", "iterates", "regret"])
+@pytest.mark.parametrize("name", ["accuracy", "sums", "iterates", "regret"])
 def test_curves_are_told_apart_without_colours(name):
     """No two samples of a legend have the same strokes; dots are no stroke."""
     lines = ElementTree.fromstring(picture(name).svg).iter(f"{SVG}polyline")
@@ -146,3 +148,14 @@ def test_the_choice_is_the_plans():
     assert [choice.chosen(case) for case in choice.CASES] == ends
     words = {e.text for e in ElementTree.fromstring(picture("choice").svg).iter(f"{SVG}text")}
     assert words >= set(ends)
+
+
+def test_results_are_those_that_were_saved():
+    """Medians and means of `benchmarks/results`, with the order and the differences that the captions state."""
+    seconds = json.loads((RESULTS / "logistic.json").read_text(encoding="utf-8"))["seconds"]
+    drawn = {e.text for e in ElementTree.fromstring(picture("speed").svg).iter(f"{SVG}text")}
+    assert {f"{1e6 * np.median(seconds[name]):.3g}" for name in results.CONTENDERS} <= drawn
+    scores = results.accuracies()
+    assert all(set(each) == {None, 0.1, 1.0, 10.0} for each in scores.values())
+    cost = max(each[None] - each[1.0] for each in scores.values())
+    assert f"at most {cost:.1f} points below" in picture("accuracy").caption
