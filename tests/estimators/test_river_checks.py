@@ -33,6 +33,8 @@ MODELS = {
         features=NAMES, method="igd", release="every", epsilon=100.0, feature_bound=1.0
     ),
     "classes": PrivateLogisticRegression(buckets=64, classes=(False, True, *SEGMENTS), **STATED),
+    "columns": PrivateLogisticRegression(columns={name: {"range": [0, 1]} for name in NAMES}, epsilon=1.0),
+    "range of labels": PrivateLinearRegression(buckets=16, label_range=(0.0, 100.0), **STATED),
     "scaler": PublicScaler({"gallup": (0, 100), "ipsos": (30, 50)}),
     "clip": NormClip(2.0),
     "pipeline": PublicScaler(dict.fromkeys(NAMES, (0, 1))) | PrivateLogisticRegression(features=NAMES, **STATED),
@@ -40,6 +42,7 @@ MODELS = {
 CHECKS = [(name, i, check) for name, model in MODELS.items() for i, check in enumerate(checks.yield_checks(model))]
 
 
+@pytest.mark.filterwarnings("ignore:this example has none of the declared features")
 @pytest.mark.parametrize(
     ("name", "check"),
     [pytest.param(name, check, id=f"{name}-{i}-{check.__name__}") for name, i, check in CHECKS],

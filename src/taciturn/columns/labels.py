@@ -20,7 +20,9 @@ from taciturn.problem.weighted import unweighted
 class Labels(Protocol):
     """A rule that converts labels to numbers."""
 
-    remedy: str
+    @property
+    def remedy(self) -> str:
+        """What to do about a label that has no number."""
 
     def __call__(self, y: Any) -> float:
         """The number of a label; NaN if it has none."""

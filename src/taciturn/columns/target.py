@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from taciturn._util.arrays import Array
 from taciturn.columns.kinds import Bad, Named, Vocabulary, check_range, named, number_error
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.scales import LINEAR, Scale, ScaleName
-from taciturn.columns.values import Values, short_repr, text_of
+from taciturn.columns.values import ArrayValues, Values, number_of, short_repr, text_of
 from taciturn.errors import InvalidInput, one_of
 
 
@@ -159,7 +160,7 @@ class Number:
         """The range on the scale."""
         return self.scale.ends(self.key, self.low, self.high)
 
-    @property
+    @cached_property
     def middle(self) -> float:
         """The middle of the range, on the scale."""
         return self._ends[0] + (self._ends[1] - self._ends[0]) / 2.0
@@ -174,6 +175,21 @@ class Number:
         bad = np.isnan(numbers)
         scaled = np.clip(self.scale.forward(np.clip(numbers, self.low, self.high)), *self._ends)
         return np.where(bad, 0.0, scaled - self.middle), bad
+
+    remedy: ClassVar[str] = "Give a number."
+
+    def __call__(self, y: Any) -> float:
+        """The label of one value, NaN if it is bad. Slow twin: `encode`."""
+        number = number_of(y)
+        if self.scale.name == "linear" or math.isnan(number):
+            return min(max(number, self.low), self.high) - self.middle
+        return float(self.encode(ArrayValues(np.array([number])))[0][0])
+
+    def prediction(self, score: float) -> float:
+        """The prediction of one score. Slow twin: `decode`."""
+        if self.scale.name == "linear":
+            return min(max(score + self.middle, self.low), self.high)
+        return float(self.decode(np.array([score]))[0])
 
     def decode(self, scores: Array) -> NDArray[Any]:
         """The prediction of each score, in the units of the column."""

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import math
 import struct
+import warnings
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from operator import itemgetter
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.hashing import bucket_cache
+from taciturn.columns.kinds import Categories, Hashed
 from taciturn.errors import InvalidInput, expect, float_or_nan, integer
 
 Row: TypeAlias = "array[float]"
@@ -68,6 +72,8 @@ class NamedFeatures:
             if isinstance(name, str) and "=" in name:
                 before, _, text = name.partition("=")
                 self._texts.setdefault(before, {})[text] = column
+        self._known = frozenset((*self.names, *self._texts))
+        self._warned = False
         self._all = itemgetter(*self.names) if self.dimension > 1 and not self._texts else None
         self._format = f"{self.dimension}d"
 
@@ -81,6 +87,15 @@ class NamedFeatures:
 
     def _any_row(self, x: Mapping[Any, Any]) -> Row:
         """The definition of `row`, for any mapping and values."""
+        if not (x.keys() <= self._known):
+            self._reject_one_hot(x)
+            if not self._warned and self._known.isdisjoint(x):
+                self._warned = True
+                warnings.warn(
+                    "this example has none of the declared features, so all of them are 0 in it. Check the names, if "
+                    "that is not meant.",
+                    stacklevel=5,
+                )
         row = array("d", [float_or_nan(x.get(name, 0.0)) for name in self.names])
         for name, columns in self._texts.items():
             text = x.get(name)
@@ -88,8 +103,21 @@ class NamedFeatures:
                 row[columns[text]] = 1.0
         return row
 
+    def _reject_one_hot(self, x: Mapping[Any, Any]) -> None:
+        """Reject names that river's `OneHotEncoder` makes of a declared name: they would be ignored."""
+        for name in x.keys() - self._known:
+            before = str(name)
+            while "_" in before:
+                before = before.rpartition("_")[0]
+                if before in self._known and before not in x:
+                    raise InvalidInput(
+                        f"this example has {name!r}, as river's OneHotEncoder makes it of {before!r}, which is a "
+                        f"declared feature. Leave the encoder out, and declare features=['{before}=...'] for each "
+                        f"text, or columns={{'{before}': {{'categories': [...]}}}}."
+                    )
+
     def block(self, rows: Sequence[Row]) -> Array:
-        return np.frombuffer(b"".join(rows), dtype=np.float64).reshape(len(rows), self.dimension)
+        return _dense_block(rows, self.dimension)
 
     def table(self, X: Any) -> Array:
         columns = [j for j, name in enumerate(self.names) if name in X.columns]
@@ -143,37 +171,162 @@ class HashedFeatures:
         return array("d", [*entries, *entries.values()])
 
     def block(self, rows: Sequence[Row]) -> Any:
-        from scipy.sparse import csr_matrix
-
-        halves = [np.frombuffer(row).reshape(2, -1) for row in rows if row]
-        columns, entries = np.concatenate(halves, axis=1) if halves else np.zeros((2, 0))
-        starts = np.cumsum([0, *(len(row) // 2 for row in rows)])
-        return csr_matrix((entries, columns.astype(np.int64), starts), shape=(len(rows), self.dimension))
+        return _sparse_block(rows, self.dimension)
 
     def table(self, X: Any) -> Any:
         return self.block([self.row(x) for x in X.to_dict("records")])
 
     def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
-        columns, entries = np.asarray(row).reshape(2, -1)
-        return entries, weights[..., columns.astype(np.int64)]
+        return _sparse_meet(row, weights)
 
     def describe_bad_feature(self, row: Row) -> str:
         return "a feature"
 
 
+class ColumnFeatures:
+    """Features of declared columns; what an example lacks is missing in it, and other names are errors.
+
+    Names that river's `OneHotEncoder` makes, as `country_DE`, stand for the category of a declared column `country`.
+    Rows are sparse, with their columns before their entries, if values are hashed. A bad value is an error, or makes a
+    row of NaN, which is bad too, if `on_bad` is "zero".
+
+    >>> from taciturn.columns.encoder import encoder_of
+    >>> declared = {"age": {"range": [0, 100]}, "country": {"categories": ["DE", "FR"]}}
+    >>> rule = ColumnFeatures(encoder_of(declared))
+    >>> rule.row({"age": 75, "country": "FR"}), rule.row({"country_DE": 1, "country_FR": 0})
+    (array('d', [0.5, 0.0, 1.0]), array('d', [0.0, 1.0, 0.0]))
+    """
+
+    def __init__(
+        self, encoder: ColumnEncoder, user: Hashable | None = None, on_bad: Literal["raise", "zero"] = "raise"
+    ) -> None:
+        if user is not None and user in encoder.read_keys:
+            raise InvalidInput(f"{user!r} holds the id of a user, which is no feature. Leave it out of columns.")
+        self.encoder = encoder
+        self.dimension = encoder.dimension
+        self.names: Sequence[Hashable] = encoder.feature_names
+        self._user = user
+        self._zero = on_bad == "zero"
+        self._known = frozenset(encoder.keys) | (frozenset() if user is None else {user})
+        self._parts = [
+            (key, column.pairs, place.start)
+            for key, column, place in zip(encoder.read_keys, encoder.read, encoder.places, strict=True)
+        ]
+
+    def row(self, x: Mapping[Any, Any]) -> Row:
+        x = _dict(x)
+        if not (x.keys() <= self._known):
+            x = self._matched(x)
+        places: list[int] = []
+        entries: list[float] = []
+        missing = 0
+        for key, pairs_of, start in self._parts:
+            missing += key not in x
+            pairs = pairs_of(x.get(key))
+            if pairs is None:
+                return self._bad(x)
+            for place, entry in pairs:
+                places.append(start + place)
+                entries.append(entry)
+        if missing == len(self._parts):
+            raise InvalidInput(
+                f"this example has none of the declared columns, which are {self._listed}. Check the names; a column "
+                "that an example lacks is missing in it, but one at least must be there."
+            )
+        if self.encoder.sparse:
+            return array("d", [*places, *entries])
+        row = array("d", bytes(8 * self.dimension))
+        for place, entry in zip(places, entries, strict=True):
+            row[place] = entry
+        return row
+
+    def _bad(self, x: Mapping[Any, Any]) -> Row:
+        if not self._zero:
+            where = self.encoder.describe_bad(x, "this example")
+            raise InvalidInput(f'{where} Nothing was learnt. Or set on_bad="zero" to count it without influence.')
+        nan = [math.nan] * self.dimension
+        return array("d", [*range(self.dimension), *nan] if self.encoder.sparse else nan)
+
+    def _matched(self, x: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """The example with one-hot names of declared categories as those; other names are rejected."""
+        known = {name: value for name, value in x.items() if name in self._known}
+        columns = zip(self.encoder.read_keys, self.encoder.read, strict=True)
+        categories = [key for key, column in columns if isinstance(column, Categories | Hashed)]
+        for name in x.keys() - self._known:
+            keys = [key for key in categories if str(name).startswith(f"{key}_") and key not in x]
+            if not keys:
+                near = get_close_matches(str(name), list(map(str, self.encoder.keys)), 1)
+                hint = f"Did you mean {near[0]}? Or declare it" if near else "Declare it"
+                raise InvalidInput(
+                    f"this example has {name!r}, which is not a declared column. {hint}, for example as "
+                    f"{{{name!r}: {{'ignore': True}}}}; declared are {self._listed}."
+                )
+            key = max(keys, key=lambda k: len(str(k)))
+            if x[name]:
+                if key in known:
+                    raise InvalidInput(f"this example has two one-hot names of column {key}. Give the value itself.")
+                known[key] = str(name)[len(f"{key}_") :]
+        return known
+
+    @property
+    def _listed(self) -> str:
+        return ", ".join(map(str, self.encoder.keys[:20])) + (" ..." if len(self.encoder.keys) > 20 else "")
+
+    def block(self, rows: Sequence[Row]) -> Any:
+        return (_sparse_block if self.encoder.sparse else _dense_block)(rows, self.dimension)
+
+    def table(self, X: Any) -> Any:
+        if self._zero or not set(self.encoder.read_keys) <= set(X.columns) <= self._known:
+            return self.block([self.row(x) for x in X.to_dict("records")])
+        return self.encoder.features(X)
+
+    def meet(self, row: Row, weights: Array) -> tuple[Array, Array]:
+        return _sparse_meet(row, weights) if self.encoder.sparse else (np.frombuffer(row), weights)
+
+    def describe_bad_feature(self, row: Row) -> str:
+        return "a feature"
+
+
+def _dense_block(rows: Sequence[Row], dimension: int) -> Array:
+    return np.frombuffer(b"".join(rows), dtype=np.float64).reshape(len(rows), dimension)
+
+
+def _sparse_block(rows: Sequence[Row], dimension: int) -> Any:
+    """A sparse matrix of rows that have their columns first, then their entries."""
+    from scipy.sparse import csr_matrix
+
+    halves = [np.frombuffer(row).reshape(2, -1) for row in rows if row]
+    columns, entries = np.concatenate(halves, axis=1) if halves else np.zeros((2, 0))
+    starts = np.cumsum([0, *(len(row) // 2 for row in rows)])
+    return csr_matrix((entries, columns.astype(np.int64), starts), shape=(len(rows), dimension))
+
+
+def _sparse_meet(row: Row, weights: Array) -> tuple[Array, Array]:
+    columns, entries = np.asarray(row).reshape(2, -1)
+    return entries, weights[..., columns.astype(np.int64)]
+
+
 def features_of(
-    names: Iterable[Hashable] | None, buckets: int | None, user: Hashable | None = None, signed: bool = True
+    names: Iterable[Hashable] | None,
+    buckets: int | None,
+    user: Hashable | None = None,
+    signed: bool = True,
+    columns: Any = None,
+    on_bad: Literal["raise", "zero"] = "raise",
 ) -> Features:
-    """The rule for declared names or for a number of buckets, one of the two; the key `user` is no feature.
+    """The rule for declared names, for a number of buckets or for columns, one of them; the key `user` is no feature.
 
     >>> features_of(["a", "b"], None).dimension, features_of(None, 1024).dimension
     (2, 1024)
     """
-    if (names is None) == (buckets is None):
+    if sum(stated is not None for stated in (names, buckets, columns)) != 1:
         raise InvalidInput(
-            'state features=["a", "b"], the names that examples may have, or buckets=1024, into which any names are '
-            "hashed; one of the two. Names are never inferred from data."
+            'state features=["a", "b"], the names that examples may have, buckets=1024, into which any names are '
+            'hashed, or columns={"a": {"range": [0, 1]}}; one of the three. Names are never inferred from data.'
         )
+    if columns is not None:
+        encoder = encoder_of(columns)
+        return ColumnFeatures(encoder if signed else encoder.without_signs(), user, on_bad)
     if names is None:
         return HashedFeatures(integer("buckets", buckets), user, signed)
     named = NamedFeatures(names)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from taciturn.columns.labels import Numbers, probabilities
+from taciturn.columns.labels import Labels, Numbers, probabilities
+from taciturn.columns.scales import ScaleName
+from taciturn.columns.target import Number
 from taciturn.estimators.river_base import PrivateClassifier, PrivateLinear, base
 from taciturn.estimators.river_scaling import NormClip, PublicScaler
-from taciturn.estimators.settings import LossName, Settings
+from taciturn.estimators.settings import LossName, Settings, declared_labels
 from taciturn.problem.losses import Logistic
 
 if TYPE_CHECKING:
@@ -92,6 +94,11 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         For simulations and tests, which are then not private.
     label_bound : float or "private"
         The largest absolute value of a label; larger ones are clipped. "private" finds it beside the features' ranges.
+    label_range : (float, float) or "private", optional
+        In place of it: the lowest and the highest label. Labels are centred and clipped inside, and predictions are in
+        their units, within the range.
+    label_scale : {"linear", "log", "symlog"}
+        With a range: learn logarithms of labels, so that errors count by their ratio.
     loss : {"squared", "absolute", "huber", "quantile"}
         The loss to minimise.
     quantile : float
@@ -122,27 +129,43 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
     """
 
     label_bound: float | Literal["private"] | None = None
+    label_range: tuple[float, float] | Literal["private"] | None = None
+    label_scale: ScaleName = "linear"
     loss: LossName = "squared"
     quantile: float = 0.5
     huber_width: float | None = None
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """The prediction of the current model."""
-        return float((self._open or self._feed).scores(x))
+        feed = self._open or self._feed
+        score = float(feed.scores(x))
+        return feed.labels.prediction(score) if isinstance(feed.labels, Number) else score
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series[float]:
         """The predictions for the rows of a data frame."""
         import pandas as pd
 
-        return pd.Series(self._feed.scores_many(X), index=X.index)
+        labels, scores = self._feed.labels, self._feed.scores_many(X)
+        return pd.Series(labels.decode(scores) if isinstance(labels, Number) else scores, index=X.index)
+
+    @property
+    def intercept(self) -> Any:
+        """The intercept of the current model, the middle of a stated range of labels included; public."""
+        target = self._target
+        return super().intercept + (0.0 if target is None else target.middle)
 
     @property
     def _settings(self) -> Settings:
-        return self._settings_for(self.loss)
+        bound = declared_labels(self.label_bound, self.label_range, self.label_scale)[1]
+        return self._settings_for(self.loss, label_bound=bound)
 
     @property
-    def _labels(self) -> Numbers:
-        return Numbers()
+    def _target(self) -> Number | None:
+        return declared_labels(self.label_bound, self.label_range, self.label_scale)[0]
+
+    @property
+    def _labels(self) -> Labels:
+        return self._target or Numbers()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -249,6 +272,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
     buckets : int, optional
         Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    columns : dict, optional
+        Instead: what each name holds, in the words of the contract file, as in `{"age": {"range": [0, 100]}, "town":
+        {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}, "height": {"range": "private"}}`. What an
+        example lacks is missing in it; other names are rejected.
     epsilon, delta : float
         The total budget of everything that the stream publishes.
     feature_bound : float or "private"

@@ -17,12 +17,14 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, WithoutId
+from taciturn.columns.encoder import encoder_of
 from taciturn.columns.labels import Classes, Labels, classes_of
+from taciturn.columns.target import Number
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_stream import Feed
-from taciturn.estimators.settings import LossName, MethodName, Settings, weights_of
+from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
 from taciturn.plan import Features, Plan
 from taciturn.problem.predict import coefficients
@@ -49,6 +51,7 @@ class PrivateLinear(Keywords, base.Estimator):
 
     features: Sequence[Hashable] | None = None
     buckets: int | None = None
+    columns: Mapping[Any, Any] | None = None
     epsilon: float | None = None
     delta: float = 1e-6
     feature_bound: float | Literal["private"] | None = None
@@ -158,7 +161,14 @@ class PrivateLinear(Keywords, base.Estimator):
             "class_weight",
         }
         more["features"] = self.feature_map  # the parameter features has the names of the raw ones
-        return Settings(loss, **{name: getattr(self, name) for name in stated}, **more)
+        settings = {name: getattr(self, name) for name in stated} | more
+        encoder = None if self.columns is None else encoder_of(self.columns)
+        return Settings(loss, **declared_settings(settings, encoder, self._target, classes=bool(more.get("classes"))))
+
+    @property
+    def _target(self) -> Number | None:
+        """How labels become numbers, if their range is stated."""
+        return None
 
     @property
     def _feed(self) -> Feed:
@@ -183,7 +193,7 @@ class PrivateLinear(Keywords, base.Estimator):
 
     def _begin(self, stream: Callable[[Plan], Stream]) -> Feed:
         """A buffered stream by the settings of this model."""
-        features = features_of(self.features, self.buckets, self.user, signed=self._signed)
+        features = features_of(self.features, self.buckets, self.user, self._signed, self.columns, self.on_bad)
         if (self.user is None) != (self.rows_per_user is None):
             raise InvalidInput(
                 "user= names the key that has the id of an example's user, and rows_per_user= bounds how many examples "
