@@ -234,8 +234,8 @@ MUTANTS = (
     Mutant(
         "wrong neighbour relation",
         "problem/problem.py",
-        'if self.neighbours == "zero-out":',
-        'if self.neighbours in ("replace", "zero-out"):',
+        'if self.neighbours in ("zero-out", "add-remove"):',
+        'if self.neighbours in ("replace", "zero-out", "add-remove"):',
     ),
     Mutant(
         "the other relation's epsilon is this one's",
@@ -294,8 +294,8 @@ MUTANTS = (
     Mutant(
         "ranges read off the data",
         "core/loop.py",
-        "np.array(learner.decide(t + end, noisy, sd), dtype=np.float64)",
-        "np.array(learner.decide(t + end, statistic, sd), dtype=np.float64)",
+        "learner.decide(examples_of(calibrated, k, t + end), noisy, sd)",
+        "learner.decide(examples_of(calibrated, k, t + end), statistic, sd)",
     ),
     Mutant(
         "the sampler's shares of stages not added",
