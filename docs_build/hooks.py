@@ -9,7 +9,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path, not as part of a package
 
-from docs_build import commands, measured, pictures
+from docs_build import commands, evidence, measured, pictures
 
 
 def on_startup(**_: Any) -> None:
@@ -19,7 +19,7 @@ def on_startup(**_: Any) -> None:
 
 def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
     """Results and the list of commands, where a page asks; a page without sections needs no list of them beside it."""
-    markdown = measured.with_results(markdown)
+    markdown = evidence.with_evidence(measured.with_results(markdown))
     if page is not None and "\n## " not in markdown and ":::" not in markdown:
         page.meta["hide"] = [*page.meta.get("hide", []), "toc"]
     if commands.MARK not in markdown:
@@ -33,4 +33,4 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
 
 def on_post_page(output: str, **_: Any) -> str:
     """Pictures come last, so that the search does not read their labels."""
-    return pictures.illustrated(output)
+    return evidence.with_figures(pictures.illustrated(output))
