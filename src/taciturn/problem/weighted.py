@@ -48,8 +48,10 @@ class Weighted(ScalarLoss):
     --------
     >>> from taciturn import Hinge
     >>> loss = Weighted(Hinge(), negative=0.1)
-    >>> [float(loss.slope(0.0, y)) for y in (-1.0, 1.0)], loss.gradient_diameter(1.0, radius=5.0, label_bound=1.0)
-    ([0.1, -1.0], 2.0)
+    >>> [float(loss.slope(0.0, y)) for y in (-1.0, 1.0)]
+    [0.1, -1.0]
+    >>> round(loss.gradient_diameter(1.0, radius=5.0, label_bound=1.0), 6)
+    2.0
     """
 
     loss: ScalarLoss
