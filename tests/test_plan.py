@@ -26,6 +26,7 @@ from taciturn import (
     Privacy,
     Private,
     Problem,
+    Releases,
     Simplex,
     Softmax,
     Squared,
@@ -38,6 +39,7 @@ from taciturn import (
     geometric,
     grid,
 )
+from taciturn.averages import late_averages
 from taciturn.cli.app import app
 from taciturn.plan import curvature, recommend, rows_per_user
 from taciturn.problem.losses import Nearness
@@ -435,3 +437,41 @@ def test_rows_per_user_rise_with_the_budget_and_stop_at_the_average(problem):
     assert rows_per_user(problem, Privacy(20.0, 1e-6), 50_000, users=60_000) == 1
     with pytest.raises(InvalidInput, match="users must be an integer, 1 or more, got 0"):
         rows_per_user(problem, BUDGET, 1_000, users=0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("loss", [Squared(), Hinge()])
+def test_a_window_by_rule_is_the_least_that_outweighs_the_noise(loss, epsilon):
+    """Ten times; with half of it the signal is less. It needs no horizon, and is published steadily."""
+    problem = Problem(loss, L2Ball(5.0), 10, label_bound=1.0)
+    plan = recommend(problem, Privacy(epsilon, 1e-6), forget="auto")
+    last = 100 * plan.window
+    assert plan.private.schedule.rounds <= plan.window // 50 or loss == Hinge()
+    assert plan.as_data()["forget"] == plan.window
+    shorter = recommend(problem, Privacy(epsilon, 1e-6), forget=plan.window // 2)
+    signals = [each._signal(last // each.private.schedule.rounds, last) for each in (plan, shorter)]
+    assert signals[0] >= 9.9
+    assert signals[1] < 10.0
+    assert plan.hopeless is False
+    assert list(plan.noise) == [repr(plan.private.mechanism)]
+
+
+def test_forgetting_is_for_streams_of_sums():
+    ridged = Problem(Logistic(), WholeSpace(), 3, ridge=0.1)
+    with pytest.raises(Unprovable, match="streams of sums"):
+        recommend(ridged, Privacy(1.0, 1e-6), 1_000, forget=100)
+    with pytest.raises(InvalidInput, match="no window"):
+        recommend(Problem(Hinge(), L2Ball(1.0), 10**6), Privacy(0.01, 1e-6), forget="auto")
+
+
+def test_late_averages_of_a_stream_that_forgets_forget():
+    """From the window on the mean moves by the same share at every release; before it, as without one."""
+    rounds = np.arange(10, 5_001, 10)
+    points = np.where(rounds < 2_500, 0.0, 1.0)[:, None]
+    releases = Releases(rounds, 1, points, points, np.ones(len(rounds)), False)
+    means = late_averages(releases, window=400).ravel()
+    share = (1.0 - 10 / 400) ** 4
+    turned = np.flatnonzero(rounds >= 2_500)[0]
+    np.testing.assert_allclose(means[turned : turned + 50], 1.0 - share ** np.arange(1, 51), rtol=1e-9)
+    np.testing.assert_array_equal(late_averages(releases[:40], window=400), late_averages(releases[:40]))
+    assert means[-1] > 0.999 > late_averages(releases).ravel()[-1]

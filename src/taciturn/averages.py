@@ -13,6 +13,7 @@ best fixed point: of private FTRL, for one, `taciturn.regret.ftrl_regret_bound(p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,7 +68,9 @@ def running_average(releases: Sequence[Release], share: float = 1.0, *, first: A
     return _means(releases, share, first, None)[-len(releases) :]
 
 
-def late_average(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
+def late_average(
+    releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0, window: int | None = None
+) -> Array:
     """A running mean in which later points have more weight, updated one release at a time. Costs no privacy.
 
     A point released after t examples, the one before it after s, weighs as much as the rounds between them, round i
@@ -85,6 +88,8 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
         The round of the last release before them.
     power : float
         0 gives all rounds the same weight.
+    window : int, optional
+        For a stream that forgets: from round `window` on, the mean moves as it does there, and forgets as well.
 
     Examples
     --------
@@ -99,11 +104,14 @@ def late_average(releases: Releases, mean: Array | None = None, since: int = 0, 
     running = np.zeros(releases.points.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
     since = integer("since", since, least=0)
     power = not_negative("power", power)
-    late_mean(running, since, releases.rounds, releases.points, power + 1.0)
+    most = math.inf if window is None else float(integer("window", window))
+    late_mean(running, since, releases.rounds, releases.points, power + 1.0, most)
     return running
 
 
-def late_averages(releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0) -> Array:
+def late_averages(
+    releases: Releases, mean: Array | None = None, since: int = 0, power: float = 3.0, window: int | None = None
+) -> Array:
     """After each release, the `late_average` of all so far, to the last bit: an array with one row a release.
 
     >>> import numpy as np
@@ -116,10 +124,11 @@ def late_averages(releases: Releases, mean: Array | None = None, since: int = 0,
 
     since = integer("since", since, least=0)
     power = not_negative("power", power)
+    most = math.inf if window is None else float(integer("window", window))
     means = np.empty_like(releases.points)
     running = np.zeros(means.shape[1]) if mean is None else np.array(mean, dtype=np.float64)
     for i, rounds in enumerate(releases.rounds):
-        late_mean(running, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0)
+        late_mean(running, since, releases.rounds[i : i + 1], releases.points[i : i + 1], power + 1.0, most)
         means[i] = running
         since = int(rounds)
     return means

@@ -48,6 +48,13 @@ twentieth of the stream. Preconditioning reads a twentieth of the stream. No mod
 ends. Rows should come in no particular order: a column that hardly changes in the rows of the stages, as dates do in
 a sorted table, is clipped to what it was.
 
+**Forgetting.** With `forget`, a window in examples, sums decay, and the stream need not end (`taciturn.DecayedBLT`).
+Releases are steady then: fifty in a window, or as for FTRL in a stream as long as the window; late averages forget as
+well. Nothing is forgotten unless that is asked for: where nothing drifts, a window has fewer examples to outweigh the
+noise than the stream. `forget="auto"` is the least power of two, 256 or more, whose signal, as below, is 10, twice what
+makes more than a little of a model: on streams of 200,000 rows whose concept turns, of ten features, that is 2,048 at
+epsilon = 1, and 32,768 at .1. It is public: budget, problem and schedule decide it.
+
 **Features.** Linear, unless random features (`taciturn.RandomFeatures`) are asked for: a number of them, or by the rule
 "random", which takes 2,000 for classes that are learnt by FTRL if there are 200,000 rows, and `rows·mu`, divided by the
 rows of a user, is 10,000 or more, 40,000 where it is not known which features are numbers. Their basic scales are
@@ -95,7 +102,8 @@ from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
 from taciturn.algorithms.stages import Moments, Ranges, Scales, with_standardised
 from taciturn.core.private import Private
-from taciturn.core.schedule import Schedule, at, every, geometric
+from taciturn.core.protocols import Learner, examples_of
+from taciturn.core.schedule import Every, Schedule, at, every, geometric
 from taciturn.core.staged import Stage, Staged
 from taciturn.errors import (
     InvalidInput,
@@ -113,6 +121,7 @@ from taciturn.learners.ftrl import FTRL
 from taciturn.learners.qftl import QFTL
 from taciturn.mechanisms.anytime import Anytime
 from taciturn.mechanisms.blt import BLT
+from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
@@ -143,6 +152,8 @@ _MANY = 100  # rows for each random feature
 _ENOUGH = 10_000.0  # rows times mu, for random features of known scales; four times as many for others
 _BASIC = 16_000.0  # rows times mu at which scales are the basic ones
 _ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
+_FRESH = 50  # releases in a window
+_CLEAR = 10.0  # the signal of a window that is chosen by rule
 _SPREAD = 50.0  # features of a class that matter to class sums
 _LARGE_DELTA = 1e-3  # more than this is warned about, whatever the number of rows
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
@@ -182,6 +193,12 @@ class Plan:
         horizon = self.private.timetable.horizon
         return len(self._rounds) if horizon is None else self.private.timetable.count
 
+    @property
+    def window(self) -> int | None:
+        """Examples after which a row counts less by a factor of e; None if nothing is forgotten."""
+        mechanism = self.private.mechanism if isinstance(self.private, Private) else None
+        return mechanism.forget if isinstance(mechanism, DecayedBLT) else None
+
     @cached_property
     def burn_in(self) -> int | None:
         """The first released round from which on points are more than noise; None if there is none."""
@@ -196,7 +213,9 @@ class Plan:
 
         A Toeplitz strategy's noise never shrinks from one sum to the next: the last release has the most.
         """
-        if isinstance(self.private, ObjectivePerturbation) or not isinstance(self.private.mechanism, BLT | SquareRoot):
+        if isinstance(self.private, ObjectivePerturbation) or not isinstance(
+            self.private.mechanism, BLT | DecayedBLT | SquareRoot
+        ):
             return self.releases + 1
         releases = range(1, self.releases + 1)
         return bisect_left(releases, True, key=lambda k: self._outweighs(self.releases, self._round(k))) + 1
@@ -309,6 +328,7 @@ class Plan:
             "mechanism": repr(private.mechanism) if isinstance(private, Private) else "ObjectivePerturbation",
             "schedule": repr(private.timetable.schedule),
             "horizon": private.horizon,
+            "forget": self.window,
             "releases": self.releases,
             "ridge": problem.ridge,
             "radius": problem.radius if math.isfinite(problem.radius) else None,
@@ -373,15 +393,30 @@ class Plan:
     def _signal(self, k: int, t: int) -> float:
         """`q` of the module, for sums, after t rounds with the noise of release k."""
         private = self.private
-        problem = private.problem
-        longest = problem.lipschitz
-        learner = private.learner if isinstance(private, Private) else None
-        if isinstance(learner, ClassSums):
-            return t * problem.norm_bound / (_SPREAD * learner.classes * self.noise_sd(k))
-        if isinstance(learner, QFTL):
-            longest = learner.w * learner.label_bound * problem.norm_bound  # the gradient at 0
-        weights = problem.size if problem.features is None else problem.outputs * (problem.dimension + 1)
-        return t * longest / (self.noise_sd(k) * weights)
+        if isinstance(private, ObjectivePerturbation):
+            return t * private.problem.lipschitz / (self.noise_sd(k) * _weights(private.problem))
+        return signal(private.learner, float(examples_of(private.calibrated, k, t)), self.noise_sd(k))
+
+
+def signal(learner: Learner, t: float, noise_sd: float) -> float:
+    """`q` of the module: what t examples add to a sum, beside noise of this standard deviation.
+
+    >>> from taciturn import FTRL, Hinge, L2Ball, Problem
+    >>> signal(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=10)), 1000, noise_sd=20.0)
+    5.0
+    """
+    problem = learner.problem
+    if isinstance(learner, ClassSums):
+        return t * problem.norm_bound / (_SPREAD * learner.classes * noise_sd)
+    longest = problem.lipschitz
+    if isinstance(learner, QFTL):
+        longest = learner.w * learner.label_bound * problem.norm_bound  # the gradient at 0
+    return t * longest / (noise_sd * _weights(problem))
+
+
+def _weights(problem: Problem) -> int:
+    """Over how many weights the signal is spread; those of random features are not independent."""
+    return problem.size if problem.features is None else problem.outputs * (problem.dimension + 1)
 
 
 def left_out(names: Iterable[str]) -> str:
@@ -405,6 +440,7 @@ def recommend(
     ranges: Literal["private"] | Sequence[int] | None = None,
     label_range: Literal["private"] | None = None,
     precondition: bool = False,
+    forget: int | Literal["auto"] | None = None,
     **settings: Any,
 ) -> Plan:
     """Method, mechanism, schedule and model by the rules of this module, unless given; settings go to `Private`.
@@ -412,7 +448,7 @@ def recommend(
     `unit` says whose data is protected: `Example()`, or `User(rows=4)`. With `once`, only the model after the last of
     `horizon` examples is wanted. With `ranges="private"`, `label_range="private"` and `precondition`, stages find what
     is not stated; the problem's bounds are then those of standardised features and labels. `ranges` may list the
-    columns whose ranges are found.
+    columns whose ranges are found. With `forget`, a window in examples or "auto", the model forgets.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -437,13 +473,19 @@ def recommend(
             )
         rest = None if horizon is None else horizon - taken
         found = problem if ranges is None else with_standardised(problem, _neutral(problem, ranges))
-        plan = recommend(found, privacy, rest, method=method, schedule=schedule, unit=unit, once=once, **settings)
+        asked: dict[str, Any] = {"method": method, "schedule": schedule, "unit": unit, "once": once, "forget": forget}
+        plan = recommend(found, privacy, rest, **asked, **settings)
         return _after_stages(plan, stages, horizon)
     if method is None:
         method, why = _method(problem, once and unit == EXAMPLE)
     else:
         one_of("method", method, get_args(Method))
         why = "as requested"
+    if forget is not None and (method not in _OF_SUMS or once):
+        raise Unprovable(
+            "forgetting is proven for streams of sums: PQFTL, private FTRL and class sums, over a bounded set. Leave "
+            "forget= out, or learn from a stream by one of these."
+        )
     if (once or method == "objective") and horizon is None:
         raise InvalidInput("one release comes after the last example. State horizon, the number of examples.")
     if method == "objective":
@@ -453,10 +495,14 @@ def recommend(
         assert horizon is not None
         schedule = schedule or at([horizon])
     steady = method == "pftrl" and problem.ridge < 0.1 * (problem.smoothness - problem.ridge)
+    if forget is not None:
+        window = _window(problem, privacy, method, steady) if forget == "auto" else integer("forget", forget)
+        schedule = schedule or _within(window, steady)
+        why += f"; after {window:,} examples a row counts less by a factor of e"
     schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
     if method in _OF_SUMS:
         recipe = _OF_SUMS[method]
-        strategy = BLT(buffers=8 if horizon is None else 5)
+        strategy = BLT(buffers=8 if horizon is None else 5) if forget is None else DecayedBLT(window)
         if steady:
             settings = {"curvature": curvature(problem), **settings}
         made = recipe(problem, privacy, horizon, strategy=strategy, schedule=schedule, unit=unit, **settings)
@@ -468,6 +514,33 @@ def recommend(
         if method not in _OF_SUMS and unit.rows > 1:
             why += ", by group privacy: with sums, over a bounded set, rows that lie apart would need less noise"
     return Plan(method, made, why, averages=steady)
+
+
+def _within(window: int, steady: bool) -> Every:
+    """When a model that forgets is published."""
+    return _steady(window) if steady else every(max(1, window // _FRESH))
+
+
+def _window(problem: Problem, privacy: Privacy, method: str, steady: bool) -> int:
+    """The window of `forget="auto"`: the least power of two whose signal is `_CLEAR`, by the rule of this module.
+
+    Noise is that of the decayed square root, from which the strategy differs by less than 1 %.
+    """
+    from scipy.special import ellipk  # here: it loads slowly, and few plans need it
+
+    learner = {"pqftl": QFTL, "pftrl": FTRL, "class-sums": ClassSums}[method](problem)
+    moved = float(learner.certificate.at(1.0))
+    for doubled in range(8, 24):
+        window = int(2**doubled)
+        noise = (
+            moved * 2.0 / math.pi * float(ellipk(math.exp(-2.0 * _within(window, steady).rounds / window))) / privacy.mu
+        )
+        if signal(learner, window, noise) >= _CLEAR:
+            return window
+    raise InvalidInput(
+        f"no window of up to {2**23:,} examples outweighs the noise at this budget. Take a larger epsilon or fewer "
+        "features, or state forget= in examples."
+    )
 
 
 def _stages(
@@ -696,12 +769,14 @@ def _bounds(unit: Unit) -> dict[str, Any]:
     }
 
 
-def _steady(horizon: int | None) -> Schedule:
+def _steady(horizon: int | None) -> Every:
     """Blocks short enough that FTRL does not overshoot, and no shorter."""
     return every(100 if horizon is None else max(1, math.isqrt(horizon) // 3))
 
 
 def _strategies(private: Private) -> list[PrefixSum]:
-    """Every strategy for sums that the horizon allows."""
+    """Every strategy for sums that the horizon allows; of sums that forget, their own."""
+    if isinstance(private.mechanism, DecayedBLT):
+        return [private.mechanism]
     with_horizon: list[PrefixSum] = [BinaryTree(refined=False), BinaryTree(), SquareRoot(), BLT(4), BLT(5)]
     return [Anytime(), *(with_horizon if private.timetable.horizon else [BLT(8)])]

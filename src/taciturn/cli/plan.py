@@ -65,6 +65,9 @@ def plan(
     neighbours: Annotated[
         Literal["replace", "zero-out", "label"], typer.Option(help="Neighbour relation of the budget.")
     ] = "replace",
+    forget: Annotated[
+        str | None, typer.Option(help="Examples after which a row counts less by a factor of e; auto for a rule.")
+    ] = None,
     rows_per_user: Annotated[
         int | None,
         typer.Option(help="Protect users: rows of one that count; 0 to choose by a public rule.", metavar="K"),
@@ -108,7 +111,8 @@ def plan(
             raise InvalidInput("--rows-per-user 0 chooses from the number of rows. State --horizon.")
         rows_per_user = chosen_rows(problem, budget, horizon, users, apart=apart)
     unit = EXAMPLE if rows_per_user is None else User(rows_per_user, rows_per_release, apart)
-    made = recommend(problem, budget, horizon, unit=unit)
+    window: Any = forget if forget is None or forget == "auto" else integral(forget)
+    made = recommend(problem, budget, horizon, unit=unit, forget=window)
     if as_json:
         typer.echo(json_text(made.as_data()))
     else:

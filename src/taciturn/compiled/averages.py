@@ -11,10 +11,14 @@ from taciturn._util.jit import compiled
 
 
 @compiled
-def late_mean(mean: Any, since: int, rounds: Any, points: Any, power: float) -> None:
-    """Updates the mean of the releases up to round `since` by these; changes `mean`."""
+def late_mean(mean: Any, since: int, rounds: Any, points: Any, power: float, window: float) -> None:
+    """Updates the mean of the releases up to round `since` by these; changes `mean`.
+
+    No more than `window` rounds count.
+    """
     for k in range(len(rounds)):
-        share = (since / rounds[k]) ** power
+        share = since / rounds[k] if rounds[k] <= window else max(1.0 - (rounds[k] - since) / window, 0.0)
+        share = share**power
         for j in range(len(mean)):
             mean[j] = share * mean[j] + (1.0 - share) * points[k, j]
         since = rounds[k]

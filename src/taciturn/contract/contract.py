@@ -58,6 +58,7 @@ from taciturn.contract.toml import (
     FeatureChoice,
     features_declared,
     features_of,
+    forget_of,
     period_of,
     read_toml,
     reject_blanks,
@@ -97,6 +98,8 @@ class Contract:
         Whether models have an intercept.
     precondition : bool
         Whether a map that spreads features evenly is found first.
+    forget : int or "auto", optional
+        A window in rows, after which a row counts less by a factor of e.
 
     Examples
     --------
@@ -133,6 +136,7 @@ class Contract:
     without_id: WithoutId = "bad"
     features: FeatureChoice = "linear"
     precondition: bool = False
+    forget: int | Literal["auto"] | None = None
 
     def __post_init__(self) -> None:
         names = [self.target.column, *(column.name for column in self.columns)]
@@ -164,8 +168,8 @@ class Contract:
         for name in ("stated_bound", "radius", "ridge", "quantile", "huber_width"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, value))
-        for name in ("horizon", "release", "rows_per_user", "rows_per_release", "apart", "period"):
-            named = name in ("release", "period") and isinstance(getattr(self, name), str)
+        for name in ("horizon", "release", "forget", "rows_per_user", "rows_per_release", "apart", "period"):
+            named = name in ("release", "period", "forget") and isinstance(getattr(self, name), str)
             if (value := getattr(self, name)) is not None and not named:
                 object.__setattr__(self, name, horizon_of(value) if name == "horizon" else integer(name, value))
         if isinstance(self.features, RandomFeatures):
@@ -229,6 +233,7 @@ class Contract:
             features=self.features,
             ranges=self.found or None,
             precondition=self.precondition,
+            forget=self.forget,
             scales=scales_of(self.encoder.groups),
             on_bad=on_bad,
             seed=seed,
@@ -282,6 +287,7 @@ class Contract:
             "horizon": self.horizon,
             "features": features_declared(self.features),
             "precondition": self.precondition or None,
+            "forget": self.forget,
             "feature_bound": self.stated_bound,
             "radius": self.radius,
             "ridge": self.ridge,
@@ -367,6 +373,7 @@ def contract_of(data: dict[str, Any]) -> Contract:
         horizon=learning.integer("horizon"),
         features=features_of(learning),
         precondition=learning.flag("precondition", False),
+        forget=forget_of(learning),
         stated_bound=learning.positive("feature_bound"),
         radius=learning.positive("radius"),
         ridge=learning.positive("ridge"),

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from taciturn.accounting.unit import ClockPeriod
 from taciturn.columns.declaration import KINDS, Section
@@ -37,6 +37,18 @@ def release_of(learning: Section) -> str | int:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
     return learning.choice("release", ("auto", "geometric", "every"), "auto")
+
+
+def forget_of(learning: Section) -> int | Literal["auto"] | None:
+    """The window of a model that forgets: a number of rows, "auto", or None.
+
+    >>> forget_of(Section("learning", {"forget": 10_000})), forget_of(Section("learning", {}))
+    (10000, None)
+    """
+    if learning.data.get("forget") == "auto":
+        learning.take("forget")
+        return "auto"
+    return learning.integer("forget")
 
 
 def features_of(learning: Section) -> FeatureChoice:

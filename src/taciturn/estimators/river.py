@@ -85,6 +85,10 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
@@ -222,6 +226,10 @@ class PrivateLinearSVC(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
@@ -315,6 +323,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
@@ -423,6 +435,10 @@ class PrivateNaiveBayes(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional

@@ -70,6 +70,7 @@ class PrivateLinear(Keywords, base.Estimator):
     apart: int = 1
     period: int | ClockPeriod | None = None
     without_id: WithoutId = "bad"
+    forget: int | Literal["auto"] | None = None
     precondition: bool = False
     ledger: LedgerLike | None = None
     seed: int | None = None

@@ -72,6 +72,8 @@ class Settings:
         Largest label in absolute value, for numbers.
     precondition : bool
         Whether a map that spreads features evenly is found first.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, or one by the rule of `taciturn.plan`.
     ranges : tuple of int, optional
         The features whose ranges are found, if not all are; the feature bound is then a number.
     classes : int
@@ -132,6 +134,7 @@ class Settings:
     scales: tuple[float, ...] | None = None
     ranges: tuple[int, ...] | None = None
     class_weight: tuple[float, ...] | None = None
+    forget: int | Literal["auto"] | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -145,9 +148,11 @@ class Settings:
             weights = [positive("the weight of a class", weight) for weight in self.class_weight]
             object.__setattr__(self, "class_weight", tuple(weight / max(weights) for weight in weights))
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
+        if isinstance(self.forget, str):
+            one_of("forget", self.forget, ("auto",))
         for name in _INTEGERS:
             value = getattr(self, name)
-            if value is not None and not (name in ("release", "period") and isinstance(value, str)):
+            if value is not None and not (name in ("release", "period", "forget") and isinstance(value, str)):
                 object.__setattr__(self, name, integer(name, value, least=int(name not in ("classes", "seed"))))
 
     def plan(self, dimension: int, horizon: int | None, batch: bool = False) -> Plan:
@@ -167,7 +172,9 @@ class Settings:
                 "release='last' publishes one model of a batch, and these rows come as a stream. Give all of them to "
                 "fit(), without a longer horizon, or leave release= out."
             )
-        once = batch and self.release in ("auto", "last")
+        if self.release == "last" and self.forget is not None:
+            raise InvalidInput("release='last' publishes one model, and forget= is for streams. Leave one of them out.")
+        once = batch and self.release in ("auto", "last") and self.forget is None
         problem = self.problem(dimension, horizon, once)
         plan = recommend(
             problem,
@@ -181,6 +188,7 @@ class Settings:
             ranges="private" if self.feature_bound == "private" else self.ranges,
             label_range="private" if self.label_bound == "private" else None,
             precondition=self.precondition,
+            forget=self.forget,
         )
         if self.release == "last" and plan.releases > 1:
             raise Unprovable(
@@ -428,7 +436,7 @@ def weights_of(class_weight: Any, classes: Sequence[Any]) -> tuple[float, ...] |
 
 _WEIGHTS = "class_weight={0: 1.0, 1: 10.0}, from public knowledge: counts of labels are private"
 _NUMBERS = ("epsilon", "delta", "feature_bound", "label_bound", "radius", "ridge", "quantile", "huber_width")
-_INTEGERS = ("classes", "release", "seed", "rows_per_user", "rows_per_release", "apart", "period")
+_INTEGERS = ("classes", "release", "seed", "rows_per_user", "rows_per_release", "apart", "period", "forget")
 _OR_DECLARE = {
     "feature_bound": ' Or declare columns=, as in columns={"age": {"range": [0, 100]}}, from which it follows.',
     "label_bound": " Or state label_range=(low, high).",

@@ -96,6 +96,10 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
         columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
@@ -157,6 +161,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
+        forget: int | Literal["auto"] | None = None,
         precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
@@ -184,6 +189,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.apart = apart
         self.period = period
         self.without_id = without_id
+        self.forget = forget
         self.precondition = precondition
         self.ledger = ledger
         self.seed = seed
@@ -294,6 +300,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
         columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
@@ -397,6 +407,10 @@ class PrivateLinearSVC(PrivateClassifier):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
+    forget : int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
+        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
+        is refunded: what was published stays published.
     precondition : bool
         Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
         columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.

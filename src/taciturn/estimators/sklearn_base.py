@@ -483,6 +483,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
+        forget: int | Literal["auto"] | None = None,
         precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
@@ -506,6 +507,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.apart = apart
         self.period = period
         self.without_id = without_id
+        self.forget = forget
         self.precondition = precondition
         self.ledger = ledger
         self.seed = seed

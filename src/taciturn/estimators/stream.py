@@ -213,7 +213,7 @@ class Stream:
             return before.model
         if not self.plan.averages:
             return np.array(releases.points[-1])
-        return late_average(releases, before.model if before.k else None, before.since)
+        return late_average(releases, before.model if before.k else None, before.since, window=self.plan.window)
 
     @property
     def spent(self) -> Spent:

@@ -56,8 +56,9 @@ def models_to_use(plan: Plan, releases: Releases, model: Array) -> Array:
     if not plan.averages:
         return releases.points
     if releases.first == 1:
-        return late_averages(releases)
-    return late_averages(releases, model, plan.private.timetable.due(releases.first - 1) or 0)
+        return late_averages(releases, window=plan.window)
+    since = plan.private.timetable.due(releases.first - 1) or 0
+    return late_averages(releases, model, since, window=plan.window)
 
 
 Outbox = Callable[[int], Iterable[Chunk]]
