@@ -87,13 +87,13 @@ def test_all_kernels_are_there():
     assert sorted([*ORDER, *UNCOMPILED]) == sorted(sources())
 
 
-CUT = "labels[i] = missing if bad[i] else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
-UNCUT = "labels[i] = missing if bad[i] else y[i]"
+CUT = "labels[i] = missing if bad else y[i] if kind == CLASS else min(max(y[i], -label_bound), label_bound)"
+UNCUT = "labels[i] = missing if bad else y[i]"
 DOOR = {
     "rows are not shortened": ("if length * unit > longest:", "if False:", IGD),
     "rows are shortened to half": ("scale = longest / length", "scale = 0.5 * longest / length", IGD),
     "no intercept": ("V[i, j] = intercept", "V[i, j] = 0.0", IGD),
-    "labels are not cut": (f"{CUT}\n    return labels, bad", f"{UNCUT}\n    return labels, bad", QFTL),
+    "labels are not cut": (f"{CUT}\n    return labels, first_bad", f"{UNCUT}\n    return labels, first_bad", QFTL),
     "compressed labels are not cut": (f"{CUT}\n    return begins", f"{UNCUT}\n    return begins", SPARSE_GIGA),
     "halves are not added up": ("V[place] += entries[p]", "V[place] = entries[p]", SPARSE),
     "a place of another row": ("if begin <= place < end and where[place] == j", "if place < end", SPARSE),
@@ -124,8 +124,8 @@ STRATEGIES = {
     "a buffer that does not fade": ("old * decays[i] + row", "old + row", ONE_BUFFER),
     "a buffer of a leader that does not fade": ("old * decays[i] + row", "old + row", LEADER_BUFFER),
     "a buffer that is left out": ("out + old * weights[i]", "out", BLT),
-    "a sum that starts anew": ("take(total, j, size - j) + row", "row", ENDLESS),
-    "a noisy sum that starts anew": ("take(total, j, left) + noisy", "noisy", BLT),
+    "a sum that starts anew": ("take(total, j, size - j) * decay + row", "row", ENDLESS),
+    "a noisy sum that starts anew": ("take(total, j, left) * decay + noisy", "noisy", BLT),
     "a sum without noise": (" + take(noise, at, left)", "", BLT),
     "noisy rows are rounded down": ("encoded * per_step + 0.5", "encoded * per_step", BLT),
 }
@@ -151,7 +151,11 @@ STEPS = {
     "a centre that does not pull in between": ("_pull_to_centre(how, x, t, centre)", "pass", ("mean of far", *FAR[1:])),
 }
 LOSSES = {
-    "a kink in the wrong place": ("-y if y * u < 1.0 else 0.0", "-y if y * u < 0.0 else 0.0", LEADER_BUFFER),
+    "a kink in the wrong place": (
+        "(parameter, y) if y * u < 1.0 else 0.0",
+        "(parameter, y) if y * u < 0.0 else 0.0",
+        LEADER_BUFFER,
+    ),
     "a kink that is not smoothed": ("z + step / (step + width) * (", "z + (", ABSOLUTE),
 }
 SETS = {
