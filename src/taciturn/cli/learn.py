@@ -84,8 +84,7 @@ def learn(
     """
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
-    from taciturn.runs.diagnostics import BadRows as BadRowCount
-    from taciturn.runs.diagnostics import Diagnostics
+    from taciturn.runs.diagnostics import BadRowCount, Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import learn_from
     from taciturn.runs.progress import Progress
