@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn import Cost, Guarantee, Privacy
+from taciturn._util.output import rounded_up
 from taciturn.accounting import guarantee as module
 from taciturn.accounting.cost import gaussian, total
 from taciturn.accounting.gdp import epsilon_of
@@ -79,6 +80,7 @@ def test_the_printed_epsilon_is_never_too_small():
         guarantee = Guarantee(BUDGET, gaussian(float(mu_squared)), "replace")
         printed = re.search(r"epsilon = ([\d.e+-]+) at that delta", str(guarantee))
         assert guarantee.epsilon <= float(printed[1]) <= guarantee.epsilon * 1.002
+        assert printed[1] == rounded_up(guarantee.epsilon, 4)  # as in the plan that is printed below it
 
 
 def test_a_guarantee_is_a_value():

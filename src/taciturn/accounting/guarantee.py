@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from taciturn._util.html import card, facts, paragraph
+from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import Cost
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import EXAMPLE, Unit, User
@@ -192,5 +193,4 @@ class Guarantee:
 
 
 def _rounded_up(epsilon: float) -> str:
-    """Four digits, rounded up."""
-    return f"{epsilon:.4g}" if float(f"{epsilon:.4g}") >= epsilon else f"{epsilon * 1.0005:.4g}"
+    return rounded_up(epsilon, digits=4)
