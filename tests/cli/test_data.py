@@ -101,13 +101,35 @@ def test_init_takes_names_where_there_is_no_header(folder):
     assert json.loads(done.stdout)["open"] == ["privacy.epsilon", "target.classes", "columns.age"]
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--classes", "no,yes", "--positive", "yes"), "State one of them"),
+        (("--positive", "yes", "--target-range", "0:1"), "State one of them"),
+        (("--rows-per-user", "4"), "as in --user customer_id"),
+        (("--epsilon", "0"), "epsilon must be positive"),
+    ],
+)
+def test_init_rejects_what_check_would_reject(folder, options, words):
+    done = run("init", "sales.csv", "--out", "c.toml", "--target", "bought", *options)
+    assert isinstance(done.exception, InvalidInput)
+    assert words in str(done.exception)
+    assert not (folder / "c.toml").exists()
+
+
+def test_files_in_the_wrong_place_are_named(folder):
+    said = str(run("check", "sales.csv").exception)
+    assert said.startswith("sales.csv is data, by its name, and not a contract. The contract comes first")
+    assert str(run("predict", ".", "sales.csv").exception) == ". is a folder. Pass the model in it, as in model.json."
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_init_asks_at_a_terminal(tmp_path):
     """Questions go to the side, and answers into the contract; --yes asks none."""
     import pty
 
     (tmp_path / "sales.csv").write_text("age,bought\n")
-    for arguments, answers in ((["--yes"], b""), (["--force"], b"5\nback\n1\n\nbought\nno,yes\ndate\n0:100\n\n")):
+    for arguments, answers in ((["--yes"], b""), (["--force"], b"5\nback\n1\n\nbought\nno,yes\ndate\n0:100\n\n\n")):
         ours, theirs = pty.openpty()
         os.write(ours, answers)
         done = subprocess.run(

@@ -227,7 +227,7 @@ def test_columns_that_are_not_there_are_rejected():
 
 def test_questions_are_asked_until_they_are_answered_or_left_open():
     draft, asked = Draft("sales.csv", NAMES), []
-    answers = iter(["-1", "2", "", "nobody", "bought", "no", "no,yes", "100:0", "0:100", "Oslo,Rome", ""])
+    answers = iter(["-1", "2", "", "nobody", "bought", "hash 8", "no,yes", "100:0", "0:100", "Oslo,Rome", "", "5e3"])
 
     def question(about):
         asked.append(about)
@@ -237,9 +237,34 @@ def test_questions_are_asked_until_they_are_answered_or_left_open():
     assert draft.privacy == {"epsilon": 2.0}
     assert draft.target == {"column": "bought", "classes": ["no", "yes"]}
     assert draft.columns == {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}}
+    assert draft.learning == {"horizon": 5000}
     assert draft.open == ["columns.hours per week"]
+    assert "one class against all others" in asked[6]
     assert asked[1].startswith("epsilon must be positive")
     assert "the lower first" in asked[8]
+
+
+def test_one_class_is_against_all_others_and_a_target_may_have_a_scale():
+    for answer, target in (
+        ("yes", {"positive": ["yes"]}),
+        ("2", {"positive": [2]}),
+        ("0:1e5 symlog threshold=100", {"range": [0, 100000], "scale": "symlog", "threshold": 100}),
+        ("private", {"range": "private"}),
+    ):
+        draft = Draft("s.csv", ["x", "y"], privacy={"epsilon": 1.0, "user": "x", "rows_per_user": 1})
+        answers = iter(["y", "ignore", "yes,no", "back", answer, "many", "1000"])
+        ask(draft, lambda about, answers=answers: next(answers))
+        assert draft.target == {"column": "y"} | target
+        assert draft.learning == {"horizon": 1000}
+        assert draft.open == []
+
+
+def test_an_answer_that_is_no_number_is_quoted():
+    """It was reported as nan."""
+    draft, asked = Draft("s.csv", ["x"]), []
+    answers = iter(["left", "1", *[""] * 9])
+    ask(draft, lambda about: asked.append(about) or next(answers))
+    assert asked[1].startswith("epsilon must be a number, as in 1; got 'left'.")
 
 
 def test_a_column_of_ids_is_asked_for_and_how_many_rows_count():
@@ -274,6 +299,11 @@ def test_answers_say_a_kind():
         ("categories no,yes", {"categories": ["no", "yes"]}),
         ("text 64", {"text": {"hash": 64}}),
         ("0:10 missing=3", {"range": [0, 10], "missing": 3}),
+        (
+            "0:1e6 symlog threshold=1000 indicator",
+            {"range": [0, 1000000], "scale": "symlog", "threshold": 1000, "indicator": True},
+        ),
+        ("2015-01-01:2030-01-01 month", {"date": ["2015-01-01", "2030-01-01"], "cycle": ["month"]}),
     ],
 )
 def test_answers_say_every_kind(answer, expected):
@@ -286,9 +316,14 @@ def test_a_word_of_the_prompt_is_no_category(answer):
         kind_of(answer, "x")
 
 
+def test_a_threshold_is_written_by_its_name():
+    with pytest.raises(InvalidInput, match="as in 0:1e6 symlog threshold=1000; got '0:1e6 symlog 1000'"):
+        kind_of("0:1e6 symlog 1000", "x")
+
+
 def test_back_returns_to_the_question_before():
     draft, said = Draft("sales.csv", ["age", "bought"]), []
-    answers = iter(["back", "5", "back", "1", "", "age", "back", "bought", "no,yes", "back", "yes,no", "0:9", "0:8"])
+    answers = iter(["back", "5", "back", "1", "", "age", "back", "bought", "no,yes", "back", "yes,no", "0:9", ""])
     ask(draft, lambda about: next(answers), said.append)
     assert draft.privacy == {"epsilon": 1.0}
     assert draft.target == {"column": "bought", "classes": ["yes", "no"]}

@@ -11,6 +11,7 @@ import typer
 
 from taciturn.cli.output import integral, warn
 from taciturn.errors import InvalidInput
+from taciturn.errors import positive as above_0
 from taciturn.readers.source import Format
 
 if TYPE_CHECKING:  # imported inside commands, so that the others start fast
@@ -48,7 +49,7 @@ def init(
         Texts,
         typer.Option(
             "--column",
-            help="Any column, as in 'income=1:1e6 log missing=1000 indicator', "
+            help="Any column, as in 'income=0:1e6 symlog threshold=1000', 'visits=1:1e3 log missing=1 indicator', "
             "'since=date 2015-01-01:2030-01-01 month', 'age=bins 0,18,65,120' or 'note=text 1024'.",
         ),
     ] = None,
@@ -79,17 +80,23 @@ def init(
         names = distinct([name.strip() for name in columns.split(",")])
     else:
         names, kinds = columns_of(data, format)
+    if sum(value is not None for value in (classes, positive, target_range)) > 1:
+        raise InvalidInput("--classes, --positive and --target-range each say what the target is. State one of them.")
+    asks = sys.stdin.isatty() and data != "-" and not (yes or as_json)
+    if rows_per_user is not None and user is None and not asks:
+        raise InvalidInput("--rows-per-user needs a column of ids. State it, as in --user customer_id.")
     predicted = _given(
         column=target,
         classes=classes and values_of(classes, "classes"),
         positive=positive and values_of(positive, "positive"),
         range=target_range and range_of(target_range, "the target"),
     )
+    epsilon = None if epsilon is None else above_0("epsilon", epsilon)
     budget = _given(epsilon=epsilon, delta=delta, user=user, rows_per_user=rows_per_user)
     learning = _given(horizon=horizon)
     stated = stated_columns(names, ranges or [], categories or [], hashes or [], ignore or [], declared or [])
     draft = Draft(Path(data).name, names, kinds, budget, predicted, learning, stated)
-    if sys.stdin.isatty() and data != "-" and not (yes or as_json):
+    if asks:
         _ask(draft)
     out.write_text(draft.text(), encoding="utf-8")
     typer.echo(json_text({"written": str(out), "open": draft.open}) if as_json else _what_next(out, draft))

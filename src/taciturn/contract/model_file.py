@@ -232,6 +232,8 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     """Read and validate a model file."""
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8", errors="surrogatepass"))
+    except IsADirectoryError:
+        raise InvalidInput(f"{path} is a folder. Pass the model in it, as in {Path(path) / 'model.json'}.") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}. Learn a model with taciturn learn.") from None
     except (ValueError, RecursionError):

@@ -28,6 +28,11 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}. Draft a contract with taciturn init.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if {suffix.lower() for suffix in Path(path).suffixes} & {".csv", ".tsv", ".json", ".jsonl", ".parquet"}:
+            raise InvalidInput(
+                f"{path} is data, by its name, and not a contract. The contract comes first, as in taciturn check "
+                f"taciturn.toml {path}."
+            ) from None
         raise InvalidInput(f"{path} is not valid TOML: {error}. Put texts in quotes and lists in brackets.") from None
 
 

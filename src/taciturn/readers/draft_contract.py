@@ -24,6 +24,7 @@ from taciturn.readers.parquet import open_parquet
 from taciturn.readers.source import Source, format_of, opened
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_DAYS = re.compile(r"\d{4}-\d{2}-\d{2}:\d{4}-\d{2}-\d{2}")
 
 
 @dataclass
@@ -117,6 +118,7 @@ _MEANING = {
     "classes": 'all of them, as in ["no", "yes"]; or positive = ["yes"], against the rest; or range = [0, 10]',
     "positive": "these against the rest",
     "scale": "the scale of the range: errors count by their ratio",
+    "threshold": "up to here the scale is about linear",
     "range": "numbers; values outside the range are clipped; private, if it is to be found in the first rows",
 }
 _SETTINGS = (
@@ -254,33 +256,39 @@ def _short(number: float) -> float:
 
 
 FORMS = (
-    "0:100 (a number in a range), 1:1e6 log (on a logarithmic scale), private (a number whose range is found with "
-    "noise), bins 0,10,100, date 2015-01-01:2030-01-01 month, no,yes (categories), hash 256, text 1024, or ignore"
+    "0:100 (a number in a range), 1:1e6 log or 0:1e6 symlog threshold=1000 (on a logarithmic scale), private (a number "
+    "whose range is found with noise), bins 0,10,100, date 2015-01-01:2030-01-01 month, no,yes (categories), hash 256, "
+    "text 1024, or ignore"
 )
 """The answers that declare a column, with examples."""
 
 _KINDS = ("range", "bins", "date", "categories", "hash", "text", "ignore", "private")
 
+TARGETS = "all classes, as in no,yes; one class against all others, as in yes; or a range, as in 0:100, for numbers"
+"""The answers that declare the target, with examples."""
+
 
 def kind_of(answer: str, key: str) -> dict[str, Any]:
-    """Parse the declaration of a column, as typed by the user; after it, `missing=zero` and `indicator` may follow.
+    """Parse the declaration of a column, as typed by the user.
+
+    After it, `threshold=10`, `missing=zero` and `indicator` may follow.
 
     >>> kind_of("0:100", "age"), kind_of("a,b", "town"), kind_of("hash 64", "ip"), kind_of("ignore", "id")
     ({'range': [0, 100]}, {'categories': ['a', 'b']}, {'hash': 64}, {'ignore': True})
     >>> kind_of("1:1e6 log missing=1000 indicator", "income")
     {'range': [1, 1000000], 'scale': 'log', 'missing': 1000, 'indicator': True}
+    >>> kind_of("0:1e6 symlog threshold=1000", "income")
+    {'range': [0, 1000000], 'scale': 'symlog', 'threshold': 1000}
     >>> kind_of("date 2015-01-01:2030-01-01 weekday month", "since")
     {'date': ['2015-01-01', '2030-01-01'], 'cycle': ['weekday', 'month']}
     """
     words = answer.split()
     options: dict[str, Any] = {}
-    while len(words) > 1 and (words[-1] == "indicator" or words[-1].startswith("missing=")):
-        word = words.pop()
-        if word == "indicator":
-            options = {"indicator": True, **options}
-        else:
-            text = word.removeprefix("missing=")
-            options = {"missing": text if number_of(text) != number_of(text) else _short(number_of(text)), **options}
+    while len(words) > 1 and (words[-1] == "indicator" or words[-1].startswith(("missing=", "threshold="))):
+        name, _, text = words.pop().partition("=")
+        number = number_of(text)
+        value = True if name == "indicator" else text if number != number else _short(number)
+        options = {name: value, **options}
     first, rest = (words[0].rstrip(":"), words[1:]) if words else ("", [])
     declared = _declared_kind(" ".join(words), first, rest, key) | options
     column_of(key, declared)  # rejects what does not fit together
@@ -298,6 +306,8 @@ def _declared_kind(answer: str, first: str, rest: list[str], key: str) -> dict[s
     if first == "date" and rest:
         low, _, high = rest[0].partition(":")
         return {"date": [low, high], **({"cycle": rest[1:]} if len(rest) > 1 else {})}
+    if _DAYS.fullmatch(first):
+        return _declared_kind(f"date {answer}", "date", [first, *rest], key)
     if answer in ("private", "range private"):
         return {"range": "private"}
     if first in ("range", "categories") and rest:
@@ -305,8 +315,12 @@ def _declared_kind(answer: str, first: str, rest: list[str], key: str) -> dict[s
     if first in _KINDS and not rest:  # a word of the prompt, and no category
         raise InvalidInput(f"{first} needs more, as in one of these: {FORMS}.")
     if ":" in answer and "," not in answer:
-        text, _, scale = answer.partition(" ")
-        return {"range": range_of(text, key), **({"scale": scale.strip()} if scale else {})}
+        if len(rest) > 1:
+            raise InvalidInput(
+                f"after the range of {key} comes its scale, log or symlog, then threshold=1000, missing=0 or "
+                f"indicator, as in 0:1e6 symlog threshold=1000; got {answer!r}."
+            )
+        return {"range": range_of(answer.split(maxsplit=1)[0], key), **({"scale": rest[0]} if rest else {})}
     values = values_of(answer, key)
     if len(values) < 2:
         raise InvalidInput(f"{key} cannot have a single category. Answer as in one of these: {FORMS}.")
@@ -376,8 +390,12 @@ def ask(draft: Draft, question: Callable[[str], str], say: Callable[[str], None]
     """
     say(INTRODUCTION)
     asked: list[str] = []
+    shown = False
     while (key := next((key for key in _questions(draft) if key not in asked), None)) is not None:
         about = _about(draft, key)
+        if key.startswith("columns.") and not shown:
+            say(f"What each column is, public and not from the data: {FORMS}.")
+            shown = True
         while answer := question(about).strip():
             if answer == "back":
                 if asked:
@@ -403,6 +421,7 @@ def _questions(draft: Draft) -> list[str]:
     return [
         *(key for key in keys if not _stated(draft, key)),
         *(f"columns.{n}" for n in draft.features if n not in draft.columns),
+        *([] if _stated(draft, "learning.horizon") else ["learning.horizon"]),
     ]
 
 
@@ -410,7 +429,11 @@ def _stated(draft: Draft, key: str) -> bool:
     table, _, name = key.partition(".")
     if key == "target.kind":
         return bool({"classes", "positive", "range"} & set(draft.target))
-    return name in (draft.privacy if table == "privacy" else draft.target)
+    return name in _section(draft, table)
+
+
+def _section(draft: Draft, table: str) -> dict[str, Any]:
+    return {"privacy": draft.privacy, "target": draft.target, "learning": draft.learning}[table]
 
 
 def _forget(draft: Draft, key: str) -> None:
@@ -418,23 +441,24 @@ def _forget(draft: Draft, key: str) -> None:
     if table == "columns":
         draft.columns.pop(name, None)
     elif key == "target.kind":
-        for each in ("classes", "range", "scale"):
+        for each in ("classes", "positive", "range", "scale", "threshold"):
             draft.target.pop(each, None)
     else:
-        (draft.privacy if table == "privacy" else draft.target).pop(name, None)
+        _section(draft, table).pop(name, None)
 
 
 def _about(draft: Draft, key: str) -> str:
     """The question for a key: what it means, and how to answer."""
     names = ", ".join(draft.names)
     if key.startswith("columns."):
-        return f"{key.removeprefix('columns.')}: what is it? {FORMS}"
+        return f"{key.removeprefix('columns.')}: what is it?"
     return {
         "privacy.epsilon": "epsilon, the total budget of all that is published: smaller is more private, as in 1",
         "privacy.user": f"column of users' ids, to protect users with all their rows; empty to protect rows ({names})",
         "privacy.rows_per_user": "rows of a user that count, the others have no influence, as in 4",
         "target.column": f"column to predict ({names})",
-        "target.kind": f"{draft.target.get('column')}: all classes, as in no,yes; or a range, as in 0:100, for numbers",
+        "target.kind": f"{draft.target.get('column')}: {TARGETS}",
+        "learning.horizon": "number of rows, as in 100000; empty if it is not known, which needs more noise",
     }[key]
 
 
@@ -452,13 +476,21 @@ def _take(draft: Draft, key: str, answer: str) -> str:
     if name == "epsilon":
         value = _epsilon(answer)
     else:
-        value = integer(name, number_of(answer)) if name == "rows_per_user" else _named(draft, answer)
-    (draft.privacy if table == "privacy" else draft.target)[name] = value
+        value = _integer(name, answer) if name in ("rows_per_user", "horizon") else _named(draft, answer)
+    _section(draft, table)[name] = value
     return f"{name} = {toml(value)}"
 
 
 def _epsilon(answer: str) -> float:
-    return positive("epsilon", number_of(answer))
+    number = number_of(answer)
+    if number != number:
+        raise InvalidInput(f"epsilon must be a number, as in 1; got {answer!r}.")
+    return positive("epsilon", number)
+
+
+def _integer(name: str, answer: str) -> int:
+    number = number_of(answer)
+    return integer(name, number if number == number else answer)
 
 
 def _named(draft: Draft, answer: str) -> str:
@@ -468,9 +500,13 @@ def _named(draft: Draft, answer: str) -> str:
 
 
 def _aim(answer: str) -> dict[str, Any]:
-    kind = kind_of(answer, "the target")
-    if "categories" in kind and len(kind["categories"]) > 1:
-        return {"classes": kind["categories"]}
-    if "range" in kind and set(kind) <= {"range", "scale"}:
-        return kind
-    raise InvalidInput("the target must have two or more classes, or a range.")
+    first, *rest = answer.split()
+    if first not in _KINDS and not rest and not set(answer) & set(",:"):
+        return {"positive": values_of(answer, "the target")}
+    if first == "private" or first not in _KINDS or (first in ("range", "categories") and rest):
+        kind = kind_of(answer, "the target")
+        if "categories" in kind:
+            return {"classes": kind["categories"]}
+        if set(kind) <= {"range", "scale", "threshold"}:
+            return kind
+    raise InvalidInput(f"the target must be one of these: {TARGETS}.")

@@ -68,10 +68,13 @@ class Progress:
             sys.stderr.write(f"taciturn: {status}\n")
 
     def _status(self, run: Run) -> str:
+        """Rows and models so far, and the rate since the first block, which may have waited for a compiler."""
+        now = time.monotonic()
         if self._first is None:
-            self._first = run.stream.t
-        rate = (run.stream.t - self._first) / max(time.monotonic() - self._began, 1e-9)
-        return f"{run.stream.t:,} rows, {rate:,.0f} a second, {run.stream.k:,} models"
+            self._first, self._began = run.stream.t, now
+        learnt = run.stream.t - self._first
+        rate = f", {learnt / max(now - self._began, 1e-9):,.0f} a second" if learnt else ""
+        return f"{run.stream.t:,} rows{rate}, {run.stream.k:,} models"
 
 
 def _console() -> Any:
