@@ -233,3 +233,9 @@ def test_scikit_learn_agrees(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+def test_a_pipeline_is_no_estimator_of_a_search_and_is_not_printed():
+    with pytest.raises(InvalidInput, match="Make the search its last step") as told:
+        PrivateSearchCV(make_pipeline(NormClip(1.0), PrivateLogisticRegression(epsilon=1.0))).fit([[0.0]], [1])
+    assert "NormClip" not in str(told.value)

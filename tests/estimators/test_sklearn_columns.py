@@ -289,3 +289,18 @@ class TestPublicColumns:
         with pytest.raises(InvalidInput, match="column customer_id is in the table but not declared"):
             PublicColumns({"age": {"range": [0, 1]}}).fit(X)
         assert math.isclose(PublicColumns({"age": {"range": [18, 100]}}).feature_bound, math.sqrt(1.0 / 3.0 + 0.6))
+
+
+@pytest.mark.filterwarnings("ignore::taciturn.estimators.stream.PrivacyWarning")  # four rows teach nothing
+def test_labels_of_another_type_are_rejected_and_not_quoted():
+    """Numbers were expected and texts came, or the other way round; both raised errors of NumPy, one with the label."""
+    X, labels = np.zeros((4, 1)), np.array(["secret", "no", "no", "no"], dtype=object)
+    declared = {"columns": {0: {"range": [0, 1]}}}
+    for settings in (declared, {"feature_bound": 1.0}):
+        for y in (labels, labels.astype(str), list(labels)):
+            with pytest.raises(InvalidInput, match="y has a text where a number is expected") as told:
+                PrivateLinearRegression(epsilon=1.0, label_bound=1.0, **settings).fit(X, y)
+            assert "secret" not in str(told.value)
+        for classes, y in (([0, 1], labels), (["no", "yes"], [0, 1, 0, 1])):
+            with pytest.raises(InvalidInput, match="y has a label that was not declared"):
+                PrivateLogisticRegression(epsilon=1.0, classes=classes, **settings).fit(X, y)

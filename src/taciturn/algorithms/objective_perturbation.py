@@ -93,7 +93,10 @@ class ObjectivePerturbation(Accounted):
                 f"ridge of at least {needed / self.horizon:.3g}, or use pol, which needs none of that."
             )
         if not self.guarantee.proven:
-            raise InvalidInput(f"{self.privacy} is out of the sampler's reach. Take a smaller epsilon.")
+            raise InvalidInput(
+                f"{self.privacy} is out of the sampler's reach. Take a smaller epsilon: one of 10 already promises "
+                "little."
+            )
 
     def fit(self, X: Any, y: Any, ledger: LedgerLike | None = None) -> Release:
         """Learn from all `horizon` examples and publish one point.

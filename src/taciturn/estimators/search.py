@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 try:
     from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
     from sklearn.model_selection import ParameterGrid
+    from sklearn.pipeline import Pipeline
     from sklearn.utils import _safe_indexing
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
@@ -147,6 +148,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _base(self) -> PrivateLinearModel:
         model: PrivateLinearModel = self.estimator
         example = "PrivateSearchCV(PrivateLogisticRegression(epsilon=1.0, feature_bound=1.0))"
+        if isinstance(model, Pipeline):
+            raise InvalidInput(
+                "estimator cannot be a pipeline. Make the search its last step, as in make_pipeline(PublicColumns("
+                "columns), PrivateSearchCV(PrivateLogisticRegression(epsilon=1.0, feature_bound=2.0)))."
+            )
         expect("estimator", model, isinstance(model, PrivateLinearModel), example)
         if model.rows_per_user is not None:
             raise Unprovable(

@@ -222,6 +222,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return None
 
     def _valid(self, seen_by: Any, X: Any, y: Any, encoder: ColumnEncoder | None, reset: bool) -> tuple[Any, Any]:
+        if self._numbers:
+            _check_numeric(y)
         if encoder is None:
             with own_errors():
                 X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
@@ -567,13 +569,31 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def _encoded(self, y: Any, classes: Any) -> Any:
         """The labels of declared classes; other classes are rejected."""
-        at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        if not (classes[at] == y).all():
+        try:
+            at = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+            declared = bool(np.all(classes[at] == y))
+        except TypeError:  # texts among numbers
+            declared = False
+        if not declared:
             raise InvalidInput(
                 "y has a label that was not declared. State all of them, as in classes=[0, 1], before the first "
                 "example: they are public."
             )
         return labels_of(at, len(classes))
+
+
+def _check_numeric(y: Any) -> None:
+    """Reject labels that are texts, and quote none of them."""
+    try:
+        values = np.asarray(y)
+        if values.dtype.kind not in "biuf":
+            values.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        if "could not convert string to float" in str(error):
+            raise InvalidInput(
+                "y has a text where a number is expected. Give numbers; or use PrivateLogisticRegression, which "
+                "predicts classes."
+            ) from None
 
 
 def _as_plain_array(values: Any) -> Any:
