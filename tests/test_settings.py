@@ -91,6 +91,7 @@ from taciturn.accounting import gdp as exact
 from taciturn.accounting import objective as perturbed
 from taciturn.accounting import zcdp as concentrated
 from taciturn.algorithms.objective_perturbation import ridge_for
+from taciturn.algorithms.selection import Selection, shares
 from taciturn.audit import (
     Pair,
     TickPair,
@@ -111,6 +112,7 @@ from taciturn.estimators.settings import Settings
 from taciturn.plan import curvature, feature_map, feature_scales, recommend, rows_per_user, standard_scale
 from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
+from taciturn.problem.weighted import Weighted, WeightedScores
 from taciturn.regret import tails
 
 pytestmark = pytest.mark.filterwarnings("ignore::taciturn.estimators.stream.PrivacyWarning")
@@ -174,6 +176,12 @@ def _adaptive_selections(**numbers):
     pair = Pair([[0.0, 1.0]] * 4, None, at=0, other=([1.0, 0.0], 0.0))
     private = ewoo(experts(2), BUDGET, horizon=4)
     return _finding(distinguish_adaptive_selections(private, pair, lambda point, t: (point, 0.0), **numbers))
+
+
+def _selection(**numbers):
+    made = tuple(pftrl(RIDGED, share, 6) for share in shares(BUDGET, [True, True]))
+    selection = Selection(made, privacy=BUDGET, **({"rows": 20} | numbers))
+    return selection, selection.choice
 
 
 def _finding(result):
@@ -531,6 +539,14 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.problem.scalar_loss.Smoothed": [Case(lambda width: Smoothed(Absolute(), width), {"width": 1.3})],
     "taciturn.problem.losses.Advice": [Case(Advice, {"loss_bound": 1.3})],
+    "taciturn.problem.weighted.Weighted": [
+        Case(lambda negative: Weighted(Hinge(), negative), {"negative": 0.3}),
+        Case(lambda positive: Weighted(Hinge(), positive=positive), {"positive": 0.3}),
+    ],
+    "taciturn.problem.weighted.WeightedScores": [
+        Case(lambda weights: WeightedScores(MultiHinge(3), (1.0, weights, 0.5)), {"weights": 0.3})
+    ],
+    "taciturn.algorithms.selection.Selection": [Case(_selection, {"rows": 20, "seed": 7})],
     "taciturn.regret.best_in_hindsight": [
         Case(
             lambda tolerance: dataclasses.astuple(regret.best_in_hindsight(RIDGED, X, SIGNS, tolerance)),
@@ -655,7 +671,9 @@ MODULES = (
     "taciturn.estimators.scaling",
     "taciturn.estimators.sklearn",
     "taciturn.algorithms.objective_perturbation",
+    "taciturn.algorithms.selection",
     "taciturn.problem.losses",
+    "taciturn.problem.weighted",
     "taciturn.regret.tails",
 )
 

@@ -212,7 +212,7 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
     gaps = 10.0 ** rng.uniform(-14.9, -0.8, count) if seed % 2 else 1.2e-15 * rng.integers(1, 9, count)
     falling = 1.0 - np.cumsum(gaps) / max(1.0, gaps.sum())
     th, ph = tuple(map(float, falling[::2])), tuple(map(float, falling[1::2]))
-    assert blt._in_order((th, ph))
+    assert blt.in_order((th, ph))
     coder = BLTCoder(int(10.0 ** rng.uniform(0.0, 7.0)), th, ph)
     assert exact_column(coder) <= mpmath.mpf(coder.sensitivity)
 
@@ -221,7 +221,7 @@ def test_the_column_of_all_legal_decays_is_not_below_the_exact_one(seed):
 @pytest.mark.parametrize(("buffers", "aim"), [*product([1, 4, 10], ["max", "mean"]), (1, "average"), (4, "average")])
 def test_what_fits_return_is_legal(n, buffers, aim):
     """So that it is computed only once."""
-    assert blt._in_order(fitted(n, buffers, aim))
+    assert blt.in_order(fitted(n, buffers, aim))
 
 
 @pytest.mark.privacy

@@ -37,7 +37,7 @@ from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.core.private import Private
 from taciturn.core.schedule import at
 from taciturn.core.state import described
-from taciturn.errors import InvalidInput, Unprovable, expect
+from taciturn.errors import InvalidInput, Unprovable, expect, integer
 from taciturn.learners.ewoo import experts
 from taciturn.mechanisms.exponential import Exponential
 
@@ -79,6 +79,9 @@ class Selection:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "candidates", tuple(self.candidates))
+        object.__setattr__(self, "rows", integer("rows", self.rows))
+        if self.seed is not None:
+            object.__setattr__(self, "seed", integer("seed", self.seed, least=0))
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         if not self.candidates or len({each.neighbours for each in self.candidates}) > 1:
             raise InvalidInput("a selection needs candidates, all under one neighbour relation. State it alike.")

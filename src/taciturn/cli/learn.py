@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from taciturn.cli.output import warn
-from taciturn.errors import InvalidInput
+from taciturn.errors import InvalidInput, StateConflict
 from taciturn.readers.source import BadRows, Format, format_of, size_of
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
@@ -84,8 +84,7 @@ def learn(
     """
     from taciturn.contract.contract import read_contract
     from taciturn.runs import run as runs
-    from taciturn.runs.diagnostics import BadRows as BadRowCount
-    from taciturn.runs.diagnostics import Diagnostics
+    from taciturn.runs.diagnostics import BadRowCount, Diagnostics
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import learn_from
     from taciturn.runs.progress import Progress
@@ -194,8 +193,6 @@ def _first_rows(batches: Iterator[Batch]) -> list[Batch]:
 
 
 def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> None:
-    from taciturn.errors import InvalidInput
-
     if (check_input or go_on) and not resume:
         raise InvalidInput(f"{'--check-input' if check_input else '--continue'} needs --resume. Add it.")
     if check_input and go_on:
@@ -218,8 +215,6 @@ def _account(ledger: str, population: str | None, witness: str | None, store: st
 
 
 def _check_population(population: str | None, account: Ledger | None, found: Saved | None) -> None:
-    from taciturn.errors import InvalidInput, StateConflict
-
     if population is None or account is not None:  # a ledger of other people was rejected when it was opened
         return
     if found is None:

@@ -1,4 +1,4 @@
-"""What several commands print: warnings, and tables of the errata and of the games of an audit."""
+"""What several commands share: the parser of an integer, warnings, and tables of the errata and of audits."""
 
 from __future__ import annotations
 

@@ -620,7 +620,7 @@ class Text(_InBuckets):
     >>> out = np.zeros((3, 4))
     >>> bad = Text("note", 4).encode(PlainValues(["Call back!", "call, call", ""]), out)
     >>> out.round(3).tolist()
-    [[0.0, 0.0, 0.707, -0.707], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    [[-0.707, 0.707, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
 
     @property

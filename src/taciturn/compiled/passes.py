@@ -1061,12 +1061,12 @@ def _through_decayed(
     _, ph, _, inverse = coder.arrays
     encoder, decoder = secret["buffers"].copy(), public["buffers"].copy()
     running = public["sum"].copy()
-    none = np.empty(0)
     for start, end, both, full in coder.stretches(k, len(block.rounds)):
         part_of, at = block.cut(start, end), slice(start, end)
         sides = _encoder(coder, encoder, both), (ph, inverse, decoder)
         inside = cut.noise[at], cut.steps[at], cut.largest[at]
-        part_of.check(through_blt(*part_of.numbers, *inside, *sides, running, coder.decay, 1.0, none, none))
+        outside = coder.decay, 1.0, _NO_NUMBERS, _NO_NUMBERS
+        part_of.check(through_blt(*part_of.numbers, *inside, *sides, running, *outside))
         if full:
             encoder = exchanged(encoder)
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}

@@ -13,7 +13,6 @@ import struct
 import warnings
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -23,7 +22,7 @@ from taciturn._util.arrays import Array
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.hashing import bucket_cache
 from taciturn.columns.kinds import Categories, Hashed
-from taciturn.errors import InvalidInput, expect, float_or_nan, integer
+from taciturn.errors import InvalidInput, did_you_mean, expect, float_or_nan, integer
 
 Row: TypeAlias = "array[float]"
 
@@ -255,10 +254,10 @@ class ColumnFeatures:
         for name in x.keys() - self._known:
             keys = [key for key in categories if str(name).startswith(f"{key}_") and key not in x]
             if not keys:
-                near = get_close_matches(str(name), list(map(str, self.encoder.keys)), 1)
-                hint = f"Did you mean {near[0]}? Or declare it" if near else "Declare it"
+                near = did_you_mean(str(name), map(str, self.encoder.keys))
+                other = "Or declare it" if near else "Declare it"
                 raise InvalidInput(
-                    f"this example has {name!r}, which is not a declared column. {hint}, for example as "
+                    f"this example has {name!r}, which is not a declared column.{near} {other}, for example as "
                     f"{{{name!r}: {{'ignore': True}}}}; declared are {self._listed}."
                 )
             key = max(keys, key=lambda k: len(str(k)))

@@ -46,11 +46,16 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
     buckets : int, optional
         Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    columns : dict, optional
+        Instead: what each name holds, in the words of the contract file, as in `{"age": {"range": [0, 100]}, "town":
+        {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}, "height": {"range": "private"}}`. What an
+        example lacks is missing in it; other names are rejected.
     epsilon, delta : float
         The total budget of everything that the stream publishes.
     feature_bound : float or "private"
         The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
-        features in the first examples, at no further cost; no model is published before.
+        features in the first examples, at no further cost; no model is published before. It follows from `columns`, if
+        those are stated.
     fit_intercept : bool
         Whether there is a constant feature.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
@@ -187,11 +192,16 @@ class PrivateLinearSVC(PrivateClassifier):
         declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
     buckets : int, optional
         Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    columns : dict, optional
+        Instead: what each name holds, in the words of the contract file, as in `{"age": {"range": [0, 100]}, "town":
+        {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}, "height": {"range": "private"}}`. What an
+        example lacks is missing in it; other names are rejected.
     epsilon, delta : float
         The total budget of everything that the stream publishes.
     feature_bound : float or "private"
         The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
-        features in the first examples, at no further cost; no model is published before.
+        features in the first examples, at no further cost; no model is published before. It follows from `columns`, if
+        those are stated.
     fit_intercept : bool
         Whether there is a constant feature.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
@@ -288,7 +298,8 @@ class PrivateLogisticRegression(PrivateClassifier):
         The total budget of everything that the stream publishes.
     feature_bound : float or "private"
         The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
-        features in the first examples, at no further cost; no model is published before.
+        features in the first examples, at no further cost; no model is published before. It follows from `columns`, if
+        those are stated.
     fit_intercept : bool
         Whether there is a constant feature.
     method : {"auto", "pqftl", "ftrl", "igd", "giga"}
@@ -400,11 +411,16 @@ class PrivateNaiveBayes(PrivateClassifier):
         declared is ignored. `"city=Rome"` stands for the text `"Rome"` under `"city"`.
     buckets : int, optional
         Instead: how many weights there are, to which any names are hashed; a text counts as the name `"city=Rome"`.
+    columns : dict, optional
+        Instead: what each name holds, in the words of the contract file, of columns whose features are not negative:
+        categories, bins, hashed values and texts, which are hashed without signs. What an example lacks is missing in
+        it; other names are rejected.
     epsilon, delta : float
         The total budget of everything that the stream publishes.
     feature_bound : float or "private"
         The largest norm of an example's features; longer ones are clipped. "private" finds the ranges and scales of all
-        features in the first examples, at no further cost; no model is published before.
+        features in the first examples, at no further cost; no model is published before. It follows from `columns`, if
+        those are stated.
     fit_intercept : bool
         Whether there is a constant feature.
     release : {"auto", "geometric", "every"} or int

@@ -362,7 +362,7 @@ def declared_settings(
     >>> from taciturn.columns.encoder import encoder_of
     >>> encoder = encoder_of({"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Rome"]}})
     >>> declared_settings({"epsilon": 1.0}, encoder, None, classes=True)
-    {'epsilon': 1.0, 'feature_bound': 1.3903891521743117, 'ranges': None, 'scales': (2.0, 0.8, 0.8)}
+    {'epsilon': 1.0, 'feature_bound': 1.390443574307614, 'ranges': None, 'scales': (2.0, 0.8, 0.8)}
     """
     made = dict(settings)
     if encoder is not None:

@@ -477,8 +477,9 @@ class PrivateNaiveBayes(PrivateClassifier):
     horizon : int, optional
         Number of examples planned for. Without one, `fit` takes the number of its rows, and `partial_fit` a mechanism
         for streams without an end, which needs more noise.
-    neighbours : {"replace", "zero-out"}
-        What may change of one example, or of the rows of one user: any other values, or zeroed out.
+    neighbours : {"replace", "zero-out", "label"}
+        What may change of one example, or of the rows of one user: any other values, or zeroed out; or, where features
+        are public for everyone who sees a model, any other label.
     rows_per_user : int, optional
         Protect users, not rows: the most rows of a user that count. Later ones have no influence, and `fit` and
         `partial_fit` need `users=`, an id for each row, or a column of ids for each owner of a row. Without it, the
@@ -502,7 +503,7 @@ class PrivateNaiveBayes(PrivateClassifier):
     ----------
     coef_, intercept_, classes_ : ndarray
         The latest model, with scikit-learn's shapes, and the labels; before the first release a point that does not
-        depend on data. With a map of features, the weights are those of the mapped ones.
+        depend on data.
     privacy_spent_ : Spent
         What the releases so far cost.
     guarantee_ : str
@@ -537,7 +538,7 @@ class PrivateNaiveBayes(PrivateClassifier):
         fit_intercept: bool = True,
         release: str | int = "auto",
         horizon: int | None = None,
-        neighbours: Literal["replace", "zero-out"] = "replace",
+        neighbours: Neighbours = "replace",
         rows_per_user: int | None = None,
         rows_per_release: int | None = None,
         apart: int = 1,

@@ -133,16 +133,8 @@ class BLTCoder(OneRowEach):
 
         Those of C hold for any positive weights. That decoding inverts C matters for accuracy, not for privacy.
         """
-        given = np.asarray(numbers)
-        if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
-            raise damaged("decays should be four rows of floats")
-        th, ph, om, inverse = (tuple(map(float, row)) for row in given)
-        if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0):
-            raise damaged("decays should fall from below 1, and their weights be positive")
-        fresh = cls(n, th, ph).arrays
-        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(fresh, given, strict=True)):
-            raise damaged("weights should be those of their decays")
-        return cls(n, th, ph, (om, inverse))
+        th, ph, given = restored_decays(buffers, numbers)
+        return cls(n, th, ph, given)
 
     @property
     def integer(self) -> bool:
@@ -222,6 +214,20 @@ class BLTCoder(OneRowEach):
         row = noisy[0]
         total = public["sum"] + row + om @ buffers
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
+
+
+def restored_decays(buffers: int, numbers: Any) -> tuple[tuple[float, ...], tuple[float, ...], Decays]:
+    """Decays of C and of its inverse, and the weights of both, from the numbers of a state, validated."""
+    given = np.asarray(numbers)
+    if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
+        raise damaged("decays should be four rows of floats")
+    th, ph, om, inverse = (tuple(map(float, row)) for row in given)
+    if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0):
+        raise damaged("decays should fall from below 1, and their weights be positive")
+    fresh = weights(given[0], given[1]), weights(given[1], given[0])
+    if not np.allclose(fresh, given[2:], rtol=1e-9, atol=0.0):
+        raise damaged("weights should be those of their decays")
+    return th, ph, (om, inverse)
 
 
 def to_fit(n: int, participation: Participation) -> Participation:

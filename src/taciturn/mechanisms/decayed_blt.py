@@ -43,15 +43,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
-from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
 from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import InvalidInput, Unprovable, integer
-from taciturn.mechanisms.blt import coefficients, fitted, in_order, pairs, pattern_squares, to_fit, weights
+from taciturn.mechanisms.blt import coefficients, fitted, pairs, pattern_squares, restored_decays, to_fit, weights
 from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
-from taciturn.mechanisms.prefix_sum import NoisySums, PrefixSum, checked_norm, in_blocks, reach
+from taciturn.mechanisms.prefix_sum import OneStepSums, PrefixSum, checked_norm, in_blocks, reach
 from taciturn.mechanisms.strategy import OneRowEach, sensitivity_to
 from taciturn.noise.sampling import sampling_cost
 
@@ -83,7 +83,7 @@ class DecayedBLT(PrefixSum):
     >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(10_000), schedule=every(100))
     >>> sds = [private.calibrated.noise_sd(10**j) for j in (1, 3, 9)]
     >>> [round(sd / sds[-1], 3) for sd in sds]
-    [0.793, 1.0, 1.0]
+    [0.902, 1.0, 1.0]
     """
 
     forget: int
@@ -227,16 +227,10 @@ class DecayedCoder(OneRowEach):
     @classmethod
     def restored(cls, here: DecayedCoder, buffers: int, numbers: Any) -> DecayedCoder:
         """The strategy of such numbers, validated, with the decay and the period of the one that is made here."""
-        given = np.asarray(numbers)
-        if given.dtype != np.float64 or given.ndim != 2 or len(given) != 4 or not 0 < given.shape[1] <= buffers:
-            raise damaged("decays should be four rows of floats")
-        th, ph, om, inverse = (tuple(map(float, row)) for row in given)
-        if not (np.isfinite(given).all() and in_order((th, ph)) and min(om) > 0.0 and th[0] <= here.decay):
-            raise damaged("decays should fall from below that of a sum, and their weights be positive")
-        made = cls(here.decay, th, ph, here.kept).arrays
-        if not all(np.allclose(mine, row, rtol=1e-9, atol=0.0) for mine, row in zip(made, given, strict=True)):
-            raise damaged("weights should be those of their decays")
-        return cls(here.decay, th, ph, here.kept, (om, inverse))
+        th, ph, given = restored_decays(buffers, numbers)
+        if not th[0] <= here.decay:
+            raise damaged("decays should fall from below that of a sum")
+        return cls(here.decay, th, ph, here.kept, given)
 
     @property
     def integer(self) -> bool:
@@ -337,7 +331,7 @@ def _less(rates: Array) -> Array:
     return np.asarray((1.0 - rates)[:, None] + rates[:, None] * (1.0 - rates)[None, :])
 
 
-class Lasting(NoisySums):
+class Lasting(OneStepSums):
     """Decayed sums of a stream that may never end: one lattice step, and costs that are paid once for all of it.
 
     With the standard deviation and the lattice step of a resumed stream, `cost` is what these deliver.
@@ -384,10 +378,6 @@ class Lasting(NoisySums):
         """What the sampler costs one unit: of the draws that are added to something which it can move."""
         return sampling_cost(self._rows * self.size, 1.01 * mu / self._reach)
 
-    @cached_property
-    def _own_numbers(self) -> Arrays:
-        return {"sd": fixed(np.array(self.sd)), "step": fixed(np.array(self._step))}
-
     def effective(self, k: ArrayLike) -> Array:
         """The number of examples that the k-th sum stands for: a sum of weights, and a constant in the long run.
 
@@ -404,19 +394,6 @@ class Lasting(NoisySums):
     def _window(self) -> float:
         coder: Any = self.coder
         return -_rounds(self.timetable) / math.log(coder.decay)
-
-    def step(self, k: int) -> float:
-        return self._step
-
-    def step_of_row(self, rows: range) -> Array:
-        return np.full((len(rows), 1), self._step)
-
-    def largest_of(self, k: int, count: int) -> Array:
-        return np.full(count, self.largest)
-
-    def cost(self, k: int | None) -> Cost:
-        """The cost of the stream, charged with the first release, however long it is."""
-        return FREE if k == 0 else self._total
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""

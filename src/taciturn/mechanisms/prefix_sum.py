@@ -267,7 +267,35 @@ class NoisySums(NoiseByRelease):
         return public, total, self.noise_sd(k)
 
 
-class Finite(NoisySums):
+class OneStepSums(NoisySums):
+    """Sums with one lattice step and one largest entry for the whole stream, whose cost is charged at once."""
+
+    largest: float
+    _step: float
+
+    @cached_property
+    def _own_numbers(self) -> Arrays:
+        return {"sd": fixed(np.array(self.sd)), "step": fixed(np.array(self._step))}
+
+    def step(self, k: int) -> float:
+        return self._step
+
+    def step_of_row(self, rows: range) -> Array:
+        return np.full((len(rows), 1), self._step)
+
+    def largest_of(self, k: int, count: int) -> Array:
+        return np.full(count, self.largest)
+
+    def cost(self, k: int | None) -> Cost:
+        """The cost of the stream, charged with the first release, however few or many sums are released."""
+        return FREE if k == 0 else self._total
+
+    @cached_property
+    def _total(self) -> Cost:
+        raise NotImplementedError
+
+
+class Finite(OneStepSums):
     """A known number of releases, one lattice step.
 
     With a given standard deviation, and perhaps a lattice step (the paper's, or a resumed stream's), `cost` is what
@@ -316,10 +344,6 @@ class Finite(NoisySums):
         self._mu = float(on_lattice(ideal, steps, per_step)[0]) / sd * (1.0 + 2.0**-45)
         self._check_range()
 
-    @cached_property
-    def _own_numbers(self) -> Arrays:
-        return {"sd": fixed(np.array(self.sd)), "step": fixed(np.array(self._step))}
-
     def _rounding(self, rows: int) -> float:
         """The square of what rounding adds to the sensitivity, in lattice steps."""
         return self.size * (self.sensitivity**2 if self.coder.integer else float(rows))
@@ -328,19 +352,6 @@ class Finite(NoisySums):
         """Integer sums, noise included, must stay below 2⁶² steps."""
         if self.coder.integer and (self.largest * self.coder.row_norm + 12.0 * self.sd) / self._step >= 2.0**62:
             raise InvalidInput("sums of this many rows leave the range of 64-bit integers. Plan for fewer rounds.")
-
-    def step(self, k: int) -> float:
-        return self._step
-
-    def step_of_row(self, rows: range) -> Array:
-        return np.full((len(rows), 1), self._step)
-
-    def largest_of(self, k: int, count: int) -> Array:
-        return np.full(count, self.largest)
-
-    def cost(self, k: int | None) -> Cost:
-        """The cost of the stream, charged with the first release, however few sums are released."""
-        return FREE if k == 0 else self._total
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate."""

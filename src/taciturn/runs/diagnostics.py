@@ -22,10 +22,10 @@ _COLUMNS = ("rows", "loss", "error", "clipped", "bad")
 
 
 @dataclass
-class BadRows:
+class BadRowCount:
     """How many of the rows after the first `first` are bad, in one process.
 
-    >>> counted = BadRows(first=10)
+    >>> counted = BadRowCount(first=10)
     >>> counted.add(np.array([1.0, np.nan]))
     >>> counted.as_data()
     {'from_row': 10, 'to_row': 12, 'bad_rows': 1}

@@ -16,7 +16,7 @@ from typing import Generic, Literal, TypeVar
 
 from taciturn._util.arrays import Array
 from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError
-from taciturn.runs.diagnostics import BadRows, Diagnostics
+from taciturn.runs.diagnostics import BadRowCount, Diagnostics
 from taciturn.runs.resume import Check, Rows, Unseen, Users
 from taciturn.runs.run import Run
 
@@ -57,7 +57,7 @@ def learn_from(
     diagnostics: Diagnostics | None = None,
     tell: Callable[[Run, int], None] = lambda run, size: None,
     check: Check = "all",
-    bad_rows: BadRows | None = None,
+    bad_rows: BadRowCount | None = None,
 ) -> Ending:
     """Learn from the input, and commit; everything that was learnt is committed when this returns.
 
@@ -75,7 +75,7 @@ def learn_from(
     check : {"all", "window", "none"}
         Compare all rows that the run has learnt from, which needs the input from its beginning; those since the window
         of the checkpoint; or none: the first row is then taken for the next one, on the user's word.
-    bad_rows : BadRows, optional
+    bad_rows : BadRowCount, optional
         Counts the bad rows of those that are learnt.
     """
     with catch_signals() as interrupts, Prefetch(rows) as source:
@@ -95,7 +95,7 @@ def _learn(
     diagnostics: Diagnostics | None,
     tell: Callable[[Run, int], None],
     interrupts: Interrupts,
-    bad_rows: BadRows | None,
+    bad_rows: BadRowCount | None,
 ) -> None:
     while interrupts.signal is None:
         try:

@@ -69,7 +69,7 @@ class Learnt:
     diagnostics : mapping, optional
         As `taciturn.runs.diagnostics.Diagnostics.as_data` gives it.
     bad_rows : mapping, optional
-        As `taciturn.runs.diagnostics.BadRows.as_data` gives it.
+        As `taciturn.runs.diagnostics.BadRowCount.as_data` gives it.
     """
 
     title: str

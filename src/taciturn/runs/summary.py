@@ -14,7 +14,7 @@ from taciturn.accounting.cost import FREE
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import public
 from taciturn.estimators.stream import Spent
-from taciturn.runs.diagnostics import BadRows, Diagnostics
+from taciturn.runs.diagnostics import BadRowCount, Diagnostics
 from taciturn.runs.ingest import Ending
 from taciturn.runs.journal import last_lines
 from taciturn.runs.report import File, Learnt, Released, Weight, learnt_page
@@ -96,7 +96,7 @@ def as_data(run: Run, contract: Contract, ending: Ending, report: bool = True) -
 
 
 def write_report(
-    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRows | None = None
+    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRowCount | None = None
 ) -> None:
     """Write the page; only its owner may read it if it has exact numbers, or if a bad row stopped the run."""
     page = learnt_page(_learnt(run, contract, ending, diagnostics, bad_rows))
@@ -120,7 +120,7 @@ class ReportRefresh:
     ----------
     diagnostics : Diagnostics, optional
         Diagnostics for the report.
-    bad_rows : BadRows, optional
+    bad_rows : BadRowCount, optional
         The number of bad rows, for the report.
     """
 
@@ -128,7 +128,7 @@ class ReportRefresh:
         self.contract = contract
         self.seconds = seconds
         self.diagnostics: Diagnostics | None = None
-        self.bad_rows: BadRows | None = None
+        self.bad_rows: BadRowCount | None = None
         self._rows = -1
         self._due = time.monotonic() + seconds
 
@@ -145,7 +145,7 @@ class ReportRefresh:
 
 
 def _learnt(
-    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRows | None
+    run: Run, contract: Contract, ending: Ending, diagnostics: Diagnostics | None, bad_rows: BadRowCount | None
 ) -> Learnt:
     stream = run.stream
     plan = stream.plan
