@@ -27,6 +27,8 @@ SELECTED = (
     "algorithms/test_selection.py::test_a_row_pays_for_its_part_and_for_no_more",
     "algorithms/test_selection.py::test_an_exact_choice_would_be_refuted",
     "algorithms/test_selection.py::test_it_is_charged_and_verified",
+    "estimators/test_search.py::test_the_winner_states_the_cost_of_the_search_and_not_of_its_share",
+    "estimators/test_fits.py::test_interrupted_fits_are_counted",
     "checks/test_ledgers.py::test_the_ledger_in_memory_is_the_default",
     "mechanisms/test_tree.py",
     "mechanisms/test_prefix_sum_endless.py::test_an_endless_stream_is_paid_for_in_advance",
@@ -139,6 +141,18 @@ MUTANTS = (
         "algorithms/selection.py",
         "int(self.choice.fit(losses).point.argmax())",
         "min(range(len(self.candidates)), key=lambda j: sum(row[j] for row in losses))",
+    ),
+    Mutant(
+        "winner of a search states its share of the budget",
+        "estimators/search.py",
+        "        models[best]._count_with(base, selection)\n",
+        "",
+    ),
+    Mutant(
+        "fits counted after they have released",
+        "estimators/sklearn_base.py",
+        "learnt = new.stream.learn_if(in_use, rows, labels, users)",
+        "learnt = new.stream.learn_if(lambda: True, rows, labels, users)\n            assert in_use()",
     ),
     Mutant(
         "search not charged",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import math
 import pickle
 import re
 import subprocess
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn import Ledger, Privacy
+from taciturn import BudgetExhausted, Ledger, Privacy, Private
 from taciturn.accounting.cost import Cost, gaussian, total
 
 pytest.importorskip("sklearn")
@@ -108,18 +110,101 @@ def test_pipelines_share_the_counter_and_simulations_are_free():
     assert seeded.best_estimator_.spent_together_.epsilon == 0.0
 
 
-def test_copies_count_with_the_original_and_pickles_for_themselves():
+def pickled(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("one", [copy.copy, copy.deepcopy, clone, pickled])
+def test_copies_count_with_the_original(one, fitted):
+    """Whatever is made of an estimator, fitted or not, in this process: one counter has the fits of both."""
     model = classifier(method="ftrl")
-    for one in (copy.copy, copy.deepcopy, clone):
-        warned_by(lambda one=one: one(model).fit(X, Y))
-    assert model.spent_together_.epsilon > 1.7
-    fitted = warned_by(lambda: clone(model).fit(X, Y))[0]
-    assert pickle.loads(pickle.dumps(fitted)).spent_together_.epsilon == 0.0  # a stored model
-    sent = pickle.loads(pickle.dumps(model))  # what n_jobs does
+    if fitted:
+        model.fit(X, Y)
+    made = one(model)
+    assert made.spent_together_ == model.spent_together_
+    warned_by(lambda: [each.fit(X, Y) for each in (made, model, one(made))])
+    ledger = Ledger()
+    for _ in range(3 + fitted):
+        classifier(method="ftrl", ledger=ledger).fit(X, Y)
+    assert model.spent_together_ == made.spent_together_
+    assert model.spent_together_.epsilon == pytest.approx(ledger.reserved.epsilon(1e-6), rel=1e-9)
+
+
+@pytest.mark.privacy
+def test_pickles_go_on_from_what_was_counted_elsewhere():
+    """A stored model knows what it has cost; a copy that was sent says that others are not counted with it."""
+
+    def here():
+        model = classifier(method="ftrl").fit(X, Y)
+        spent, stored, sent = model.spent_together_, pickle.dumps(model), pickle.dumps(clone(model))
+        with pytest.warns(PrivacyWarning, match="without 1 copies that went to other processes"):
+            clone(model).fit(X, Y)
+        return spent, stored, sent
+
+    spent, stored, sent = here()
+    gc.collect()  # as in another process: no counter of this name is left
+    assert pickle.loads(stored).spent_together_ == spent
+    gc.collect()
+    worker = pickle.loads(sent)
+    assert worker.spent_together_ == spent
     with pytest.warns(PrivacyWarning, match="ledger in a file"):
-        sent.fit(X, Y)
-    with pytest.warns(PrivacyWarning, match="without 1 copies that went to other processes"):
-        clone(model).fit(X, Y)
+        worker.fit(X, Y)
+    returned = pickle.loads(stored)  # the same family: what the worker has fitted is counted with it
+    assert returned.spent_together_.epsilon > 1.4 * spent.epsilon
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_interrupted_fits_are_counted(monkeypatch, call, committed):
+    """Stopped before or after the commit: what was released is in the sum, and what goes on later, once."""
+    model = classifier(method="ftrl", horizon=2 * len(X))
+    commit = Private.commit
+
+    def interrupted(self, prepared):
+        if committed:
+            commit(self, prepared)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Private, "commit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(model, call)(X, Y)
+    assert hasattr(model, "n_examples_") == committed
+    assert model.spent_together_.epsilon == pytest.approx(1.0, abs=1e-6)
+    warned_by(lambda: model.partial_fit(X, Y))
+    assert model.spent_together_.epsilon >= model.privacy_spent_.epsilon
+    if call == "partial_fit" or committed:
+        assert model.spent_together_.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.privacy
+def test_resumed_streams_are_counted_once(tmp_path):
+    model = classifier(method="ftrl", horizon=2 * len(X)).partial_fit(X, Y)
+    model.dump_stream(tmp_path / "stream.npz")
+    other = classifier(method="ftrl", horizon=2 * len(X)).load_stream(tmp_path / "stream.npz")
+    again = clone(model).load_stream(tmp_path / "stream.npz")
+    assert other.spent_together_ == again.spent_together_ == model.spent_together_
+    assert other.spent_together_.epsilon >= other.privacy_spent_.epsilon > 0.9
+
+
+@pytest.mark.privacy
+def test_costs_that_are_about_different_neighbours_have_no_sum():
+    """A fit that protects labels alone says nothing of rows: a ledger would reject the second."""
+    model = classifier(method="ftrl", neighbours="label").fit(X, Y)
+    other, texts = warned_by(lambda: clone(model).set_params(neighbours="replace").fit(X, Y))
+    assert other.spent_together_.epsilon == math.inf
+    assert "their costs have no sum" in texts[-1]
+
+
+def test_a_fit_that_its_ledger_rejects_is_not_counted():
+    model = classifier(ledger=Ledger(Privacy(0.5, 1e-5)))
+    for call in (model.fit, model.partial_fit):
+        with pytest.raises(BudgetExhausted):
+            call(X, Y)
+    assert model.spent_together_ == (0.0, 0.0)
 
 
 def test_a_rejected_fit_is_not_counted():

@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
-from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, Unprovable
+from taciturn import BudgetExhausted, InvalidInput, Ledger, Privacy, StateConflict, Unprovable
+from taciturn.algorithms.selection import Selection
 
 pytest.importorskip("sklearn")
 
@@ -105,6 +106,64 @@ def test_models_of_other_candidates_and_losses_are_nowhere():
 
 
 @pytest.mark.privacy
+def test_the_winner_states_the_cost_of_the_search_and_not_of_its_share(tmp_path):
+    """The best of several models is a function of all of them: its own share of the budget would be too little."""
+    path = str(tmp_path / "budget.db")
+    ledger = Ledger.create(path, Privacy(9.0, 1e-5))
+    search = PrivateSearchCV(classifier(ledger=path), {"method": ["ftrl"], "radius": [5.0, 50.0]}).fit(X, Y)
+    winner = search.best_estimator_
+    assert winner.plan_.private.privacy.epsilon < 1.5
+    for each in (winner, pickle.loads(pickle.dumps(winner)), pickle.loads(pickle.dumps(search)).best_estimator_):
+        assert each.privacy_spent_ == search.privacy_spent_
+        assert each.privacy_spent_.epsilon > 1.99
+        assert each.spent_together_ == search.estimator.spent_together_
+        assert "is (2, 1e-06)-differentially private" in each.guarantee_
+        assert "for the search that chose this model" in each.guarantee_
+        assert "Chosen by a search, which cost epsilon = 2 at delta" in each._repr_html_()
+        assert "1.37" not in each._repr_html_().split("Chosen by")[1]
+    with pytest.raises(StateConflict, match="pickle the model"):
+        winner.dump_stream(tmp_path / "stream.npz")
+    assert winner.ledger == path
+    warned = pytest.warns(PrivacyWarning, match="fit opens a new stream")
+    with warned:
+        winner.fit(X, Y)  # a stream of its own, which the same ledger and counter know
+    assert len(ledger.lines) == 2
+    assert winner.privacy_spent_.epsilon < 1.5
+    assert search.estimator.spent_together_.epsilon > 3.3
+
+
+@pytest.mark.privacy
+def test_a_search_that_is_interrupted_after_its_charge_is_counted(monkeypatch):
+    search = PrivateSearchCV(classifier(ledger=Ledger()), GRID)
+    charge = Selection.charge
+
+    def interrupted(self, ledger):
+        charge(self, ledger)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Selection, "charge", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    assert not hasattr(search, "best_estimator_")
+    assert search.estimator.spent_together_.epsilon > 1.9
+    limited = PrivateSearchCV(classifier(ledger=Ledger(Privacy(1.0, 1e-5))), GRID)
+    with pytest.raises(BudgetExhausted):
+        limited.fit(X, Y)
+    assert limited.estimator.spent_together_.epsilon == 0.0
+
+
+@pytest.mark.privacy
+def test_a_label_that_was_not_declared_is_rejected_in_either_part():
+    held_out = validation_rows(len(X))
+    for part in (held_out, ~held_out):
+        labels = Y.astype(object)
+        labels[np.flatnonzero(part)[0]] = "secret"
+        with pytest.raises(InvalidInput, match="not declared") as error:
+            PrivateSearchCV(classifier(), GRID).fit(X, labels)
+        assert "secret" not in str(error.value)
+
+
+@pytest.mark.privacy
 @pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "quantile"])
 def test_losses_of_numbers_are_between_0_and_1(loss):
     """Whatever a model predicts, and in the units of the label bound."""
@@ -118,7 +177,7 @@ def test_losses_of_numbers_are_between_0_and_1(loss):
 
     made = regressor(loss=loss, label_bound=2.0, quantile=0.9)
     models = [Wild(value) for value in (0.0, 1e300, -np.inf, np.nan, 1.0)]
-    losses = clipped_losses(made, models, X[:3], np.array([0.0, 1.0, 2.0]))
+    losses = clipped_losses(made, models, X[:3], np.array([0.0, 1.0, 2.0]), unit=2.0)
     assert losses.shape == (3, 5)
     assert ((losses >= 0.0) & (losses <= 1.0)).all()
     assert losses[1, 4] == 0.0
@@ -161,6 +220,9 @@ def test_declared_columns_and_ranges_of_labels_are_searched():
     assert search.feature_names_in_.tolist() == ["age", "kind"]
     found = clone(search).set_params(estimator__label_range="private").fit(table, y)
     assert found.score(table, y) > 0.5
+    as_array = clone(search).set_params(estimator__label_range=np.array([0.0, 12_000.0]))
+    lists = as_array.fit({name: table[name].tolist() for name in table}, y)
+    assert lists.predict(table).tolist() == search.predict(table).tolist()
 
 
 @pytest.mark.parametrize("rows", [2, 30, 999, 100_000])
@@ -191,6 +253,8 @@ def test_candidates_of_the_default_grid_that_cannot_be_planned_are_left_out():
         (lambda: PrivateSearchCV(classifier(), GRID, validation=1.0), InvalidInput, "validation must lie strictly"),
         (lambda: PrivateSearchCV(classifier(), {"radius": [-1.0]}), InvalidInput, "radius must be positive"),
         (lambda: PrivateSearchCV(classifier(), {"alpha": [1.0]}), InvalidInput, "alpha"),
+        (lambda: PrivateSearchCV(classifier(), []), InvalidInput, "no settings to try"),
+        (lambda: PrivateSearchCV(regressor(label_bound=None), {"label_bound": [1.0]}), InvalidInput, "neither label_b"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_spent(search, error, says):

@@ -85,6 +85,11 @@ class Selection:
         expect("privacy", self.privacy, isinstance(self.privacy, Privacy), "Privacy(epsilon=1.0, delta=1e-6)")
         if not self.candidates or len({each.neighbours for each in self.candidates}) > 1:
             raise InvalidInput("a selection needs candidates, all under one neighbour relation. State it alike.")
+        if self.neighbours == "add-remove":
+            raise Unprovable(
+                "a selection takes public numbers of training and validation rows, and 'add-remove' keeps them secret. "
+                "Use neighbours='zero-out'."
+            )
         if any(each.unit != EXAMPLE for each in self.candidates):
             raise Unprovable(
                 "a selection is proven for rows: a user with rows in both parts would pay for both. Choose by public "

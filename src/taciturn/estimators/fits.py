@@ -8,16 +8,26 @@ settings are chosen from earlier models. The sum is what a row costs that is in 
 for every other row: of k folds a row is in the training part of all but one, so k - 1 of them and the refit read it,
 and no counter can tell which rows those are without reading them. A score of held-out rows, and a choice that is made
 by it, is not a fit: no part of the sum pays for it.
+
+**When.** A stream is counted before it is opened, by its name, so that a call that is interrupted after it has released
+something is counted, and a stream that is resumed is counted once. One that a ledger rejects is taken out again.
+
+**Where.** Clones and copies have the counter of the original. A pickle has its name and its fits, which are public
+numbers: loaded in the same process it is the same counter, which then also knows what came back with it; in another
+process it goes on from there.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
 
 from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import Cost, total
+from taciturn.core.state import new_name
 from taciturn.estimators.stream import PrivacyWarning, Spent
 
 _OFTEN = 4  # the sum is told again when there are so many times the fits
@@ -28,27 +38,30 @@ ELSEWHERE = (
 )
 
 _WARNED: dict[int, Fits] = {}
+_COUNTERS: dict[str, ReferenceType[Fits]] = {}  # of this process, by name: those that were pickled or loaded
 
 
 class _Fit(NamedTuple):
     rows: int
     cost: Cost
     delta: float
+    protects: tuple[str, str]  # the neighbour relation and the unit that its cost is about
 
 
 class Fits:
-    """The fits of an estimator and of its clones; copies are the same object, pickles count for themselves.
+    """The fits of an estimator and of its clones; copies, and pickles in the same process, are the same object.
 
     >>> from taciturn.accounting.cost import gaussian
     >>> fits = Fits()
     >>> for _ in range(4):
-    ...     fits.add(1_000, gaussian(0.01), delta=1e-6)
+    ...     name = fits.add(1_000, gaussian(0.01), delta=1e-6)
     >>> len(fits), round(fits.together.epsilon, 3)
     (4, 0.834)
     """
 
-    def __init__(self) -> None:
-        self._fits: list[_Fit] = []
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name or new_name()
+        self._fits: dict[str, _Fit] = {}
         self._told = 0
         self._sent = self._sent_told = 0
         self._elsewhere = False
@@ -61,19 +74,39 @@ class Fits:
     def together(self) -> Spent:
         """The epsilon of all fits at the delta of the last one or, if it is finite only there, at the sum of deltas.
 
-        One-off fits by objective perturbation have a plain delta each, and those add.
+        One-off fits by objective perturbation have a plain delta each, and those add. Costs that are about different
+        neighbours or units do not add, as in a ledger, which rejects them: the epsilon is then infinite.
         """
-        made = list(self._fits)
+        made = list(self._fits.values())
         if not made:
             return Spent(0.0, 0.0)
+        if len({fit.protects for fit in made}) > 1:
+            return Spent(math.inf, made[-1].delta)
         cost, delta = total(fit.cost for fit in made), made[-1].delta
         if cost.epsilon(delta) == float("inf"):
             delta = sum(fit.delta for fit in made)
         return Spent(cost.epsilon(delta), delta)
 
-    def add(self, rows: int, cost: Cost, delta: float) -> None:
-        """Count a fit of so many rows; one atomic step, which threads and signal handlers may take at any time."""
-        self._fits.append(_Fit(rows, cost, delta))
+    def add(
+        self,
+        rows: int,
+        cost: Cost,
+        delta: float,
+        name: str | None = None,
+        neighbours: str = "replace",
+        unit: str = "example",
+    ) -> str:
+        """Count a fit of so many rows, once for each name, and return its name, a new one if there is none.
+
+        It is one atomic step, which threads and signal handlers may take at any time.
+        """
+        name = name or new_name()
+        self._fits.setdefault(name, _Fit(rows, cost, delta, (neighbours, unit)))
+        return name
+
+    def discard(self, name: str) -> None:
+        """Forget a fit that was not made: a ledger has rejected it."""
+        self._fits.pop(name, None)
 
     def warn(self, told: bool = False, stacklevel: int = 2) -> None:
         """Say what the fits cost together, where that is due; if the user was `told` of the last one, it rarely is.
@@ -85,7 +118,7 @@ class Fits:
             if _WARNED.setdefault(os.getpid(), self) is self:  # once in a process, which may fit hundreds
                 warnings.warn(ELSEWHERE, PrivacyWarning, stacklevel=stacklevel + 1)
             return
-        *earlier, last = [fit.rows for fit in self._fits]
+        *earlier, last = [fit.rows for fit in list(self._fits.values())]
         count, before, sent = len(earlier) + 1, self._told, self._sent > self._sent_told
         largest = bool(earlier) and last > max(earlier)
         if not (sent or largest or (count >= _OFTEN * before if before else earlier)):
@@ -98,12 +131,17 @@ class Fits:
     def _sentence(self) -> str:
         epsilon, delta = self.together
         sent = f", without {self._sent} copies that went to other processes" if self._sent else ""
+        cost = (
+            f"cost together epsilon = {rounded_up(epsilon)} at delta = {rounded_up(delta)} for a row that is in all of "
+            "them, and no more for any other."
+        )
+        if epsilon == math.inf and len({fit.protects for fit in list(self._fits.values())}) > 1:
+            cost = "protect different things (neighbours=, rows_per_user=), so that their costs have no sum."
         return (
-            f"the fits of this estimator and its clones, {len(self)} so far{sent}, cost together epsilon = "
-            f"{rounded_up(epsilon)} at delta = {rounded_up(delta)} for a row that is in all of them, and no more for "
-            "any other. A search costs at least that: choosing by a score is not paid for. Give the estimator a "
-            "ledger, as in ledger='budget.db', to limit the sum; with n_jobs only a ledger in a file counts all fits. "
-            "PrivateSearchCV searches within one budget."
+            f"the fits of this estimator and its clones, {len(self)} so far{sent}, {cost} A search costs at least "
+            "that: choosing by a score is not paid for. Give the estimator a ledger, as in ledger='budget.db', to "
+            "limit the sum; with n_jobs only a ledger in a file counts all fits. PrivateSearchCV searches within one "
+            "budget."
         )
 
     def __copy__(self) -> Fits:
@@ -114,11 +152,36 @@ class Fits:
 
     def __reduce__(self) -> Any:
         self._sent += 1
-        return _sent_elsewhere, ()
+        return self.pickled(True)
+
+    def pickled(self, elsewhere: bool) -> Any:
+        """What a pickle holds, of a copy that may fit `elsewhere`, or of one that is stored."""
+        _COUNTERS[self._name] = ref(self)
+        return _loaded, (self._name, dict(self._fits), elsewhere)
 
 
-def _sent_elsewhere() -> Fits:
-    """A counter in another process."""
-    fits = Fits()
-    fits._elsewhere = True
+class StoredFits:
+    """The counter of a model that is stored, or returned by another process: its pickle is no copy that fits."""
+
+    def __init__(self, fits: Fits) -> None:
+        self.fits = fits
+
+    def __deepcopy__(self, memo: object) -> StoredFits:
+        return self
+
+    def __reduce__(self) -> Any:
+        return self.fits.pickled(False)
+
+
+def _loaded(name: str, made: dict[str, _Fit], elsewhere: bool) -> Fits:
+    """The counter of this name in this process, with these fits, or a new one that begins with them."""
+    new = Fits(name)
+    new._elsewhere = elsewhere
+    if (fits := _COUNTERS.setdefault(name, ref(new))()) is None:
+        fits = new
+        _COUNTERS[name] = ref(new)
+    elif fits is not new and elsewhere and fits._sent:
+        fits._sent -= 1  # it is here
+    for each, fit in made.items():
+        fits._fits.setdefault(each, fit)
     return fits

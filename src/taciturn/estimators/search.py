@@ -36,8 +36,9 @@ from taciturn._util.arrays import Array
 from taciturn.accounting.gdp import Privacy
 from taciturn.algorithms.selection import Selection, shares
 from taciturn.core.staged import seed_of
-from taciturn.errors import InvalidInput, TaciturnError, Unprovable, between_0_and_1, expect
-from taciturn.estimators.sklearn_base import PrivateLinearModel
+from taciturn.errors import BudgetExhausted, InvalidInput, TaciturnError, Unprovable, between_0_and_1, expect, positive
+from taciturn.estimators.settings import declared_labels
+from taciturn.estimators.sklearn_base import PrivateLinearModel, spent_by
 from taciturn.estimators.stream import PrivacyWarning, Spent
 from taciturn.plan import Plan
 
@@ -70,7 +71,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     best_estimator_, best_params_, best_index_
-        The winner: the fitted model, its settings, and its number in `candidates_`.
+        The winner: the fitted model, its settings, and its number in `candidates_`. What the model says it has cost is
+        what the search has cost; its `epsilon`, and its `plan_`, are its share of the budget.
     candidates_ : list of dict
         All settings that were tried.
     guarantee_ : str
@@ -120,29 +122,44 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Nothing is shown or charged if a row or a setting is rejected. All rows come in one call.
         """
         base = self._base
+        unit = _unit_of_losses(base)
         rows, labels = base._valid(type(base)(**base.get_params(deep=False)), X, y, base._encoder, reset=True)
         classes = base._class_set(labels, getattr(base, "classes", None))
+        base._encoded(labels, classes)  # rejects labels that were not declared, in either part
         held_out = validation_rows(len(labels), self.validation)
         as_given = base.columns is not None or hasattr(X, "iloc")  # columns to encode, or names to know
         named = X if as_given else rows
+        if isinstance(named, Mapping) or hasattr(named, "column_names"):  # of lists, or of Arrow
+            named = _frame(named)
         table = _Table(named, labels, classes, rows.shape[1], np.flatnonzero(~held_out), np.flatnonzero(held_out))
         candidates = _planned(base, self._grid(base, table), table)
         count, privacy = len(candidates), Privacy(base.epsilon, base.delta)
         private = tuple(each.plan.private for each in candidates)
         selection = Selection(private, len(table.held_out), privacy, _seed(base, count))
         models = [each.fit(table) for each in candidates]  # secret, but for the winner
-        losses = clipped_losses(base, models, _safe_indexing(named, table.held_out), labels[table.held_out])
+        losses = clipped_losses(base, models, _safe_indexing(named, table.held_out), labels[table.held_out], unit)
         best = selection.choose(losses)
-        selection.charge(base.ledger)
+        self._charge(base, selection, len(labels))
+        models[best]._count_with(base, selection)
         self.selection_, self.best_index_, self.best_estimator_ = selection, best, models[best]
         self.candidates_ = [dict(each.settings) for each in candidates]
         self.best_params_ = dict(self.candidates_[best])
         self.n_training_rows_, self.n_validation_rows_ = len(table.training), len(table.held_out)
-        if not selection.simulated:
-            base._fits.add(len(labels), selection.total_cost, privacy.delta)
-            if base.ledger is None:
-                base._fits.warn(stacklevel=2)
+        if base.ledger is None and not selection.simulated:
+            base._fits.warn(stacklevel=2)
         return self
+
+    def _charge(self, base: PrivateLinearModel, selection: Selection, rows: int) -> None:
+        """Count the search as one fit of the estimator, and charge it; one that the ledger rejects is not counted."""
+        if selection.simulated:
+            return
+        cost, delta = selection.total_cost, selection.privacy.delta
+        name = base._fits.add(rows, cost, delta, None, selection.neighbours, selection.unit.name)
+        try:
+            selection.charge(base.ledger)
+        except (BudgetExhausted, Unprovable):
+            base._fits.discard(name)
+            raise
 
     @property
     def _base(self) -> PrivateLinearModel:
@@ -170,6 +187,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.param_grid is None:
             return [each for each in default_grid(base, len(table.training)) if not each or _plans(base, each, table)]
         tried = [dict(each) for each in ParameterGrid(self.param_grid)]
+        if not tried:
+            raise InvalidInput('param_grid has no settings to try. Give some, as in {"ridge": [0.01, 0.1]}, or None.')
         for name in {name for each in tried for name in each}:
             if name in _FIXED:
                 raise InvalidInput(
@@ -194,7 +213,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     def privacy_spent_(self) -> Spent:
         """What the search cost: an epsilon at the budget's delta."""
         check_is_fitted(self)
-        return Spent(self.selection_.guarantee.epsilon, self.selection_.privacy.delta)
+        return spent_by(self.selection_)
 
     @property
     def cv_results_(self) -> Any:
@@ -360,20 +379,43 @@ def _seed(base: PrivateLinearModel, index: int) -> int | None:
     return None if base.seed is None else seed_of(base.seed, index)
 
 
-def clipped_losses(estimator: Any, models: Sequence[Any], X: Any, y: Array) -> Array:
+def _frame(columns: Any) -> Any:
+    """A table of columns as one whose rows have numbers."""
+    try:
+        import pandas as pd
+    except ImportError:  # pragma: no cover
+        raise InvalidInput("a search takes rows of a data frame or of an array. Give one, or install pandas.") from None
+    names = getattr(columns, "column_names", None)
+    if names is None:
+        return pd.DataFrame({name: pd.Series(list(values), dtype=object) for name, values in columns.items()})
+    return pd.DataFrame({name: pd.Series(columns[name].to_pylist(), dtype=object) for name in names})
+
+
+def _unit_of_losses(estimator: Any) -> float | None:
+    """The label bound that was stated, or half of the stated range; None for classes, and where it is to be found."""
+    if is_classifier(estimator):
+        return None
+    target, bound = declared_labels(estimator.label_bound, estimator.label_range, estimator.label_scale)
+    if target is not None:
+        return (target.high - target.low) / 2.0
+    if bound is None:
+        raise InvalidInput(
+            "the estimator states neither label_bound nor label_range, in whose units errors are compared. State one "
+            "in the estimator itself, also if it is searched for."
+        )
+    return None if isinstance(bound, str) else positive("label_bound", bound)
+
+
+def clipped_losses(estimator: Any, models: Sequence[Any], X: Any, y: Array, unit: float | None = None) -> Array:
     """The loss of every row with every model, between 0 and 1 whatever the models predict; a column for each model.
 
-    The label bound is the one that was stated, half of the stated range, or the middle one of those that the models
-    have found with noise.
+    The `unit` of errors of numbers is the label bound that was stated, half of the stated range, or, if it is None, the
+    middle one of the bounds that the models have found with noise.
     """
     if is_classifier(estimator):
         return np.column_stack([model.predict(X) != y for model in models]).astype(np.float64)
-    bound = estimator.label_bound
-    if "private" in (bound, estimator.label_range):
+    if (bound := unit) is None:
         bound = float(np.median([model._problem.label_bound * model._problem.label_scale for model in models]))
-    elif estimator.label_range is not None:
-        low, high = estimator.label_range
-        bound = (high - low) / 2.0
     level = float(estimator.quantile)
     with np.errstate(all="ignore"):
         error = (np.asarray(y, dtype=np.float64)[:, None] - np.column_stack([m.predict(X) for m in models])) / bound

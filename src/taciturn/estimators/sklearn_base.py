@@ -25,16 +25,19 @@ except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
+from taciturn._util.html import card, facts
+from taciturn._util.output import rounded_up
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
+from taciturn.algorithms.selection import Selection
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
 from taciturn.core.release import Releases
 from taciturn.core.state import read_extra
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
-from taciturn.estimators.fits import Fits
+from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
@@ -69,7 +72,10 @@ class _Stated(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """A stream, the parameters and classes it was opened with, and an estimator that has seen its features."""
+    """A stream, the parameters and classes it was opened with, and an estimator that has seen its features.
+
+    If a search has chosen the model, `selection` has what that cost: more than this stream alone (`PrivateSearchCV`).
+    """
 
     stream: Stream
     stated: dict[str, Any]
@@ -77,6 +83,7 @@ class _Opened(NamedTuple):
     classes: Any
     seen: PrivateLinearModel
     batch: bool
+    selection: Selection | None = None
 
     @property
     def features(self) -> int:
@@ -148,7 +155,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
                 "them back, or fit() a new stream, which spends a second budget."
             )
         _check_users(opened.stream.plan.private.unit, users)
-        opened.stream.learn(X, self._encoded(y, opened.classes), users)
+        labels = self._encoded(y, opened.classes)
+        opened.stream.learn_if(lambda: self._count_fit(opened.stream, len(labels)), X, labels, users)
         return self
 
     def _learn_first(self, X: Any, y: Any, classes: Any, users: Any, all_rows: bool) -> Self:
@@ -168,40 +176,46 @@ class PrivateLinearModel(Keywords, BaseEstimator):
                 warnings.warn(sentence, PrivacyWarning, stacklevel=5)
         labels = self._encoded(labels, classes)
         new = _Opened(Stream(plan, self.ledger, reserve=False), stated, self._stated(classes), classes, seen, batch)
-        again = self._opened is not None
-        if not all_rows:
-            try:
-                learnt = new.stream.learn_if(
-                    lambda: self.__dict__.setdefault("_first", new) is new, rows, labels, users
-                )
-            except TaciturnError:
-                if new.stream.rejected:  # and stays so: the next call may have other settings
-                    self.__dict__.pop("_first", None)
-                raise
-            if learnt is None:
-                return self._learn_on(vars(self)["_first"], X, y, users)
-            self._count_fit(plan, len(labels), again)
-            return self
         before = self._opened
-        self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
-        new.stream.learn(rows, labels, users)
-        self._streams = (new,)
-        self._count_fit(plan, len(labels), again)
+        if all_rows:
+            self._streams: tuple[_Opened, ...] = (new,) if before is None else (new, before)
+
+        def in_use() -> bool:
+            used = all_rows or self.__dict__.setdefault("_first", new) is new
+            return used and self._count_fit(new.stream, len(labels))
+
+        try:
+            learnt = new.stream.learn_if(in_use, rows, labels, users)
+        except TaciturnError:
+            if new.stream.rejected:  # and stays so: the next call may have other settings
+                self._fits.discard(str(new.stream.lineage))
+                if not all_rows:
+                    self.__dict__.pop("_first", None)
+            raise
+        if learnt is None:
+            return self._learn_on(vars(self)["_first"], X, y, users)
+        if all_rows:
+            self._streams = (new,)
+        if self.ledger is None and plan.private.seed is None:
+            self._fits.warn(before is not None, stacklevel=5)
         return self
 
-    def _count_fit(self, plan: Plan, rows: int, told: bool) -> None:
-        """Count a stream that was opened, with those of all clones, and warn of their sum if no ledger limits it."""
-        private = plan.private
+    def _count_fit(self, stream: Stream, rows: int) -> bool:
+        """Count a stream with those of all clones, once, unless it is a simulation; always True.
+
+        It is called before a stream learns, so that no interruption leaves one that has learnt and is not counted.
+        """
+        private = stream.plan.private
         if private.seed is None:
-            self._fits.add(rows, private.total_cost, private.privacy.delta)
-            if self.ledger is None:
-                self._fits.warn(told, stacklevel=6)
+            about = (str(stream.lineage), private.neighbours, private.unit.name)
+            self._fits.add(rows, private.total_cost, private.privacy.delta, *about)
+        return True
 
     @property
     def _fits(self) -> Fits:
         """The counter that this estimator shares with its clones."""
-        fits: Fits = self.__dict__.setdefault("_counted", Fits())
-        return fits
+        fits: Fits | None = vars(self).get("_counted")
+        return self.__dict__.setdefault("_counted", Fits()) if fits is None else fits
 
     def __sklearn_clone__(self) -> Any:
         made = super().__sklearn_clone__()
@@ -317,8 +331,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     @property
     def privacy_spent_(self) -> Spent:
-        """The cost of this stream's releases so far: an epsilon at the budget's delta."""
-        return self._fitted.stream.spent
+        """The cost of this stream's releases so far, or of the search that chose this model, at the budget's delta."""
+        opened = self._fitted
+        return opened.stream.spent if opened.selection is None else spent_by(opened.selection)
 
     @property
     def spent_together_(self) -> Spent:
@@ -335,8 +350,11 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         """What is guaranteed, and what is public besides."""
         opened = self._fitted
         labels = "" if opened.classes is None else f", the labels {', '.join(map(str, opened.classes))}"
+        proven = str(opened.stream.plan.private.guarantee)
+        if opened.selection is not None:
+            proven = f"{opened.selection.guarantee} This is for the search that chose this model, of which it is part."
         return (
-            f"{opened.stream.plan.private.guarantee} Public besides: how many rows there are ({opened.stream.t:,} so "
+            f"{proven} Public besides: how many rows there are ({opened.stream.t:,} so "
             f"far), the {opened.features} features' names{labels}, and every setting of this estimator. Each "
             "stream that fit opens has a budget of its own; on the same people they add."
         )
@@ -347,6 +365,11 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         Beside the stream it has what is public of its features and labels: how many there are, and their names.
         """
         opened = self._fitted
+        if opened.selection is not None:
+            raise StateConflict(
+                "this model was chosen by a search, and a checkpoint of its stream would not say so. Its stream has "
+                "ended: pickle the model, which can predict."
+            )
         private = opened.stream.plan.private
         counts = (opened.features, private.problem.dimension, private.horizon or 0, opened.batch)
         extra = {"opened": np.array(counts, dtype=np.int64)}
@@ -358,7 +381,9 @@ class PrivateLinearModel(Keywords, BaseEstimator):
     def load_stream(self, path: str | os.PathLike[str]) -> Self:
         """Resume a dumped stream: in the estimator that wrote it, in a pickled copy, or in a clone without a stream."""
         opened = self._opened or self._opened_as_in(path)
-        self._streams = (opened._replace(stream=Stream.load(opened.stream.plan, path, self.ledger)),)
+        resumed = opened._replace(stream=Stream.load(opened.stream.plan, path, self.ledger))
+        self._count_fit(resumed.stream, resumed.stream.t)
+        self._streams = (resumed,)
         return self
 
     def _opened_as_in(self, path: str | os.PathLike[str]) -> _Opened:
@@ -437,7 +462,16 @@ class PrivateLinearModel(Keywords, BaseEstimator):
     def _html_repr(self) -> str:
         """The diagram of scikit-learn, and below it the budget of the stream and of the ledger, if there are any."""
         opened = self._opened
-        return str(super()._html_repr()) + budgets_html(None if opened is None else opened.stream, self.ledger)
+        if opened is None or opened.selection is None:
+            budgets = budgets_html(None if opened is None else opened.stream, self.ledger)
+        else:
+            spent, seeded = spent_by(opened.selection), opened.selection.simulated
+            title = f"Chosen by a search, which cost epsilon = {rounded_up(spent.epsilon)} at delta = {spent.delta:g}"
+            tried = len(opened.selection.candidates)
+            told = facts([("rows learnt", f"{opened.stream.t:,}"), ("settings tried", f"{tried:,}")])
+            title = f"Simulation: not private. {title}" if seeded else title
+            budgets = card(title, told, alarm=seeded) + budgets_html(None, self.ledger)
+        return str(super()._html_repr()) + budgets
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._opened is not None
@@ -452,9 +486,20 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         state = {name: value for name, value in super().__getstate__().items() if name not in ("_streams", "_first")}
         state["_counted"] = self._fits
         if (opened := self._opened) is not None:
-            del state["_counted"]  # a model that is stored, or returned by another process
+            state["_counted"] = StoredFits(self._fits)
             state["_streams"] = (opened._replace(stream=copy(opened.stream)),)
         return state
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        if isinstance(counted := vars(self).get("_counted"), StoredFits):  # of a copy; a pickle has the counter itself
+            self._counted = counted.fits
+
+    def _count_with(self, other: PrivateLinearModel, selection: Selection) -> None:
+        """Become a model that a search of this estimator has chosen: with its ledger, its counter and its cost."""
+        self.set_params(ledger=other.ledger)
+        self._counted = other._fits
+        self._streams = (self._fitted._replace(selection=selection),)
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
@@ -594,6 +639,11 @@ def _check_numeric(y: Any) -> None:
                 "y has a text where a number is expected. Give numbers; or use PrivateLogisticRegression, which "
                 "predicts classes."
             ) from None
+
+
+def spent_by(selection: Selection) -> Spent:
+    """What a search has cost."""
+    return Spent(selection.guarantee.epsilon, selection.privacy.delta)
 
 
 def _as_plain_array(values: Any) -> Any:

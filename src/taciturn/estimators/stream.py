@@ -188,6 +188,12 @@ class Stream:
         return self._now.k
 
     @property
+    def lineage(self) -> str | None:
+        """The name of the stream in ledgers; None in a copy."""
+        state = self._now.state
+        return None if state is None else state.lineage
+
+    @property
     def position(self) -> tuple[int, int]:
         """Numbers of rows and of releases, at one time."""
         now = self._now
