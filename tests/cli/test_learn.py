@@ -123,10 +123,13 @@ def test_a_bad_row_stops_with_its_line_and_the_run_goes_on_when_it_is_mended(tac
         assert "line 18: age" in done.err
         assert "Stopped after 16 rows" in done.out
         assert "abc" not in (tmp_path / name / "report.html").read_text()
-    assert taciturn("learn", toml, data, "--out", tmp_path / "zero", "--resume", "--bad-rows", "zero").status == 0
+        assert "report.html is NOT PRIVATE" in done.out
+    resumed = taciturn("learn", toml, data, "--out", tmp_path / "zero", "--resume", "--bad-rows", "zero")
+    assert (resumed.status, "report.html is NOT PRIVATE" in resumed.out) == (0, True)
     lines[17] = good
     data.write_text("\n".join(lines) + "\n")
-    assert taciturn("learn", toml, data, "--out", tmp_path / "mended", "--resume").status == 0
+    resumed = taciturn("learn", toml, data, "--out", tmp_path / "mended", "--resume")
+    assert (resumed.status, "models.jsonl, report.html; " in resumed.out) == (0, True)
     for name in ("mended", "zero"):
         assert read_model(tmp_path / name / "model.json").releases == 25
 

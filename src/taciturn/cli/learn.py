@@ -156,7 +156,8 @@ def learn(
             what = " ".join(f"{type(error).__name__}: {error}".split())
             warnings.append(_NO_REPORT.format(what))
         finally:
-            _say(run, declared, ending, report, as_json, quiet)
+            exact = watch is not None or counted is not None or ending.by_a_row
+            _say(run, declared, ending, report, exact, as_json, quiet)
     for warning in warnings:
         warn(warning)
     _end(ending)
@@ -249,7 +250,8 @@ def _publish(run: Run, contract: Contract) -> None:
     run.folder.sync()
 
 
-def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bool, quiet: bool) -> None:
+def _say(run: Run, contract: Contract, ending: Ending, report: bool, exact: bool, as_json: bool, quiet: bool) -> None:
+    """Print the outcome; `exact` says that the report has what depends on exact rows."""
     from taciturn.runs.summary import as_data, budget, outcome
 
     if as_json:
@@ -265,7 +267,7 @@ def _say(run: Run, contract: Contract, ending: Ending, report: bool, as_json: bo
             f"delta = {spent.delta:g}."
             f"{' Simulation: not private.' if run.stream.plan.private.seed is not None else ''}"
         )
-        page = ", report.html" if report else ""
+        page = "" if not report else "; report.html is NOT PRIVATE" if exact else ", report.html"
         secret = run.folder.store.name if run.in_folder else run.store.address
         typer.echo(f"{run.folder.path}: model.json, models.jsonl{page}; {secret} is secret.")
 
