@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn._util.arrays import Array
+from taciturn.columns.kinds import MissingNumber, Range
+from taciturn.columns.values import text_of
 from taciturn.errors import InvalidInput, expect, float_or_nan, positive
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_base import base
@@ -22,47 +24,79 @@ class PublicScaler(Keywords, base.MiniBatchTransformer):
     """Scale features from public ranges to [-1, 1]; values outside are clipped, features without a range unchanged.
 
     With a `StandardScaler` or `MinMaxScaler` the features of each example would depend on all the others, which no
-    guarantee covers.
+    guarantee covers; and so it would be with a `StatImputer`. A feature with a range is missing if its value is None,
+    NaN or an empty text, or if the example lacks it. Other texts stay as they are.
 
     Parameters
     ----------
     ranges : dict
         The lowest and the highest value of each feature, from public knowledge and not from the data.
+    missing : {"middle", "zero", "bad"} or float
+        What a missing value is in features with a range: the middle of the range, the number 0, NaN, which the model
+        behind it rejects, or this number, which every range must contain.
+    indicator : bool
+        Whether each feature with a range has another one beside it, as "age (missing)" for "age", which is 1 where its
+        value was missing and 0 elsewhere.
 
     Examples
     --------
     >>> PublicScaler(ranges={"age": (0, 100)}).transform_one({"age": 75, "height": 1.8})
     {'age': 0.5, 'height': 1.8}
+    >>> PublicScaler(ranges={"age": (0, 100)}, missing=25.0, indicator=True).transform_one({"age": None})
+    {'age': -0.5, 'age (missing)': 1.0}
     """
 
-    def __init__(self, ranges: Mapping[Hashable, tuple[float, float]]) -> None:
+    def __init__(
+        self,
+        ranges: Mapping[Hashable, tuple[float, float]],
+        missing: MissingNumber = "middle",
+        indicator: bool = False,
+    ) -> None:
         expect("ranges", ranges, isinstance(ranges, Mapping), 'ranges={"age": (0, 100)}')
         self.ranges = ranges
+        self.missing = missing
+        self.indicator = indicator
         self._ends = {name: _ends(name, limits) for name, limits in ranges.items()}
+        columns = {name: Range(str(name), *ends, missing, indicator) for name, ends in self._ends.items()}
+        self._filled = {name: math.nan if missing == "bad" else column.filled for name, column in columns.items()}
+        self._indicators = {name: f"{name} (missing)" for name in ranges} if indicator else {}
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The example with every ranged feature scaled; values that are no numbers stay as they are."""
+        """The example with every ranged feature scaled, and missing ones filled; texts stay as they are."""
         scaled = dict(x)
         for name, ends in self._ends.items():
-            if name in scaled:
-                try:
-                    scaled[name] = number_between(float(_no_text(scaled[name])), *ends)
-                except (TypeError, ValueError, OverflowError):
-                    continue
+            value = scaled.get(name)
+            try:
+                number = float(_no_text(value))
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            missing = number != number and text_of(value) is None
+            if missing:
+                scaled[name] = self._filled[name]
+            elif number == number:
+                scaled[name] = number_between(number, *ends)
+            if self._indicators:
+                scaled[self._indicators[name]] = float(missing)
         return scaled
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The same for the rows of a data frame."""
-        names = [name for name in self._ends if name in X.columns]
+        names = list(self._ends)
+        more = [new for name in names for new in (name, self._indicators.get(name, name)) if new not in X.columns]
+        X = X.reindex(columns=[*X.columns, *dict.fromkeys(more)], fill_value=math.nan)
         if not _numeric(X, names):
             return _row_by_row(self, X)
         lows, highs = np.array([self._ends[name] for name in names]).reshape(-1, 2).T
         values = X[names].to_numpy(dtype=np.float64, na_value=math.nan)
-        return _with(X, names, between(values, lows, highs))
+        missing = np.isnan(values)
+        values = np.where(missing, list(self._filled.values()), between(values, lows, highs))
+        scaled = _with(X, names, values)
+        return _with(scaled, list(self._indicators.values()), missing.astype(np.float64)) if self.indicator else scaled
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"ranges": {"gallup": (0, 100), "ipsos": (30, 50)}}
+        yield {"ranges": {"gallup": (0, 100), "ipsos": (30, 50)}, "missing": 40.0, "indicator": True}
 
 
 class NormClip(Keywords, base.MiniBatchTransformer):
