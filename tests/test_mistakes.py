@@ -5,16 +5,20 @@ The tables hold values that begin with SECRET, which no message and no output ma
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
+import traceback
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 
 from taciturn import InvalidInput, TaciturnError
 from taciturn.cli import app as cli
-from taciturn.estimators import river, sklearn
+from taciturn.estimators import river, scaling, sklearn
 from taciturn.estimators.stream import PrivacyWarning
 
 CONTRACT = """[privacy]
@@ -221,6 +225,139 @@ def test_a_large_delta_is_a_warning_of_estimators(delta):
     )
     with pytest.warns(PrivacyWarning, match=f"delta = {delta:g} is not below"):
         model.learn_one({"a": 1.0}, 1)
+
+
+SECRET = 987654.25
+SHOWN = ("SECRET", "987654", "1987")  # no message has them
+
+
+def holding(value):
+    """Rows of numbers, and this value."""
+    rows = np.full((20, 2), 0.5, dtype=object)
+    rows[7, 1] = value
+    return rows
+
+
+ROWS = {
+    "a text among numbers": holding("SECRETTOWN"),
+    "texts": np.full((20, 2), "SECRETTOWN"),
+    "bytes": np.full((20, 2), b"SECRETTOWN"),
+    "a frame with a text": pd.DataFrame(holding("SECRETTOWN"), columns=["a", "b"]),
+    "a frame of categories": pd.DataFrame({"a": [1.0] * 20, "b": pd.Categorical(["SECRETTOWN"] * 20)}),
+    "a frame of dates": pd.DataFrame({"a": [1.0] * 20, "b": pd.to_datetime(["1987-06-05"] * 20)}),
+    "a date": holding(datetime.date(1987, 6, 5)),
+    "a list": holding([SECRET]),
+    "a dict": holding({"town": "SECRETTOWN"}),
+    "complex numbers": np.full((20, 2), SECRET + 1j),
+    "one dimension": np.full(20, SECRET),
+    "three dimensions": np.full((20, 2, 2), SECRET),
+    "a number": SECRET,
+    "a text": "SECRETTOWN",
+    "dicts": [{"town": "SECRETTOWN"}] * 20,
+    "rows of unequal length": [[SECRET, 1.0], [SECRET]] * 10,
+    "infinity": np.where(np.arange(40).reshape(20, 2) == 3, np.inf, SECRET),
+    "NaN": np.where(np.arange(40).reshape(20, 2) == 3, np.nan, SECRET),
+    "sparse NaN": csr_matrix(np.where(np.arange(40).reshape(20, 2) == 3, np.nan, SECRET)),
+}
+LABELS = {
+    "a text": np.array([*[0, 1] * 9, 0, "SECRETCLASS"], dtype=object),
+    "texts": ["SECRETCLASS"] * 20,
+    "bytes": [b"SECRETCLASS"] * 20,
+    "complex numbers": np.full(20, SECRET + 1j),
+    "dates": pd.Series(pd.to_datetime(["1987-06-05"] * 20)),
+    "two columns": np.full((20, 2), SECRET),
+    "a number": SECRET,
+    "dicts": [{"town": "SECRETCLASS"}] * 20,
+    "NaN": [*[SECRET] * 19, np.nan],
+    "too few": [SECRET] * 19,
+}
+
+
+def linear(**settings):
+    return sklearn.PrivateLinearRegression(**({"epsilon": 5.0, "feature_bound": 1.0, "label_bound": 1.0} | settings))
+
+
+def shown_by(call):
+    """What an error says, with those that it came from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call()
+        except (ValueError, TypeError, OverflowError) as error:
+            return "".join(traceback.format_exception_only(error)) + (
+                "" if error.__suppress_context__ else str(error.__context__)
+            )
+    return None
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+def test_errors_of_scikit_learn_show_no_value_of_a_row(rows):
+    calls = [lambda: logistic().fit(rows, Y), lambda: logistic(seed=1).fit(X, Y).predict(rows)]
+    for transformer in (scaling.PublicScaler((0, 1)), scaling.NormClip(), scaling.PublicRandomFeatures(count=2)):
+        calls.append(lambda transformer=transformer: transformer.fit(X).transform(rows))
+    said = [shown_by(call) for call in calls]
+    assert said[0] is not None or isinstance(rows, pd.DataFrame)
+    assert not [words for words in said if words is not None and any(value in words for value in SHOWN)]
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_errors_of_scikit_learn_show_no_label(labels):
+    columns = {0: {"range": [-1, 1]}, 1: {"range": [-1, 1]}}
+    declared = {"feature_bound": None, "columns": columns}
+    calls = [
+        lambda: logistic().fit(X, labels),
+        lambda: logistic(**declared).fit(X, labels),
+        lambda: logistic(seed=1).fit(X, Y).score(X, labels),
+        lambda: linear().fit(X, labels),
+        lambda: linear(label_bound=None, label_range=(0, 1), **declared).fit(X, labels),
+        lambda: linear(seed=1).fit(X, Y).score(X, labels),
+    ]
+    said = [shown_by(call) for call in calls]
+    assert said[0] is not None
+    assert not [words for words in said if words is not None and any(value in words for value in SHOWN)]
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("value", ["SECRET", SECRET, [SECRET], {"a": "SECRET"}, b"SECRET", SECRET + 1j, np.inf, None])
+def test_errors_of_river_show_no_value(value):
+    stated = {"epsilon": 1.0, "feature_bound": 1.0, "features": ["a"]}
+    declared = {"epsilon": 1.0, "columns": {"a": {"range": [0, 1], "missing": "bad"}}}
+    for settings in (stated, declared):
+        calls = [
+            lambda settings=settings: river.PrivateLogisticRegression(**settings).learn_one({"a": value}, True),
+            lambda settings=settings: river.PrivateLogisticRegression(**settings).predict_one({"a": value}),
+            lambda settings=settings: river.PrivateLogisticRegression(**settings).learn_one({"a": 1.0}, value),
+            lambda settings=settings: river.PrivateLinearRegression(**settings, label_bound=1.0).learn_one(
+                {"a": 1.0}, value
+            ),
+        ]
+        said = [shown_by(call) for call in calls]
+        assert said[2] is not None
+        assert not [words for words in said if words is not None and any(part in words for part in SHOWN)]
+
+
+def test_a_prediction_before_the_first_release_is_a_warning_of_estimators():
+    """Once for a stream; not before its first example, where river's users always predict."""
+    late = logistic(release=50, seed=1).partial_fit(X, Y)
+    with pytest.warns(PrivacyWarning, match="after 20 examples.*released after example 50"):
+        late.predict(X)
+    model = river.PrivateLogisticRegression(epsilon=5.0, feature_bound=1.0, features=["a"], release=3, seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        late.predict_proba(X)
+        late.partial_fit(X, Y).partial_fit(X, Y).predict(X)
+        model.predict_one({"a": 1.0})
+    model.learn_one({"a": 1.0}, True)
+    with pytest.warns(PrivacyWarning, match="after 1 examples.*released after example 3"):
+        model.predict_one({"a": 1.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            model.predict_one({"a": 1.0})
+            model.predict_many(pd.DataFrame({"a": [1.0]}))
+            model.learn_one({"a": 1.0}, True)
 
 
 def test_there_are_forty():

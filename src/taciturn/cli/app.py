@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 try:
@@ -106,9 +107,17 @@ def main() -> None:
             raise SystemExit(2) from None
         if hasattr(crash, "format_message"):
             raise SystemExit(_misused(crash)) from None
-        what = " ".join(f"{type(crash).__name__} {crash}".split())
-        _say(f"internal error: {what}. Run taciturn --debug for the traceback, and report it.")
+        _say(
+            f"internal error: {type(crash).__name__} {_place(crash)}. Its text may hold a value of the data, and is "
+            "not shown: run taciturn --debug for it and the traceback, on the trusted side, and report the error."
+        )
         raise SystemExit(3) from None
+
+
+def _place(crash: BaseException) -> str:
+    """The last line of this package that an error passed."""
+    own = [frame for frame in traceback.extract_tb(crash.__traceback__) if "taciturn" in Path(frame.filename).parts]
+    return f"in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else "outside this package"
 
 
 def _run() -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from taciturn.cli.output import warn
-from taciturn.errors import InvalidInput, StateConflict
+from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.readers.source import BadRows, Format, format_of, size_of
 
 if TYPE_CHECKING:  # imported inside the command, so that other commands start fast
@@ -153,8 +153,9 @@ def learn(
             write_report(run, declared, ending, watch, counted)
             report = True
         except Exception as error:  # the run is committed and published: a failed report must not change its outcome
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            warnings.append(_NO_REPORT.format(what))
+            safe = isinstance(error, TaciturnError | OSError)  # other texts may hold a value of the data
+            what = f"{type(error).__name__}: {error}" if safe else type(error).__name__
+            warnings.append(_NO_REPORT.format(" ".join(what.split())))
         finally:
             exact = watch is not None or counted is not None or ending.by_a_row
             _say(run, declared, ending, report, exact, as_json, quiet)

@@ -244,7 +244,8 @@ class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read the number and names of the columns, and nothing else."""
-        validate_data(self, X)
+        with own_errors():
+            validate_data(self, X)
         self.map_ = RandomFeatures(self.count, self.scale, self.length, self.seed)
         self._n_features_out = self.map_.width(self.n_features_in_)
         return self
@@ -252,7 +253,8 @@ class PublicRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ke
     def transform(self, X: Any) -> Array:
         """The images of the rows."""
         check_is_fitted(self)
-        return self.map_(validate_data(self, X, reset=False, dtype=np.float64))
+        with own_errors():
+            return self.map_(validate_data(self, X, reset=False, dtype=np.float64))
 
 
 class PublicMap(TransformerMixin, Keywords, BaseEstimator):
@@ -301,7 +303,8 @@ class PublicMap(TransformerMixin, Keywords, BaseEstimator):
 
     def _rows(self, X: Any, reset: bool) -> Any:
         finite = "allow-nan" if self._map.takes_missing else True
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+        with own_errors():
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
         return X.toarray() if hasattr(X, "tocsr") else X
 
     def __sklearn_tags__(self) -> Any:
@@ -334,13 +337,15 @@ class NormClip(OneToOneFeatureMixin, TransformerMixin, Keywords, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read the number and names of the columns, and nothing else."""
         positive("bound", self.bound, "State the largest norm of a row.")
-        validate_data(self, X, accept_sparse="csr")
+        with own_errors():
+            validate_data(self, X, accept_sparse="csr")
         return self
 
     def transform(self, X: Any) -> Any:
         """Clip the rows; sparse rows stay sparse."""
         check_is_fitted(self, "n_features_in_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        with own_errors():
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         bound = positive("bound", self.bound, "State the largest norm of a row.")
         return clip_sparse_rows(X, bound)[0] if hasattr(X, "tocsr") else clip_rows(X, bound)
 

@@ -29,7 +29,7 @@ from taciturn.columns.target import Number
 from taciturn.columns.values import ArrayValues
 from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
-from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel
+from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel, own_errors
 from taciturn.plan import Features
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateNaiveBayes"]
@@ -213,6 +213,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         scores = self._scores(X)
         target = self._fitted.settings.target
         return scores if target is None else np.asarray(target.decode(scores))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on these rows. It is computed from exact rows, and not private."""
+        with own_errors():
+            return float(super().score(X, y, sample_weight))
 
     @property
     def coef_(self) -> Array:

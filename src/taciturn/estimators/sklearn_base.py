@@ -241,11 +241,12 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         if encoder is None:
             with own_errors():
                 X, y = validate_data(seen_by, X, y, reset=reset, **self._accepted, y_numeric=self._numbers)
-            return X, column_or_1d(y, warn=True)
+                return X, column_or_1d(y, dtype=np.float64 if self._numbers else None, warn=True)
         X = encoder.features(X, known=True)
-        y = column_or_1d(y, dtype=np.float64 if self._numbers else None, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_consistent_length(X, y)
+        with own_errors():
+            y = column_or_1d(y, dtype=np.float64 if self._numbers else None, warn=True)
+            assert_all_finite(y, input_name="y")
+            check_consistent_length(X, y)
         if not len(y):
             raise InvalidInput("there are no rows to learn from. Give a table with one row or more.")
         if reset:
@@ -457,6 +458,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         else:
             with own_errors():
                 X = validate_data(self, X, reset=False, **self._accepted)
+        opened.stream.warn_before_first(opened.stream.t, stacklevel=3)
         return np.asarray(opened.stream.problem.predict(opened.stream.model, X))
 
     def _html_repr(self) -> str:
@@ -581,6 +583,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         """All possible labels, in order."""
         return self._fitted.classes
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy on these rows. It is computed from exact rows, and not private."""
+        with own_errors():
+            return float(super().score(X, y, sample_weight))
+
     def decision_function(self, X: Any) -> Array:
         """Scores: positive for the second of two classes, or one for each class."""
         return self._scores(X)
@@ -671,10 +678,9 @@ def own_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if str(error).startswith("Input X contains NaN"):
-            raise InvalidInput(_NAN) from None
-        if str(error).startswith("could not convert string to float"):
-            raise InvalidInput(_TEXT) from None
+        for beginning, sentence in _OWN.items():
+            if str(error).startswith(beginning):
+                raise InvalidInput(sentence) from None
         raise
 
 
@@ -685,6 +691,25 @@ _NAN = (
     "which rows are dropped, would not be private."
 )
 _TEXT = (
-    "X has a text where a number is expected. Declare what the columns are, as in "
-    'columns={"town": {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}}.'
+    "X has a text where a number is expected, or y has. Declare what the columns of X are, as in "
+    'columns={"town": {"categories": ["Oslo", "Rome"]}, "note": {"text": {"hash": 1024}}}; labels that are texts are '
+    "for classifiers."
 )
+_COMPLEX = "Complex data not supported. Give real numbers: the real and the imaginary parts, say, as two columns."
+_FLAT = (
+    "X must be 2D, a row for each example. Reshape your data: X.reshape(-1, 1) if it has one feature, or "
+    "X.reshape(1, -1) if it is one row."
+)
+_OTHER_LABELS = (
+    "y has labels of another kind than the classes, or is not a column of labels. Give one class for each row."
+)
+_OWN = {
+    "Input X contains NaN": _NAN,
+    "could not convert string to float": _TEXT,
+    "Complex data not supported": _COMPLEX,
+    "Expected 2D array, got": _FLAT,
+    "Expected a 2-dimensional container": _FLAT,
+    "Mix of label input types": _OTHER_LABELS,
+    "The 'y_true' parameter": _OTHER_LABELS,
+}
+"""How errors of scikit-learn begin that quote values of the data, and what is said instead."""

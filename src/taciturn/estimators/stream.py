@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -27,7 +28,7 @@ from taciturn.problem.problem import Problem
 
 
 class PrivacyWarning(UserWarning):
-    """Something is spent, or becomes public, that a user of an estimator may not expect."""
+    """Something is spent, becomes public, or is not learnt yet, that a user of an estimator may not expect."""
 
 
 class Spent(NamedTuple):
@@ -104,6 +105,7 @@ class Stream:
         self._unopened = unopened  # the ledger that does not know the stream yet
         self._rejection: TaciturnError | None = None
         self._lock = threading.RLock()
+        self._warned = False
         since = plan.private.timetable.due(state.k) if state.k else 0
         problem = plan.private.problem_at(state)
         self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, problem, None)
@@ -213,6 +215,26 @@ class Stream:
     def releases(self) -> Releases | None:
         """What the latest call released."""
         return self._now.releases
+
+    def warn_before_first(self, examples: int, stacklevel: int) -> bool:
+        """Warn, once, if examples came and a prediction does not depend on them: no model was released yet.
+
+        Returns whether a later prediction may need the warning.
+        """
+        if self._warned or self.k:
+            return False
+        if not examples:
+            return True
+        self._warned = True
+        due = self.plan.private.timetable.due(1)
+        warnings.warn(
+            f"no model has been released yet: after {examples:,} examples, predictions are those of a model that has "
+            f"learnt from none. The first model is released after example {due:,} of the stream; state release= for "
+            "an earlier one.",
+            PrivacyWarning,
+            stacklevel=stacklevel + 1,
+        )
+        return False
 
     def _model_after(self, before: _Snapshot, releases: Releases) -> Array:
         if not len(releases.rounds):
