@@ -31,6 +31,7 @@ from taciturn import (
     Squared,
     StateConflict,
     Unprovable,
+    WholeSpace,
     at,
     every,
     geometric,
@@ -42,6 +43,8 @@ from taciturn.compiled import passes
 from taciturn.core import loop
 from taciturn.core import private as private_module
 from taciturn.core.loop import Definition
+from taciturn.learners.vector_sum import VectorSum
+from taciturn.problem.losses import Nearness
 
 HORIZON = 40
 PROBLEM = Problem(Logistic(), L2Ball(1.0), dimension=3, intercept=0.5, ridge=0.1)
@@ -716,3 +719,21 @@ def test_numbers_of_other_settings_do_not_go_on_a_stream():
     numbers = other.start().numbers | {"learner.weight": np.array(1e-6)}
     with pytest.raises(StateConflict, match="not that of these settings"):
         private.resumed(replace(state, numbers=numbers))
+
+
+class ProvenForTen(VectorSum):
+    """Its certificate states how many examples it is proven for, and a bound that says nothing of it."""
+
+    @property
+    def certificate(self):
+        return replace(super().certificate, most=10, bound=np.ones_like)
+
+
+def test_a_stream_without_a_horizon_ends_where_its_certificate_does():
+    problem = Problem(Nearness(), WholeSpace(), 1, neighbours="zero-out")
+    private = Private(ProvenForTen(problem), BLT(buffers=2), every(1), Privacy(1.0, 1e-6))
+    state, _ = private.run(private.start(), np.ones((10, 1)))
+    with pytest.raises(BudgetExhausted, match="round 11 lies past the 10 examples"):
+        private.run(state, [[1.0]])
+    with pytest.raises(Unprovable, match="at most 10"):
+        replace(private, horizon=11)

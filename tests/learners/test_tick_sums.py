@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from taciturn import (
@@ -279,6 +280,25 @@ def test_the_count_is_floored_where_noise_is_all_there_is():
 
 
 @pytest.mark.parametrize("name", RECIPES)
+def test_sparse_rows_are_learnt_as_dense_ones_are_and_may_be_none(name):
+    private, counts = RECIPES[name](seed=1), [3, 0, 2]
+    X, y = stream(np.random.default_rng(3), counts, name)
+    X = np.where(np.isnan(X), 0.0, X)
+    dense, sparse = (private.run(private.start(), each, y, ticks=counts)[1] for each in (X, csr_array(X)))
+    np.testing.assert_array_equal(dense.noisy, sparse.noisy)
+    none = private.run(private.start(), csr_array((0, 2)), None if y is None else [])[1]
+    np.testing.assert_array_equal(none.noisy, private.run(private.start(), [], None if y is None else [])[1].noisy)
+
+
+@pytest.mark.parametrize("ticks", [np.array([2**63, 2**63 + 3], dtype=np.uint64), [2**62] * 4 + [3]], ids=str)
+def test_ticks_whose_sum_overflows_are_rejected(ticks):
+    """They add up to the number of rows, 3, in integers of 64 bits."""
+    private = RECIPES["private_sum"]()
+    with pytest.raises(InvalidInput, match="do not add up"):
+        private.run(private.start(), [[1.0, 0.0]] * 3, ticks=ticks)
+
+
+@pytest.mark.parametrize("name", RECIPES)
 def test_a_point_is_decided_from_what_was_published(name):
     """A fresh object of the same settings, which has seen no example, decides the same from the noisy statistics."""
     private, counts = RECIPES[name](seed=1), [3, 0, 5, 1, 0, 0, 2, 400]
@@ -370,9 +390,16 @@ def test_errors_do_not_tell_how_many_rows_there_are():
         {"X": [[1.0]] * 6 + [[math.nan]], "users": ["a"] * 7},
         {"X": [[1.0]] * 7, "users": ["a"] * 7, "ticks": [3, 3]},
     ]
-    for attempt in attempts:
+    with_labels = RECIPES["pftrl"]()
+    labelled = [
+        {"X": [[1.0, 0.0]] * 7, "y": [1] * 6},
+        {"X": [[1.0, 0.0, 0.0]] * 7, "y": [1] * 7},
+        {"X": [[1.0, 0.0]] * 6 + [[1.0]], "y": [1] * 7},
+        {"X": [], "y": [1] * 7},
+    ]
+    for one, attempt in [(private, each) for each in attempts] + [(with_labels, each) for each in labelled]:
         with pytest.raises(InvalidInput) as error:
-            private.run(private.start(), **attempt)
+            one.run(one.start(), **attempt)
         assert not any(digit in str(error.value).replace("minlength=24", "") for digit in "3567")
 
 

@@ -264,6 +264,8 @@ def test_other_numbers_in_a_state_are_rejected():
     ("make", "kind", "words"),
     [
         (lambda: decayed_sum(forget=0), InvalidInput, "forget must be"),
+        (lambda: decayed_sum(forget=True), InvalidInput, "State the window"),
+        (lambda: decayed_sum(forget=2**28, rounds=2**27), Unprovable, "134,217,728. Publish more often"),
         (lambda: decayed_sum(forget=10, rounds=11), InvalidInput, "publish more often"),
         (lambda: private_sum(1, 1.0, BUDGET, forget=10, schedule=geometric(1.1)), InvalidInput, "equal distances"),
         (lambda: private_sum(1, 1.0, BUDGET, forget=10, strategy=BLT()), InvalidInput, "Leave strategy= out"),
@@ -274,6 +276,42 @@ def test_other_numbers_in_a_state_are_rejected():
 def test_what_is_not_proven_is_rejected_with_a_remedy(make, kind, words):
     with pytest.raises(kind, match=words):
         make()
+
+
+@pytest.mark.parametrize("horizon", [150, 200, 50, 199])
+def test_a_last_block_that_is_shorter_stands_for_its_own_examples(horizon):
+    """Of releases after every 100 examples and at the horizon: the sum of rows of 1 is their effective number."""
+    private = private_sum(1, 1.0, BUDGET, horizon, forget=300, schedule=every(100), seed=1)
+    calibrated = private.calibrated
+    count = private.timetable.count
+    rows = np.diff(private.timetable.rounds, prepend=0).astype(float)
+    expected = float(sum(rows * calibrated.coder.decay ** np.arange(count - 1, -1, -1)))
+    assert float(calibrated.effective(count)) == pytest.approx(expected, rel=1e-12)
+    releases = private.run(private.start(), np.ones((horizon, 1)))[1]
+    noise = private.run(private.start(), np.zeros((horizon, 1)))[1]
+    assert float(releases.noisy[-1, 0] - noise.noisy[-1, 0]) == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_horizon_may_exceed_what_sums_are_exact_for_as_blocks_may_not():
+    """The certificate is about the examples between two releases: 2²⁶ at most, whatever the horizon is."""
+    short, long = (decayed_sum(horizon=horizon, unit=User(3), seed=1) for horizon in (10**3, 10**12))
+    assert short.guarantee.delivered == long.guarantee.delivered
+    state = replace(long.start(), t=2**30, k=2**29)
+    assert long.run(state, [[1.0]] * 2, users=["anna", "bob"])[0].t == 2**30 + 2
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("rounds", [10, 11])
+def test_a_block_is_no_longer_than_the_certificate_is_proven_for(rounds):
+    """Whatever the bound beyond `most` says: a learner of one's own may state none there."""
+    private = decayed_sum()
+    certificate = replace(private.learner.certificate, most=10, bound=np.ones_like)
+    timetable = decayed_sum(rounds=rounds).timetable
+    if rounds == 10:
+        DecayedBLT(40).calibrate(certificate, timetable, 1, BUDGET, "exact")
+        return
+    with pytest.raises(Unprovable, match="10 examples between two releases, and there are 11"):
+        DecayedBLT(40).calibrate(certificate, timetable, 1, BUDGET, "exact")
 
 
 def test_a_certificate_for_a_stream_of_stated_length_is_rejected():

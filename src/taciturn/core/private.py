@@ -151,8 +151,8 @@ class Private(Accounted):
         if certificate.kind != accepts:
             raise Unprovable(misfit(certificate, type(self.learner).__name__, type(self.mechanism).__name__, accepts))
         horizon = self.timetable.horizon
-        most = certificate.most
-        if horizon is not None and most is not None and horizon > most:
+        most = self._most_rounds
+        if horizon is not None and horizon > most:
             raise Unprovable(
                 f"a horizon for {type(self.learner).__name__} must be at most {most:,}, up to which its sums are exact "
                 f"and its certificate is proven, got {horizon:,}. State a shorter one, and start another stream after "
@@ -264,17 +264,18 @@ class Private(Accounted):
             if ticks is not None:
                 raise InvalidInput(NO_TICKS)
             return *self.problem.read(X, y), None
-        if hasattr(X, "__len__") and len(X) == 0:  # nothing came in this tick
+        if _has_no_rows(X):  # nothing came in this tick
             X = np.empty((0, self.problem.dimension))
-            y = None if self.problem.loss.labels == "none" else np.empty(0)
+            y = np.empty(0) if y is None else y
         rows, labels = self.problem.read(X, y)
         if ticks is None:
             return rows, labels, np.array([len(labels)])
         counts = np.asarray(ticks)
         if counts.ndim != 1 or (counts.size and counts.dtype.kind not in "iu") or (counts < 0).any():
             raise InvalidInput("ticks= has the number of rows in each tick: a list of integers, none negative.")
+        too_many = (counts > len(labels)).any()  # of which the sum might be right by an overflow
         ends = np.cumsum(counts.astype(np.int64))
-        if (int(ends[-1]) if len(ends) else 0) != len(labels):
+        if too_many or (int(ends[-1]) if len(ends) else 0) != len(labels):
             raise InvalidInput(
                 "ticks= has the number of rows in each tick, and these do not add up to the number of rows. Sort rows "
                 "by tick, and count them, as in ticks=np.bincount(hours, minlength=24)."
@@ -690,11 +691,28 @@ class Private(Accounted):
             raise StateConflict(OTHER_SETTINGS)
         self._check_rounds(state.t + rows)
 
+    @cached_property
+    def _most_rounds(self) -> float:
+        """Rounds up to which the certificate is proven."""
+        most = None if getattr(self.mechanism, "by_block", False) else self.learner.certificate.most
+        return math.inf if most is None else most
+
     def _check_rounds(self, last: int) -> None:
-        """Reject rounds past the horizon."""
+        """Reject rounds past the horizon, or past those for which the certificate is proven."""
         horizon = self.timetable.horizon
+        if horizon is None and last > self._most_rounds:
+            raise BudgetExhausted(
+                f"round {last} lies past the {self._most_rounds:,} examples up to which the certificate of "
+                f"{type(self.learner).__name__} is proven. Start a new stream, with a budget of its own."
+            )
         if horizon is not None and last > horizon:
             raise BudgetExhausted(
                 f"round {last} lies past the horizon of {horizon}, for which the noise was planned. Plan a "
                 "longer one before the first example, or none, with a schedule that does not end."
             )
+
+
+def _has_no_rows(X: Any) -> bool:
+    """Whether a table, a sparse matrix or a list is empty; the length of a sparse matrix is in its shape alone."""
+    shape = getattr(X, "shape", None)
+    return len(shape) > 0 and shape[0] == 0 if shape is not None else hasattr(X, "__len__") and len(X) == 0

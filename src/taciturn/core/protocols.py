@@ -244,6 +244,9 @@ def examples_of(calibrated: Calibrated, k: ArrayLike, rounds: Any) -> Any:
 class Mechanism(Protocol):
     """A mechanism that adds noise to statistics; it knows nothing of learners.
 
+    It may also have `by_block = True`, if it needs a certificate for the examples between two releases, and not for all
+    of the stream (`Certificate.steady`); then it also compares their number with `Certificate.most`.
+
     >>> from taciturn import Gaussian
     >>> Gaussian().accepts
     'l2/tail'

@@ -37,7 +37,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,8 +88,11 @@ class DecayedBLT(PrefixSum):
 
     forget: int
     buffers: int = 5
+    by_block: ClassVar[bool] = True  # a certificate must hold for the examples between two releases, not for all
 
     def __post_init__(self) -> None:
+        if isinstance(self.forget, bool | np.bool_):
+            raise InvalidInput(f"forget is a number of examples, got {self.forget}. State the window: forget=10_000.")
         object.__setattr__(self, "forget", integer("forget", self.forget))
         object.__setattr__(self, "buffers", integer("buffers", self.buffers))
         if self.buffers > 10:
@@ -159,6 +162,11 @@ class DecayedBLT(PrefixSum):
             raise Unprovable(
                 "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
                 "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
+            )
+        if certificate.most is not None and _rounds(timetable) > certificate.most:
+            raise Unprovable(
+                f"this learner's certificate is proven for {certificate.most:,} examples between two releases, and "
+                f"there are {_rounds(timetable):,}. Publish more often."
             )
         return in_blocks(certificate, timetable, calibration)
 
@@ -381,6 +389,8 @@ class Lasting(OneStepSums):
     def effective(self, k: ArrayLike) -> Array:
         """The number of examples that the k-th sum stands for: a sum of weights, and a constant in the long run.
 
+        At a horizon there may be fewer examples since the last release than before the others.
+
         >>> from taciturn import DecayedBLT, Privacy, every, private_sum
         >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), strategy=DecayedBLT(1000), schedule=every(10))
         >>> private.calibrated.effective([1, 100, 10**6]).round(1).tolist()
@@ -388,7 +398,9 @@ class Lasting(OneStepSums):
         """
         k = np.asarray(k, dtype=np.float64)
         rate = -_rounds(self.timetable) / self._window
-        return np.asarray(_rounds(self.timetable) * np.expm1(rate * k) / math.expm1(rate))
+        weights = _rounds(self.timetable) * np.expm1(rate * k) / math.expm1(rate)
+        horizon = math.inf if self.timetable.horizon is None else float(self.timetable.horizon)
+        return np.asarray(weights - np.maximum(_rounds(self.timetable) * k - horizon, 0.0))
 
     @property
     def _window(self) -> float:

@@ -491,6 +491,8 @@ def in_blocks(certificate: Certificate, timetable: Timetable, calibration: Calib
         return certificate
     if timetable.horizon is None:
         longest = planned(timetable)[1]
+    elif isinstance(timetable.schedule, Every):
+        longest = min(timetable.schedule.rounds, timetable.horizon)
     else:
         last = longest = 0
         for rounds in timetable.blocks():

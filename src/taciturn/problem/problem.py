@@ -234,7 +234,15 @@ class Problem:
         """Convert examples to numbers, not clipped yet, to be cut into blocks; check shapes and labels."""
         if y is None and self.loss.labels != "none":
             raise InvalidInput(f"{type(self.loss).__name__} learns from labels. Give y, one label a row.")
-        rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+        try:
+            rows, labels = as_rows(X, None if self.loss.labels == "none" else y, self.dimension)
+        except InvalidInput:
+            if self.neighbours != "add-remove":
+                raise
+            raise InvalidInput(  # a shape tells how many rows there are
+                f"expected a table of {self.dimension} columns, and a label for each of its rows if the loss has "
+                "labels. For one example pass [x] and [y]; the intercept is appended for you."
+            ) from None
         return rows, self.in_own_units(labels)
 
     def in_own_units(self, y: Array) -> Array:
