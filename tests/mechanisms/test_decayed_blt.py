@@ -31,7 +31,11 @@ from taciturn import (
     private_sum,
 )
 from taciturn.accounting.unit import EXAMPLE, ONCE, Participation
+from taciturn.audit import distinguish, tight_pair, tight_private
+from taciturn.audit.statistics import points_not_decided
+from taciturn.audit.verdict import game_of
 from taciturn.compiled import passes
+from taciturn.core import loop
 from taciturn.learners.exact_sums import rounded
 from taciturn.mechanisms.strategy import matrices, toeplitz_sensitivity
 
@@ -169,6 +173,31 @@ def test_costs_are_those_of_a_life_whatever_the_length(make):
     errors = 2.0 * math.sqrt(rows) * calibrated.coder.rounding_error * endless.learner.certificate.norm * 2.0
     step = math.sqrt(rows * calibrated.size) * calibrated.step(1)
     assert (moved + errors + step) / calibrated.sd <= endless.guarantee.delivered.mu <= 1.01 * moved / calibrated.sd
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("algorithm", ["pqftl", "pftrl", "class_sums", "private_sum"])
+def test_an_audit_reaches_the_claim_and_refutes_nothing(algorithm):
+    """Points follow from what is remembered, which an audit knows; a true claim is refuted with probability 1e-7."""
+    private = replace(tight_private(algorithm, Privacy(1.0, 1e-6), 30), mechanism=DecayedBLT(4), schedule=every(2))
+    pair = tight_pair(private)
+    assert 0.999 < game_of(private, pair).apart / private.guarantee.delivered.mu <= 1.0
+    found = distinguish(private, pair, trials=300, secret_trials=20, error=1e-7)
+    assert (found.verdict, found.violations) == ("holds", ())
+
+
+@pytest.mark.privacy
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_audit_notices_points_of_other_numbers_of_examples(compiled, monkeypatch):
+    """The planted fault: the ridge of a point grows with all examples, and not with those that are remembered."""
+    problem = Problem(Squared(), L2Ball(5.0), 1, label_bound=1.0, ridge=0.5)
+    honest = pqftl(problem, BUDGET, 60, forget=4, schedule=every(2), seed=1)
+    planted = replace(honest, compiled=compiled)
+    rows = np.ones((60, 1)), np.ones(60)
+    assert points_not_decided(honest, [planted.run(planted.start(), *rows)[1]]) == []
+    for module in (loop, passes):
+        monkeypatch.setattr(module, "examples_of", lambda calibrated, k, rounds: rounds)
+    assert points_not_decided(honest, [planted.run(planted.start(), *rows)[1]]) != []
 
 
 def test_a_stream_of_a_billion_rounds_goes_on():
