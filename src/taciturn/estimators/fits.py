@@ -111,8 +111,9 @@ class Fits:
     def warn(self, told: bool = False, stacklevel: int = 2) -> None:
         """Say what the fits cost together, where that is due; if the user was `told` of the last one, it rarely is.
 
-        Due is the second fit, one of more rows than all before it, as the refit of a search is, one that makes the
-        number of fits four times that of the last warning, and one after copies were sent to other processes.
+        Due is the second fit, one of as many rows as any and more than all since the last warning, as the refit of a
+        search is (also if all rows were fitted before the search), one that makes the number of fits four times that of
+        the last warning, and one after copies were sent to other processes.
         """
         if self._elsewhere or self._process != os.getpid():
             if _WARNED.setdefault(os.getpid(), self) is self:  # once in a process, which may fit hundreds
@@ -120,7 +121,8 @@ class Fits:
             return
         *earlier, last = [fit.rows for fit in list(self._fits.values())]
         count, before, sent = len(earlier) + 1, self._told, self._sent > self._sent_told
-        largest = bool(earlier) and last > max(earlier)
+        most, since = max(earlier, default=last), max(earlier[max(before - 1, 0) :], default=last)
+        largest = last >= most and last > since
         if not (sent or largest or (count >= _OFTEN * before if before else earlier)):
             return
         self._told, self._sent_told = count, self._sent
