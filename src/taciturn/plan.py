@@ -402,7 +402,7 @@ def signal(learner: Learner, t: float, noise_sd: float) -> float:
     """`q` of the module: what t examples add to a sum, beside noise of this standard deviation.
 
     >>> from taciturn import FTRL, Hinge, L2Ball, Problem
-    >>> signal(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=10)), 1000, noise_sd=20.0)
+    >>> round(signal(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=10)), 1000, noise_sd=20.0), 6)
     5.0
     """
     problem = learner.problem
