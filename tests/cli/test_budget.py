@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from taciturn import BudgetExhausted, Cost, InvalidInput, L2Ball, Ledger, Logistic, Privacy, Problem, User, pftrl, pigd
 from taciturn.cli.app import app
 from taciturn.errors import StateConflict
+from taciturn.plan import recommend
 from taciturn.store import Store
 from tags import tags
 
@@ -297,6 +298,21 @@ def tags_of(page):
     text = page.read_text(encoding="utf-8")
     tags(text)
     return text
+
+
+def test_a_year_of_a_stream_whose_ranges_are_found_is_known(monthly):
+    unit = User(1, period="month")
+    problem = Problem(Logistic(), L2Ball(40.0), dimension=2)
+    settings = {"horizon": 50_000, "unit": unit, "ranges": "private"}
+    private = recommend(problem, Privacy(0.1, 1e-6), **settings).private
+    before, _ = Ledger(monthly).user_over(12)
+    private.start(Ledger(monthly))
+    cost, unknown = Ledger(monthly).user_over(12)
+    assert unknown == []
+    assert cost.mu_squared == pytest.approx(before.mu_squared + private.user_over(12).mu_squared, rel=1e-9)
+    checked = answer("budget", "verify", monthly)
+    assert checked["ok"]
+    assert not [reason for reason in checked["not_recomputed"] if "array" in reason]
 
 
 def test_what_is_not_known_of_a_year_is_named(monthly):
