@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import re
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from contract.declared import contract
 from taciturn import InvalidInput
 from taciturn.contract.contract import contract_of, read_contract
+from taciturn.contract.explain import target_in_words
 from taciturn.contract.model_file import read_model, write_model
 from taciturn.estimators.stream import Stream
 
@@ -264,3 +266,49 @@ def test_a_column_with_the_name_of_a_random_feature_is_rejected():
     made = contract(columns={"cos 1": {"range": [0, 1]}}, features=4)
     with pytest.raises(InvalidInput, match="has the name of a random one"):
         made.plan()
+
+
+def weighted(target, loss="logistic"):
+    return contract_of(
+        {"privacy": {"epsilon": 1.0}, "target": {"column": "y", **target}, "learning": {"loss": loss, "horizon": 1000}}
+        | {"columns": {"age": {"range": [0, 100]}}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "weights"),
+    [
+        ({"classes": ["no", "yes"], "class_weight": {"yes": 20}}, (1.0, 20.0)),
+        ({"classes": [1, 2, 7], "class_weight": {"7": 3.0, "1": 0.5}}, (0.5, 1.0, 3.0)),
+        ({"positive": ["yes"], "class_weight": {"rest": 1, "yes": 5}}, (1.0, 5.0)),
+    ],
+)
+def test_weights_of_classes_are_those_of_the_estimators(target, weights):
+    contract = weighted(target)
+    assert contract.target.class_weight == weights
+    assert contract.settings().class_weight == tuple(weight / max(weights) for weight in weights)
+    assert contract_of(contract.declared) == contract
+    plain = weighted({key: value for key, value in target.items() if key != "class_weight"})
+    assert contract.digest != plain.digest
+    assert "class_weight" not in str(plain.declared)  # older contracts keep their digest
+    private, before = contract.plan().private, plain.plan().private
+    assert private.problem.loss != before.problem.loss
+    assert private.total_cost.mu == pytest.approx(before.total_cost.mu, rel=1e-3)
+    assert f"{max(weights):g}" in target_in_words(contract)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (
+            {"classes": ["no", "yes"], "class_weight": {"yse": 20}},
+            "target.class_weight.yse is unknown. Did you mean yes",
+        ),
+        ({"classes": ["no", "yes"], "class_weight": {"yes": -1}}, "target.class_weight.yes must be positive"),
+        ({"classes": ["no", "yes"], "class_weight": "balanced"}, "target.class_weight must be a table"),
+        ({"range": [0, 1], "class_weight": {"yes": 2}}, "target.class_weight is unknown"),
+    ],
+)
+def test_wrong_weights_of_classes_are_rejected(target, words):
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        weighted(target, "squared" if "range" in target else "logistic")

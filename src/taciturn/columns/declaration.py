@@ -5,6 +5,7 @@ An unknown, missing or mistyped key is an error that names the key.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar, get_args, overload
 
 from taciturn.columns.kinds import (
@@ -166,13 +167,24 @@ def target_of(section: Section) -> Target:
         return Number(column, *section.pair("range"), scale_of(section))
     values = check_values(f"target.{kinds[0]}", section.listed(kinds[0]))
     if kinds == ["positive"]:
-        return Positive(column, values)
+        made = Positive(column, values)
+        return replace(made, class_weight=_class_weight(section, made.names))
     if len(values) < 2:
         raise InvalidInput(
             f"target.classes must list two or more classes, got {short_repr(values)}. "
             "For one class against the rest, use positive."
         )
-    return Classes(column, values)
+    return Classes(column, values, _class_weight(section, values))
+
+
+def _class_weight(section: Section, names: tuple[Any, ...]) -> tuple[float, ...] | None:
+    """The weight of each class, 1 for those that have none; keys of TOML are the names of classes as texts."""
+    if "class_weight" not in section.data:
+        return None
+    weights = section.section("class_weight")
+    made = tuple(weights.positive(str(name)) or 1.0 for name in names)
+    weights.close()
+    return made
 
 
 class Section:

@@ -30,6 +30,7 @@ class Classes:
 
     column: str
     classes: tuple[Named, ...]
+    class_weight: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", named(self.classes))
@@ -64,7 +65,7 @@ class Classes:
         return f"{self.column} is none of the classes, which must be spelt as in target.classes"
 
     def declared(self) -> dict[str, Any]:
-        return {"column": self.column, "classes": list(self.classes)}
+        return {"column": self.column, "classes": list(self.classes), **_declared_weights(self)}
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Positive:
 
     column: str
     positive: tuple[Named, ...]
+    class_weight: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positive", named(self.positive))
@@ -118,7 +120,7 @@ class Positive:
         return f"{self.column} is missing" if text_of(value) is None else None
 
     def declared(self) -> dict[str, Any]:
-        return {"column": self.column, "positive": list(self.positive)}
+        return {"column": self.column, "positive": list(self.positive), **_declared_weights(self)}
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class Number:
     high: float
     scale: Scale = LINEAR
     key: str = field(default="target.range", repr=False, compare=False)
+    class_weight: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         low, high = check_range(self.key, self.low, self.high)
@@ -212,6 +215,7 @@ class PrivateNumber:
     (array([7., 0.]), array([False,  True]))
     """
 
+    class_weight: ClassVar[None] = None
     column: str
 
     @property
@@ -254,6 +258,13 @@ def labels_in_range(label_range: Any, label_scale: Any = "linear") -> Number:
     one_of("label_scale", label_scale, get_args(ScaleName))
     low, high = label_range
     return Number("y", low, high, Scale(label_scale), key="label_range")
+
+
+def _declared_weights(target: Classes | Positive) -> dict[str, Any]:
+    """The weights of the classes by their names, in the form of TOML; older contracts keep their digest."""
+    if target.class_weight is None:
+        return {}
+    return {"class_weight": dict(zip(map(str, target.names), target.class_weight, strict=True))}
 
 
 Target = Classes | Positive | Number | PrivateNumber

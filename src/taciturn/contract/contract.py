@@ -217,6 +217,7 @@ class Contract:
             feature_bound=self.feature_bound,
             label_bound=self.target.label_bound,
             classes=len(self.target.names),
+            class_weight=self.target.class_weight,
             fit_intercept=self.intercept,
             method=self.method,
             release=self.release,

@@ -130,9 +130,13 @@ def target_in_words(contract: Contract) -> str:
         return f"{target.column}, a number from {target.low:g} to {target.high:g}{target.scale.in_words}"
     if isinstance(target, PrivateNumber):
         return f"{target.column}, a number"
+    weights = ""
+    if target.class_weight is not None:
+        each = zip(target.names, target.class_weight, strict=True)
+        weights = f", with the weights {', '.join(f'{name}: {weight:g}' for name, weight in each)}"
     if isinstance(target, Positive):
-        return f"whether {target.column} is {target.names[1]} or something else"
-    return f"{target.column}, one of {', '.join(map(str, target.classes))}"
+        return f"whether {target.column} is {target.names[1]} or something else{weights}"
+    return f"{target.column}, one of {', '.join(map(str, target.classes))}{weights}"
 
 
 def column_in_words(column: Column) -> str:
