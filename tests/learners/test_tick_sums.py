@@ -35,6 +35,7 @@ from taciturn import (
     RandomFeatures,
     Squared,
     SquareRoot,
+    StateConflict,
     TickSums,
     Unprovable,
     User,
@@ -255,6 +256,25 @@ def test_ticks_may_come_in_any_calls_and_a_call_is_one_tick(name):
     assert private.is_live(state) is False  # a simulation
     with pytest.raises(BudgetExhausted, match="round 9"):
         private.run(state, [], None if y is None else [])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda exact: {"high": exact["high"][:1], "low": exact["low"]},
+        lambda exact: {name: array.astype(float) for name, array in exact.items()},
+        lambda exact: {"high": exact["high"]},
+        lambda exact: {},
+    ],
+)
+@pytest.mark.parametrize("strategy", [BLT(), BinaryTree()], ids=repr)
+def test_other_arrays_in_a_state_are_rejected(spoil, strategy):
+    """Short ones would be broadcast, and sums of floats be rounded."""
+    private = RECIPES["private_sum"](strategy=strategy, seed=1)
+    state = private.run(private.start(), [[1.0, 0.0]] * 3)[0]
+    assert private.load(state.to_bytes()).t == 1
+    with pytest.raises(StateConflict, match="arrays of this state are damaged: exact"):
+        private.load(replace(state, exact=spoil(state.exact)).to_bytes())
 
 
 @pytest.mark.parametrize("name", CERTIFIED)

@@ -38,6 +38,7 @@ from taciturn.learners.ftrl import FTRL
 from taciturn.learners.giga import GIGA
 from taciturn.learners.igd import IGD, FadingIGD
 from taciturn.learners.qftl import QFTL
+from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.anytime import EpochCoder, begins, ends, named, part
@@ -71,6 +72,11 @@ def find(learner: Learner, calibrated: Calibrated) -> Pass | None:
     if isinstance(fast, Iterates) and isinstance(calibrated, OnLattice) and not fast.steps.multiclass:
         return IteratePass(fast.steps, calibrated)
     return BatchPass(fast, noise, compressed=isinstance(fast, SumsByClass))
+
+
+def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
+    """Whether their arrays are known by type: where there is a compiled pass, and those of ticks, which have none."""
+    return find(learner, calibrated) is not None or (type(learner) is TickSums and noise_of(calibrated) is not None)
 
 
 class Statistics(Protocol):

@@ -254,6 +254,13 @@ def pass_for(learner: Learner, calibrated: Calibrated, compiled: bool) -> Pass:
     return Definition(learner, calibrated)
 
 
+def has_known_arrays(learner: Learner, calibrated: Calibrated) -> bool:
+    """Whether their arrays have the shapes of those at the start, as those of classes of one's own need not."""
+    from taciturn.compiled import passes
+
+    return passes.has_known_arrays(learner, calibrated)
+
+
 def fast_clip(problem: Any, compiled: bool) -> Any:
     """The compiled clipping for this exact type of problem, or None."""
     if not compiled:

@@ -35,7 +35,7 @@ from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import ONE_OFF, LedgerLike, as_ledger
 from taciturn.accounting.unit import EXAMPLE, Example, Unit, User
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
-from taciturn.core.loop import Definition, Loop, Pass, TickLoop, pass_for
+from taciturn.core.loop import Loop, Pass, TickLoop, has_known_arrays, pass_for
 from taciturn.core.participation import Layers, UserRecords, admit, new_records, periods_of
 from taciturn.core.protocols import (
     TOO_DEAR,
@@ -658,11 +658,11 @@ class Private(Accounted):
         """Reject a state out of a file whose arrays are not those of this stream: compiled loops believe their shapes.
 
         An axis that is empty at the start has a row for each example, or for each release. Learners and mechanisms
-        without a compiled pass may store what they like.
+        of one's own may store what they like.
         """
         if (state.users is not None) != isinstance(self.unit, User):
             raise damaged("there should be records of users where the unit is a user, and only there", "users' records")
-        if isinstance(pass_for(self.learner, self.calibrated, True), Definition):
+        if not has_known_arrays(self.learner, self.calibrated):
             return
         calibrated: Any = self.calibrated
         start = calibrated.memory_after(state.k) if hasattr(calibrated, "memory_after") else calibrated.start()
