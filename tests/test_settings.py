@@ -104,7 +104,7 @@ from taciturn.audit import (
 from taciturn.averages import average, late_average, late_averages, running_average
 from taciturn.columns.kinds import Bins, Categories, Hashed, Range, Text
 from taciturn.columns.scales import Scale
-from taciturn.columns.target import Number, Positive
+from taciturn.columns.target import Classes, Number, Positive
 from taciturn.contract.contract import Contract
 from taciturn.core.state import fingerprint
 from taciturn.estimators.scaling import PublicRandomFeatures
@@ -254,6 +254,16 @@ def _number_contract(**numbers):
 def _contract_target(low, high):
     contract = Contract(1.0, Number("price", low, high), (Range("age", 0.0, 100.0),), loss="huber", horizon=6)
     return contract, contract.digest, contract.plan(seed=1).private
+
+
+def _target_weight(kind):
+    def make(class_weight):
+        values = ("no", "yes") if kind == "Classes" else ("yes",)
+        target = {"Classes": Classes, "Positive": Positive}[kind]("bought", values, (class_weight, 1.0))
+        contract = Contract(1.0, target, (Range("age", 0.0, 100.0),), horizon=6)
+        return contract, contract.digest, contract.plan(seed=1).private
+
+    return make
 
 
 def _contract_column(column):
@@ -454,6 +464,8 @@ CASES: dict[str, list[Case]] = {
         Case(lambda **n: _number_contract(loss="quantile", **n), {"quantile": 0.3}),
         Case(lambda **n: _number_contract(loss="huber", **n), {"huber_width": 1.3}),
     ],
+    "taciturn.columns.target.Classes": [Case(_target_weight("Classes"), {"class_weight": 1.3})],
+    "taciturn.columns.target.Positive": [Case(_target_weight("Positive"), {"class_weight": 1.3})],
     "taciturn.columns.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
     "taciturn.estimators.settings.Settings": [
         Case(

@@ -16,7 +16,7 @@ from taciturn.columns.kinds import Bad, Named, Vocabulary, check_range, named, n
 from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.scales import LINEAR, Scale, ScaleName
 from taciturn.columns.values import ArrayValues, Values, number_of, short_repr, text_of
-from taciturn.errors import InvalidInput, one_of
+from taciturn.errors import InvalidInput, one_of, positive
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Classes:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", named(self.classes))
+        object.__setattr__(self, "class_weight", _positive_weights(self.class_weight))
 
     @property
     def names(self) -> tuple[Named, ...]:
@@ -89,6 +90,7 @@ class Positive:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "positive", named(self.positive))
+        object.__setattr__(self, "class_weight", _positive_weights(self.class_weight))
 
     @property
     def names(self) -> tuple[Named, ...]:
@@ -258,6 +260,10 @@ def labels_in_range(label_range: Any, label_scale: Any = "linear") -> Number:
     one_of("label_scale", label_scale, get_args(ScaleName))
     low, high = label_range
     return Number("y", low, high, Scale(label_scale), key="label_range")
+
+
+def _positive_weights(weights: Sequence[float] | None) -> tuple[float, ...] | None:
+    return None if weights is None else tuple(positive("the weight of a class", weight) for weight in weights)
 
 
 def _declared_weights(target: Classes | Positive) -> dict[str, Any]:
