@@ -286,6 +286,8 @@ QUANTILE = MODEL | {"label_bound": 1.9, "quantile": 0.3}
 HUBER = MODEL | {"label_bound": 1.9, "huber_width": 1.7}
 COUNTS = {name: value for name, value in MODEL.items() if name not in ("radius", "ridge")}
 NAMED = {"features": ["a", "b"]}
+STREAM = _stated(release=2, seed=5)
+FORGET = {"forget": 12}
 
 CASES: dict[str, list[Case]] = {
     "taciturn.Anytime": [Case(Anytime, {"buffers": 3, "share": 0.3})],
@@ -434,8 +436,12 @@ CASES: dict[str, list[Case]] = {
     "taciturn.averages.average": [
         Case(lambda **n: average(_releases(), first=np.zeros(2), **n), {"share": 0.3, "until": 100})
     ],
-    "taciturn.averages.late_average": [Case(lambda **n: late_average(_releases(), **n), {"since": 1, "power": 2.3})],
-    "taciturn.averages.late_averages": [Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3})],
+    "taciturn.averages.late_average": [
+        Case(lambda **n: late_average(_releases(), **n), {"since": 1, "power": 2.3, "window": 2})
+    ],
+    "taciturn.averages.late_averages": [
+        Case(lambda **n: late_averages(_releases(), **n), {"since": 1, "power": 2.3, "window": 2})
+    ],
     "taciturn.averages.running_average": [Case(lambda **n: running_average(_releases(), **n), {"share": 0.3})],
     "taciturn.columns.kinds.Hashed": [Case(lambda buckets: Hashed("ip", buckets), {"buckets": 100})],
     "taciturn.columns.kinds.Text": [Case(lambda buckets: Text("note", buckets), {"buckets": 100})],
@@ -455,6 +461,7 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "taciturn.contract.contract.Contract": [
+        Case(lambda forget: _contract(epsilon=1.0, release=2, forget=forget), FORGET),
         Case(
             _contract,
             {"epsilon": 1.7, "delta": 1e-3, "release": 2, "horizon": 6, "stated_bound": 1.3}
@@ -468,6 +475,7 @@ CASES: dict[str, list[Case]] = {
     "taciturn.columns.target.Positive": [Case(_target_weight("Positive"), {"class_weight": 1.3})],
     "taciturn.columns.target.Number": [Case(_contract_target, {"low": -1.3, "high": 1.7})],
     "taciturn.estimators.settings.Settings": [
+        Case(lambda forget: _request(classes=2, forget=forget, **STREAM), FORGET),
         Case(
             lambda class_weight: _request(classes=2, class_weight=(class_weight, 1.0), **_stated()),
             {"class_weight": 1.3},
@@ -486,20 +494,24 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.estimators.river.NormClip": [Case(_clipped("river"), {"bound": 1.3})],
     "taciturn.estimators.river.PrivateLinearRegression": [
+        Case(_river("PrivateLinearRegression", loss="squared", label_bound=1.9, **STREAM, **NAMED), FORGET),
         Case(_river("PrivateLinearRegression", loss="quantile", **NAMED), QUANTILE),
         Case(_river("PrivateLinearRegression", loss="huber", **NAMED), HUBER),
         Case(_river("PrivateLinearRegression", loss="squared", **QUANTILE), {"buckets": 4}),
         Case(_river("PrivateLinearRegression", loss="squared", **NAMED), MODEL | {"label_range": (-1.3, 1.7)}),
     ],
     "taciturn.estimators.river.PrivateLinearSVC": [
+        Case(_river("PrivateLinearSVC", **STREAM, **NAMED), FORGET),
         Case(_river("PrivateLinearSVC"), MODEL | {"buckets": 4}),
         Case(_weighted(_river("PrivateLinearSVC", **MODEL, **NAMED)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.river.PrivateLogisticRegression": [
+        Case(_river("PrivateLogisticRegression", **STREAM, **NAMED), FORGET),
         Case(_river("PrivateLogisticRegression"), MODEL | {"buckets": 4}),
         Case(_weighted(_river("PrivateLogisticRegression", **MODEL, **NAMED)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.river.PrivateNaiveBayes": [
+        Case(_river("PrivateNaiveBayes", buckets=4, **STREAM), FORGET),
         Case(_river("PrivateNaiveBayes"), COUNTS | {"buckets": 4}),
     ],
     "taciturn.estimators.river.PublicScaler": [Case(_scaled, {"low": -1.3, "high": 1.7})],
@@ -512,6 +524,7 @@ CASES: dict[str, list[Case]] = {
         Case(lambda scale: RandomFeatures(4, (scale, scale)), {"scale": 1.3}),
     ],
     "taciturn.estimators.sklearn.PrivateLinearRegression": [
+        Case(_sklearn("PrivateLinearRegression", loss="squared", label_bound=1.9, **STREAM), FORGET),
         Case(_sklearn("PrivateLinearRegression", loss="quantile"), QUANTILE),
         Case(_sklearn("PrivateLinearRegression", loss="huber"), HUBER),
         Case(_sklearn("PrivateLinearRegression", loss="squared"), MODEL | {"label_range": (-1.3, 1.7)}),
@@ -521,10 +534,12 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "taciturn.estimators.sklearn.PrivateLinearSVC": [
+        Case(_sklearn("PrivateLinearSVC", classes=[-1, 1], **STREAM), FORGET),
         Case(_sklearn("PrivateLinearSVC", classes=[-1, 1]), MODEL),
         Case(_weighted(_sklearn("PrivateLinearSVC", classes=[-1, 1], **MODEL)), {"class_weight": 1.3}),
     ],
     "taciturn.estimators.sklearn.PrivateLogisticRegression": [
+        Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1], **STREAM), FORGET),
         Case(_sklearn("PrivateLogisticRegression", classes=[-1, 1]), MODEL),
         Case(_weighted(_sklearn("PrivateLogisticRegression", classes=[-1, 1], **MODEL)), {"class_weight": 1.3}),
     ],
@@ -543,6 +558,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.plan.feature_scales": [Case(feature_scales, {"numbers": 30, "groups": 3})],
     "taciturn.plan.recommend": [
+        Case(lambda forget: recommend(REAL, BUDGET, 100, forget=forget, seed=7).private, FORGET),
         Case(lambda horizon: recommend(RIDGED, BUDGET, horizon, seed=7).private, {"horizon": 100}),
         Case(lambda horizon: recommend(REAL, BUDGET, horizon, seed=7).private, {"horizon": 100}),
     ],

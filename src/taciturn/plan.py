@@ -395,14 +395,14 @@ class Plan:
         private = self.private
         if isinstance(private, ObjectivePerturbation):
             return t * private.problem.lipschitz / (self.noise_sd(k) * _weights(private.problem))
-        return signal(private.learner, float(examples_of(private.calibrated, k, t)), self.noise_sd(k))
+        return _signal_of(private.learner, float(examples_of(private.calibrated, k, t)), self.noise_sd(k))
 
 
-def signal(learner: Learner, t: float, noise_sd: float) -> float:
+def _signal_of(learner: Learner, t: float, noise_sd: float) -> float:
     """`q` of the module: what t examples add to a sum, beside noise of this standard deviation.
 
     >>> from taciturn import FTRL, Hinge, L2Ball, Problem
-    >>> round(signal(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=10)), 1000, noise_sd=20.0), 6)
+    >>> round(_signal_of(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=10)), 1000, noise_sd=20.0), 6)
     5.0
     """
     problem = learner.problem
@@ -496,7 +496,8 @@ def recommend(
         schedule = schedule or at([horizon])
     steady = method == "pftrl" and problem.ridge < 0.1 * (problem.smoothness - problem.ridge)
     if forget is not None:
-        window = _window(problem, privacy, method, steady) if forget == "auto" else integer("forget", forget)
+        by_rule = isinstance(forget, str) and forget == "auto"
+        window = _window(problem, privacy, method, steady) if by_rule else integer("forget", forget)
         schedule = schedule or _within(window, steady)
         why += f"; after {window:,} examples a row counts less by a factor of e"
     schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
@@ -535,7 +536,7 @@ def _window(problem: Problem, privacy: Privacy, method: str, steady: bool) -> in
         noise = (
             moved * 2.0 / math.pi * float(ellipk(math.exp(-2.0 * _within(window, steady).rounds / window))) / privacy.mu
         )
-        if signal(learner, window, noise) >= _CLEAR:
+        if _signal_of(learner, window, noise) >= _CLEAR:
             return window
     raise InvalidInput(
         f"no window of up to {2**23:,} examples outweighs the noise at this budget. Take a larger epsilon or fewer "
