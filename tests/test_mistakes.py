@@ -339,7 +339,7 @@ def test_errors_of_river_show_no_value(value):
 
 
 def test_a_prediction_before_the_first_release_is_a_warning_of_estimators():
-    """Once for a stream; not before its first example, where river's users always predict."""
+    """Once for a stream, and of several rows only in river, where single rows are always predicted first."""
     late = logistic(release=50, seed=1).partial_fit(X, Y)
     with pytest.warns(PrivacyWarning, match="after 20 examples.*released after example 50"):
         late.predict(X)
@@ -349,9 +349,10 @@ def test_a_prediction_before_the_first_release_is_a_warning_of_estimators():
         late.predict_proba(X)
         late.partial_fit(X, Y).partial_fit(X, Y).predict(X)
         model.predict_one({"a": 1.0})
-    model.learn_one({"a": 1.0}, True)
-    with pytest.warns(PrivacyWarning, match="after 1 examples.*released after example 3"):
+        model.learn_one({"a": 1.0}, True)
         model.predict_one({"a": 1.0})
+    with pytest.warns(PrivacyWarning, match="after 1 examples.*released after example 3"):
+        model.predict_many(pd.DataFrame({"a": [1.0]}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(3):

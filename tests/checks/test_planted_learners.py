@@ -493,17 +493,17 @@ def test_rows_beyond_a_users_bounds_that_matter_are_caught(monkeypatch):
         assert caught(check, TOTAL)  # a count that is lost between two calls
     reads = Private._excluded
 
-    def without_bad_rows(self, state, rows, users, now):
-        found = reads(self, state, rows, users, now)
-        return (
-            found if self.bad is None else (found[0], reads(self, state, rows, np.where(self.bad, "", users), now)[1])
-        )
+    def without_bad_rows(self, state, rows, users, now, *more):
+        found = reads(self, state, rows, users, now, *more)
+        if self.bad is None:
+            return found
+        return found[0], reads(self, state, rows, np.where(self.bad, "", users), now, *more)[1]
 
     honest_prepare = Private.prepare
 
-    def prepare(self, state, X, y=None, users=None, now=None):
+    def prepare(self, state, X, *more):
         object.__setattr__(self, "bad", np.isnan(X).any(axis=1))
-        return honest_prepare(self, state, X, y, users, now)
+        return honest_prepare(self, state, X, *more)
 
     monkeypatch.setattr(Private, "_excluded", without_bad_rows)
     monkeypatch.setattr(Private, "prepare", prepare)

@@ -26,6 +26,7 @@ from taciturn import (
 pytest.importorskip("sklearn")
 pytest.importorskip("river")
 
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -103,6 +104,7 @@ def test_a_search_is_charged_for_every_fit(address, jobs):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search.fit(X, y)
+    get_reusable_executor().shutdown(wait=True)  # its processes would end during another test
     assert np.isnan(search.cv_results_["mean_test_score"]).any()
     ledger = Ledger(address)
     assert 0 < len(ledger.lines) < 6

@@ -86,7 +86,6 @@ class Feed:
         unit = stream.plan.private.unit
         self._needs_id = isinstance(unit, User) and unit.without_id == "bad" and self.problem.on_bad == "raise"
         self._scores = RowScores(self.problem, stream.model, features)
-        self._warns = True  # of predictions before the first release
         self._most = max(1, min(_ROWS, _VALUES // features.dimension))
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -138,8 +137,6 @@ class Feed:
         stream = self.current()
         point = stream.model
         row = self.features.row(x)
-        if self._warns:
-            self._warns = stream.warn_before_first(self.examples, stacklevel=3)
         if point is not self._scores.point:
             self._scores = RowScores(stream.problem, point, self.features)
         try:
@@ -150,7 +147,7 @@ class Feed:
     def scores_many(self, X: Any) -> Array:
         """The scores of the rows of a data frame."""
         stream = self.current()
-        self._warns = stream.warn_before_first(self.examples, stacklevel=3)
+        stream.warn_before_first(self.examples, stacklevel=3)  # but of no single row: river predicts before it learns
         return stream.problem.predict(stream.model, self.features.table(X))
 
     @property

@@ -216,15 +216,10 @@ class Stream:
         """What the latest call released."""
         return self._now.releases
 
-    def warn_before_first(self, examples: int, stacklevel: int) -> bool:
-        """Warn, once, if examples came and a prediction does not depend on them: no model was released yet.
-
-        Returns whether a later prediction may need the warning.
-        """
-        if self._warned or self.k:
-            return False
-        if not examples:
-            return True
+    def warn_before_first(self, examples: int, stacklevel: int) -> None:
+        """Warn, once, if examples came and a prediction does not depend on them: no model was released yet."""
+        if self._warned or self.k or not examples:
+            return
         self._warned = True
         due = self.plan.private.timetable.due(1)
         warnings.warn(
@@ -234,7 +229,6 @@ class Stream:
             PrivacyWarning,
             stacklevel=stacklevel + 1,
         )
-        return False
 
     def _model_after(self, before: _Snapshot, releases: Releases) -> Array:
         if not len(releases.rounds):
