@@ -527,7 +527,7 @@ def test_the_chain_has_five_lines_whatever_is_stated():
     assert plain[4] == "Learning: all rows, by pftrl; of 143 released points, the model is the late average."
     assert (off[2], len(off)) == ("Map: off, as there are too few rows for it.", 5)
     full = recommend(problem, BUDGET, 90_000, precondition=True, ranges="private")
-    numbers = [int(each.replace(",", "")) for each in re.findall(r"rows (?:from )?([\d,]+\d)", " ".join(full.chain))]
+    numbers = [int(each.replace(",", "")) for each in re.findall(r"rows (?:from )?([\d,]*\d)", " ".join(full.chain))]
     assert numbers == [full.private.borders[i] + 1 for i in (0, 1, 3, 4)]
     once = recommend(Problem(Logistic(), WholeSpace(), 4, ridge=0.1), BUDGET, 2_000, once=True)
     assert once.chain[4] == "Learning: all rows, by objective; the model is the one released point."

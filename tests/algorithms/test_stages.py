@@ -83,8 +83,8 @@ def test_values_beyond_the_grid_are_clipped_to_its_ends():
     learner = Ranges(10).learner(with_standardised(replace(PROBLEM, dimension=1)), ())
     V, y = learner.problem.clip(np.full((2_000, 1), 1e300), np.ones(2_000))
     exact = learner.absorb(learner.start(), 0, V, y, np.zeros(0))
-    low, high, _, shared = learner.decide(2_000, learner.statistic(exact, 2_000)[1], 1e-3)
-    assert (low, high, shared) == (2.0**40, 2.0**40 * 1.5, 1.0)
+    low, high, _, _ = learner.decide(2_000, learner.statistic(exact, 2_000)[1], 1e-3)
+    assert (low, high) == (2.0**40, 2.0**40 * 1.5)
 
 
 @pytest.mark.parametrize("level", [0.02, 0.3])
@@ -111,7 +111,7 @@ def test_labels_in_units_of_their_scale():
 def test_the_certificates_do_not_depend_on_what_was_found():
     """Before and after, of every stage."""
     problem = with_standardised(Problem(Squared(), L2Ball(1.0), 2, label_bound=3.0))
-    points = (np.array([0.0, -1e9, 5.0, 1.0, 1e9, 5.1] + [0.1] * 3 + [1.0, 0.0, 0.0]),) * 2
+    points = (np.array([0.0, -1e9, 5.0, 1.0, 1e9, 5.1] + [0.1] * 3 + [0.2, 0.0, 0.0]),) * 2
     for stage in (Ranges(9, labels=True), Scales(9, labels=True), Moments(9)):
         before, later = stage.learner(problem, ()), stage.learner(Scales(9, True).after(problem, points[0]), points)
         assert before.statistic_size == later.statistic_size
@@ -211,16 +211,23 @@ def test_a_column_without_a_spread_is_noticed_and_has_a_wider_limit():
         assert np.abs(found(X)[X[:, 0] == 0.0, 0]).max() < 1.0
 
 
+@pytest.mark.parametrize(("outside", "limit"), [(0.5, 3.0), (0.14, 4.0), (0.01, 5.0)])
+def test_the_limit_follows_from_the_mean_share_of_other_values(outside, limit):
+    """Of all columns without a spread, and of no other."""
+    point = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, outside, 0.0, outside])
+    assert Scales(10).standardised(point, 5.0).limit == pytest.approx([limit, 3.0, limit], rel=0.01)
+
+
 def test_scales_of_random_features_follow_from_which_columns_have_a_spread():
     """And not from how many columns there are; others of the chain stay, and a second stage begins anew."""
     waves = RandomFeatures(4, (0.5,) * 3, length=1.5)
     problem = with_standardised(replace(PROBLEM, dimension=3, features=waves))
-    point = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.0, 1.0, 0.0])
+    point = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.0, 0.02, 0.0])
     once = Scales(10, waves=2.0).after(problem, point)
     assert once.features.maps[1] == replace(waves, scale=(1.41, 0.1, 1.41))
     assert Scales(10, waves=2.0).after(once, point).features.maps[1] == once.features.maps[1]
     assert Scales(10).after(problem, point).features.maps[1] == waves
-    none = np.append(point[:9], np.ones(3))
+    none = np.append(point[:9], np.full(3, 0.09))
     assert Scales(10, waves=2.0).after(problem, none).features.maps[1].scale == (0.1,) * 3
     with pytest.raises(InvalidInput, match="all columns"):
         Scales(10, columns=(0,), waves=2.0)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from taciturn._util.arrays import Array
@@ -31,7 +32,7 @@ _BINS = 128  # of the range of a column, in which its spread is found
 _LEAST_RANGE = 0.02  # quantile levels for ranges, and
 _LEAST_SCALE = 0.25  # for scales: quartiles, as the middle of extreme quantiles of skewed values is far from most
 _LIMIT = 3.0  # of standardised values, and
-_LIMITS = (5.0, 8.0)  # of those of columns without a spread, for classes and for numbers
+_MOST = (5.0, 8.0)  # of those of columns without a spread, for classes and for numbers
 _SHARED = 0.25  # the largest angle of random features of a column without a spread, in units of `waves`
 _NARROWEST = 2.0**-30  # width of a range, relative to its end, that equal bins still divide
 _ANY_LABEL = 1e60  # a bound that clips no label
@@ -106,8 +107,9 @@ class Scales(OneRelease):
 
     **Columns most of whose values are the same**, the indicator of a rare category for instance, have two quantiles in
     one bin, and no spread: all other values are clipped. Scaled by its standard deviation, the indicator of a category
-    of 4 % would be 5, and of 1 %, 10. The limit of these columns is 5 for classes, which are learnt from the direction
-    of a row, and 8 for numbers; that of all others is 3.
+    of 4 % would be 5, and of 1 %, 10. One release does not tell so small a share of one column, but the mean f of all
+    these columns. Their limit is `1.5/sqrt(f)`, between 3 and 5 for classes, which are learnt from the direction of a
+    row, and between 3 and 8 for numbers; that of all others is 3.
 
     Parameters
     ----------
@@ -145,31 +147,31 @@ class Scales(OneRelease):
 
     def after(self, problem: Problem, point: Array) -> Problem:
         """With the map to standardised values in the place of the neutral one, and labels in units of their scale."""
-        found = self.standardised(point, _LIMITS[problem.loss.labels == "real"])
-        center, scale, limit = found.center, found.scale, np.asarray(found.limit)
+        columns = point.reshape(4, -1)
         if self.labels:
-            problem = replace(problem, label_center=float(center[-1]), label_scale=float(scale[-1]))
-            center, scale, limit = center[:-1], scale[:-1], limit[:-1]
-        problem = with_standardised(problem, Standardise(center, scale, limit, self.columns))
-        return self._with_waves(problem, limit) if self.waves else problem
+            label, columns = self.standardised(columns[:, -1]), columns[:, :-1]
+            problem = replace(problem, label_center=float(label.center[0]), label_scale=float(label.scale[0]))
+        found = self.standardised(columns.ravel(), _MOST[problem.loss.labels == "real"])
+        problem = with_standardised(problem, replace(found, columns=self.columns))
+        return self._with_waves(problem, columns[3] == 0.0, np.asarray(found.limit)) if self.waves else problem
 
-    def _with_waves(self, problem: Problem, limit: Array) -> Problem:
+    def _with_waves(self, problem: Problem, spread: NDArray[np.bool_], limit: Array) -> Problem:
         """With random features of scales that follow from which columns have a spread."""
-        spread = limit == _LIMIT
         scales = np.where(spread, self.waves / math.sqrt(max(1, np.sum(spread))), _SHARED * self.waves / limit)
         found = tuple(float(f"{scale:.3g}") for scale in scales)
-        maps = [
-            replace(each, scale=found) if isinstance(each, RandomFeatures) else each for each in _maps(problem.features)
-        ]
-        return replace(problem, features=Chain(tuple(maps)))
+        maps = _maps(problem.features)
+        adapted = [replace(each, scale=found) if isinstance(each, RandomFeatures) else each for each in maps]
+        return replace(problem, features=Chain(tuple(adapted)))
 
     @staticmethod
-    def standardised(point: Array, limit_of_others: float = _LIMIT) -> Standardise:
-        """The map that these quantiles and levels lead to, and the limit of columns whose quantiles share a bin."""
-        low, high, level, shared = np.split(point, 4)
+    def standardised(point: Array, most: float = _LIMIT) -> Standardise:
+        """The map that this point leads to; the limit of columns whose quantiles share a bin is `most` at most."""
+        low, high, level, outside = np.split(point, 4)
         scale = (high - low) / (2.0 * ndtri(1.0 - level))
         center = (low + high) / 2.0
-        limit = np.where(shared > 0.0, limit_of_others, _LIMIT)
+        shared = outside > 0.0
+        wider = 1.5 / math.sqrt(np.mean(outside[shared])) if shared.any() else _LIMIT
+        limit = np.where(shared, min(max(wider, _LIMIT), most), _LIMIT)
         return Standardise(center, np.maximum(scale, _NARROWEST / _BINS * (1.0 + np.abs(center))), limit)
 
 

@@ -22,6 +22,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
 
 _UNITS = 2.0**20  # entries of C are multiples of one over this, so that sums of counts are exact
+_SELDOM = 2.0**-20  # least share of values outside of a bin
 _FEWEST = 1.8  # bins of the scale that follows from two interpolated quantiles
 
 
@@ -42,14 +43,13 @@ class BinCounts:
     Entries of C are rounded to multiples of 2⁻²⁰ before anything is computed from them, and counts are integers below
     2²⁶: `C·n` is exact, and there are no rounding errors to account for.
 
-    **The point** has the quantiles at level q and 1 - q of each column, q, and 1 if the quantiles share a bin, else 0:
-    all low ones, all high ones, all levels, and then all of these.
-    With s the standard deviation of a cumulative count and n the noisy number of values, `q = min(.3, max(least,
-    4·s/n))`, so that the noise does not reach the level before the data does. Cumulative counts are made monotone first
-    (isotonic regression). Interpolated quantiles are so far apart that the scale of normal values with these quantiles
-    is 1.8 bins at least: a value that most examples share lies anywhere in its bin, and would be far from the middle of
-    two quantiles in that bin; these count as sharing a bin. A column that is mostly noise, `n ≤ 8·s`, has the outer
-    edges.
+    **The point** has the quantiles at level q and 1 - q of each column, q, and, if the quantiles share a bin, the share
+    of values outside, else 0: all low ones, all high ones, all levels, and then all of these. With s the standard
+    deviation of a cumulative count and n the noisy number of values, `q = min(.3, max(least, 4·s/n))`, so that the
+    noise does not reach the level before the data does. Cumulative counts are made monotone first (isotonic
+    regression). Interpolated quantiles are so far apart that the scale of normal values with these quantiles is 1.8
+    bins at least: a value that most examples share lies anywhere in its bin, and would be far from the middle of two
+    quantiles in that bin; these count as sharing a bin. A column that is mostly noise, `n ≤ 8·s`, has the outer edges.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class BinCounts:
 
     @property
     def point_size(self) -> int:
-        """Two quantiles, a level, and whether the quantiles share a bin, of each column."""
+        """Two quantiles, a level, and the share of values outside of a bin that the quantiles share, of each column."""
         return 4 * self.columns
 
     @cached_property
@@ -188,12 +188,14 @@ class BinCounts:
             if self.outward:
                 below = int(np.searchsorted(counts, low, side="right")) - 1
                 above = int(np.searchsorted(counts, high, side="left"))
-                found[:, j] = edges[below], edges[above], q, above - below <= 1
+                found[:, j] = edges[below], edges[above], q, 0.0
             else:
                 a, b = np.interp([low, high], _sloping(counts), edges)
                 fewest = _FEWEST * ndtri(1.0 - q) * (edges[2] - edges[1])
                 half = max((b - a) / 2.0, fewest)
-                found[:, j] = (a + b) / 2.0 - half, (a + b) / 2.0 + half, q, half == fewest
+                ends = (a + b) / 2.0 - half, (a + b) / 2.0 + half
+                inside = np.diff(np.interp(ends, edges, counts))[0] / counts[-1]
+                found[:, j] = *ends, q, max(1.0 - inside, _SELDOM) if half == fewest else 0.0
         return found.ravel()
 
     def cumulative_sd(self, noise_sd: float) -> float:
