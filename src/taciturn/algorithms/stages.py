@@ -157,7 +157,7 @@ class Scales(OneRelease):
 
     def _with_waves(self, problem: Problem, spread: NDArray[np.bool_], limit: Array) -> Problem:
         """With random features of scales that follow from which columns have a spread."""
-        scales = np.where(spread, self.waves / math.sqrt(max(1, np.sum(spread))), _SHARED * self.waves / limit)
+        scales = np.where(spread, self.waves / math.sqrt(max(1, int(np.sum(spread)))), _SHARED * self.waves / limit)
         found = tuple(float(f"{scale:.3g}") for scale in scales)
         maps = _maps(problem.features)
         adapted = [replace(each, scale=found) if isinstance(each, RandomFeatures) else each for each in maps]
