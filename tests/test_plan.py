@@ -39,10 +39,12 @@ from taciturn import (
     geometric,
     grid,
 )
+from taciturn.algorithms.stages import Moments, Ranges, Scales
 from taciturn.averages import late_averages
 from taciturn.cli.app import app
 from taciturn.plan import curvature, recommend, rows_per_user
 from taciturn.problem.losses import Nearness
+from taciturn.problem.random_features import RandomFeatures
 from taciturn.regret import best_in_hindsight, replay
 
 BUDGET = Privacy(1.0, 1e-6)
@@ -475,3 +477,57 @@ def test_late_averages_of_a_stream_that_forgets_forget():
     np.testing.assert_allclose(means[turned : turned + 50], 1.0 - share ** np.arange(1, 51), rtol=1e-9)
     np.testing.assert_array_equal(late_averages(releases[:40], window=400), late_averages(releases[:40]))
     assert means[-1] > 0.999 > late_averages(releases).ravel()[-1]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "horizon", "rows"),
+    [(10.0, 500_000, 2_577), (1.0, 500_000, 20_118), (0.1, 500_000, 11_091), (0.1, 100_000, 5_000), (0.1, 20_000, 0)],
+)
+def test_preconditioning_reads_no_more_rows_than_it_needs(epsilon, horizon, rows):
+    """Enough for a full map, else for a diagonal one, else a twentieth; below that it is off, and the plan says so."""
+    problem = Problem(Hinge(), L2Ball(40.0), 54, intercept=0.5)
+    plan = recommend(problem, Privacy(epsilon, 1e-6), horizon, precondition=True)
+    stages = getattr(plan.private, "stages", ())
+    assert [stage.rows for stage in stages] == ([rows] if rows else [])
+    assert ("preconditioning, which is off" in plan.why) == (rows == 0)
+    plain = recommend(problem, Privacy(epsilon, 1e-6), horizon)
+    assert (plan.private.learner.curvature > plain.private.learner.curvature) == (rows > 0)
+
+
+def test_preconditioning_that_is_off_leaves_other_stages():
+    problem = Problem(Hinge(), L2Ball(40.0), 54, intercept=0.5)
+    for horizon, kinds in ((9_000, [Ranges, Scales]), (500_000, [Ranges, Scales, Scales, Moments])):
+        plan = recommend(problem, Privacy(0.2, 1e-6), horizon, precondition=True, ranges=[0])
+        assert [type(stage) for stage in plan.private.stages] == kinds
+        assert ("which is off; the first" in plan.why) == (horizon == 9_000)
+
+
+def test_rows_of_a_user_make_preconditioning_read_more():
+    problem = Problem(Hinge(), L2Ball(40.0), 10, intercept=0.5)
+    one, four = (
+        recommend(problem, Privacy(10.0, 1e-6), 900_000, precondition=True, unit=User(k)).private.rows_of_stages
+        for k in (1, 4)
+    )
+    assert four == pytest.approx(4 * one, abs=4)
+
+
+def test_scales_of_random_features_are_found_only_if_asked_for():
+    problem = Problem(Hinge(), L2Ball(40.0), 16, features=RandomFeatures(20, (0.475,) * 16))
+    for asked in (False, True):
+        private = recommend(problem, BUDGET, 90_000, ranges="private", found_scales=asked).private
+        assert [stage.waves for stage in private.stages[1:]] == [1.9 * asked] * 2
+    assert recommend(replace(problem, features=None), BUDGET, 90_000, ranges="private", found_scales=True)
+
+
+def test_the_chain_has_five_lines_whatever_is_stated():
+    """And the rows of its lines are those of the stages, without a gap."""
+    problem = Problem(Hinge(), L2Ball(40.0), 4)
+    plain, off = (recommend(problem, Privacy(0.1, 1e-6), 2_000, precondition=each).chain for each in (False, True))
+    assert plain[:4] == ("Ranges: as stated.", "Scales: as stated.", "Map: none.", "Features: linear.")
+    assert plain[4] == "Learning: all rows, by pftrl; of 143 released points, the model is the late average."
+    assert (off[2], len(off)) == ("Map: off, as there are too few rows for it.", 5)
+    full = recommend(problem, BUDGET, 90_000, precondition=True, ranges="private")
+    numbers = [int(each.replace(",", "")) for each in re.findall(r"rows (?:from )?([\d,]*\d)", " ".join(full.chain))]
+    assert numbers == [full.private.borders[i] + 1 for i in (0, 1, 3, 4)]
+    once = recommend(Problem(Logistic(), WholeSpace(), 4, ridge=0.1), BUDGET, 2_000, once=True)
+    assert once.chain[4] == "Learning: all rows, by objective; the model is the one released point."

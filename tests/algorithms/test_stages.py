@@ -13,6 +13,7 @@ from taciturn.core.staged import Staged
 from taciturn.plan import recommend
 from taciturn.problem.column_maps import LinearMap, Standardise
 from taciturn.problem.features import Chain, FeatureMap
+from taciturn.problem.random_features import RandomFeatures
 
 ROWS = 2_000
 PROBLEM = Problem(Logistic(), L2Ball(2.0), 9, feature_bound=1.5)
@@ -82,7 +83,7 @@ def test_values_beyond_the_grid_are_clipped_to_its_ends():
     learner = Ranges(10).learner(with_standardised(replace(PROBLEM, dimension=1)), ())
     V, y = learner.problem.clip(np.full((2_000, 1), 1e300), np.ones(2_000))
     exact = learner.absorb(learner.start(), 0, V, y, np.zeros(0))
-    low, high, _ = learner.decide(2_000, learner.statistic(exact, 2_000)[1], 1e-3)
+    low, high, _, _ = learner.decide(2_000, learner.statistic(exact, 2_000)[1], 1e-3)
     assert (low, high) == (2.0**40, 2.0**40 * 1.5)
 
 
@@ -90,7 +91,7 @@ def test_values_beyond_the_grid_are_clipped_to_its_ends():
 @pytest.mark.parametrize("value", [-(2.0**41), -1.0, 0.0, 2.0**-21, 1.7e9, 2.0**41])
 def test_narrow_ranges_still_have_bins_and_scales(value, level):
     """Whatever two equal quantiles were found: edges increase and scales are positive."""
-    point = np.array([value, np.nextafter(value, np.inf), level])
+    point = np.array([value, np.nextafter(value, np.inf), level, 0.0])
     problem = with_standardised(replace(PROBLEM, dimension=1))
     for stages in (1, 2):
         learner = Scales(10).learner(problem, (point,) * stages)
@@ -102,7 +103,7 @@ def test_narrow_ranges_still_have_bins_and_scales(value, level):
 def test_labels_in_units_of_their_scale():
     """The last column is theirs."""
     problem = with_standardised(Problem(Squared(), L2Ball(1.0), 1, label_bound=3.0))
-    after = Scales(10, labels=True).after(problem, np.array([-1.0, 10.0, 1.0, 30.0, 0.1, 0.1]))
+    after = Scales(10, labels=True).after(problem, np.array([-1.0, 10.0, 1.0, 30.0, 0.1, 0.1, 0.0, 0.0]))
     assert (after.label_center, after.features.center.tolist()) == (20.0, [0.0])
     assert after.label_scale == pytest.approx(10.0 / 1.2816, rel=1e-4)
 
@@ -110,7 +111,7 @@ def test_labels_in_units_of_their_scale():
 def test_the_certificates_do_not_depend_on_what_was_found():
     """Before and after, of every stage."""
     problem = with_standardised(Problem(Squared(), L2Ball(1.0), 2, label_bound=3.0))
-    points = (np.array([0.0, -1e9, 5.0, 1.0, 1e9, 5.1] + [0.1] * 3),) * 2
+    points = (np.array([0.0, -1e9, 5.0, 1.0, 1e9, 5.1] + [0.1] * 3 + [0.2, 0.0, 0.0]),) * 2
     for stage in (Ranges(9, labels=True), Scales(9, labels=True), Moments(9)):
         before, later = stage.learner(problem, ()), stage.learner(Scales(9, True).after(problem, points[0]), points)
         assert before.statistic_size == later.statistic_size
@@ -132,7 +133,7 @@ def test_maps_of_the_problem_follow_and_stay():
     """A standardising map is put first, in the place of one there; others, and what they learn from, stay."""
     own = Standardise(np.zeros(2), np.full(2, 5.0))
     first = with_standardised(replace(PROBLEM, dimension=2, features=Chain((Doubled(), LinearMap(np.eye(4))))))
-    second = Scales(5).after(first, np.array([0.0, 0.0, 2.0, 2.0, 0.1, 0.1]))
+    second = Scales(5).after(first, np.array([0.0, 0.0, 2.0, 2.0, 0.1, 0.1, 0.0, 0.0]))
     assert [type(each).__name__ for each in second.features.maps] == ["Standardise", "Doubled", "LinearMap"]
     assert second.features.maps[0].center.tolist() == [1.0, 1.0]
     kept = with_standardised(replace(PROBLEM, dimension=2, features=Chain((Doubled(), own))))
@@ -192,3 +193,43 @@ def test_a_larger_budget_does_not_move_the_center_of_skewed_values():
         state, _ = private.run(private.start(), values, np.ones(6_000))
         center = private.problem_at(state).features.center[0]
         assert 0.8 * np.median(values) < center < 1.6 * np.median(values)
+
+
+def test_a_column_without_a_spread_is_noticed_and_has_a_wider_limit():
+    """A rare indicator, a constant, and a number; at epsilon = 8 no noise reaches the quartiles of 2,000 rows."""
+    rng = np.random.default_rng(7)
+    rows = 3 * ROWS
+    X = np.column_stack([rng.random(rows) < 0.02, np.full(rows, 42.0), rng.normal(5.0, 2.0, rows)]).astype(float)
+    for loss, limit in ((Logistic(), 5.0), (Squared(), 8.0)):
+        problem = with_standardised(Problem(loss, L2Ball(2.0), 3, feature_bound=9.0, label_bound=1.0))
+        stages = (Ranges(ROWS), Scales(ROWS))
+        private = Staged(FTRL(problem), BLT(), every(100), Privacy(8.0, 1e-6), rows, stages=stages, seed=4)
+        state, _ = private.run(private.start(), X, np.ones(rows))
+        found = private.problem_at(state).features
+        assert found.limit.tolist() == [limit, limit, 3.0]
+        assert found(X)[X[:, 0] == 1.0, 0] == pytest.approx(limit)
+        assert np.abs(found(X)[X[:, 0] == 0.0, 0]).max() < 1.0
+
+
+@pytest.mark.parametrize(("outside", "limit"), [(0.5, 3.0), (0.14, 4.0), (0.01, 5.0)])
+def test_the_limit_follows_from_the_mean_share_of_other_values(outside, limit):
+    """Of all columns without a spread, and of no other."""
+    point = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, outside, 0.0, outside])
+    assert Scales(10).standardised(point, 5.0).limit == pytest.approx([limit, 3.0, limit], rel=0.01)
+
+
+def test_scales_of_random_features_follow_from_which_columns_have_a_spread():
+    """And not from how many columns there are; others of the chain stay, and a second stage begins anew."""
+    waves = RandomFeatures(4, (0.5,) * 3, length=1.5)
+    problem = with_standardised(replace(PROBLEM, dimension=3, features=waves))
+    point = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.25, 0.25, 0.25, 0.0, 0.02, 0.0])
+    once = Scales(10, waves=2.0).after(problem, point)
+    assert once.features.maps[1] == replace(waves, scale=(1.41, 0.1, 1.41))
+    assert Scales(10, waves=2.0).after(once, point).features.maps[1] == once.features.maps[1]
+    assert Scales(10).after(problem, point).features.maps[1] == waves
+    none = np.append(point[:9], np.full(3, 0.09))
+    assert Scales(10, waves=2.0).after(problem, none).features.maps[1].scale == (0.1,) * 3
+    with pytest.raises(InvalidInput, match="all columns"):
+        Scales(10, columns=(0,), waves=2.0)
+    with pytest.raises(InvalidInput, match="waves"):
+        Scales(10, waves=-1.0)

@@ -536,15 +536,15 @@ def test_smaller_shares_here_do_not_reject_a_stream_from_elsewhere(tmp_path):
 @pytest.mark.parametrize(
     "found",
     [
-        np.full(6, np.nan),
-        np.full(6, np.inf),
-        np.zeros(5),
-        np.zeros((2, 3)),
-        np.zeros(6, dtype=np.float32),
-        np.array([1.0, 1.0, 0.0, 0.0, 0.05, 0.05]),
-        np.array([-1.7e308, 0.0, 1.7e308, 1.0, 0.05, 0.05]),
-        np.array([0.0, 0.0, 1.0, 1.0, 0.5, 0.05]),
-        np.array([0.0, 0.0, 1.0, 1.0, 7.0, 0.05]),
+        np.full(8, np.nan),
+        np.full(8, np.inf),
+        np.zeros(7),
+        np.zeros((2, 4)),
+        np.zeros(8, dtype=np.float32),
+        np.array([1.0, 1.0, 0.0, 0.0, 0.05, 0.05, 0.0, 0.0]),
+        np.array([-1.7e308, 0.0, 1.7e308, 1.0, 0.05, 0.05, 0.0, 0.0]),
+        np.array([0.0, 0.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0]),
+        np.array([0.0, 0.0, 1.0, 1.0, 7.0, 0.05, 0.0, 0.0]),
     ],
     ids=["nan", "inf", "short", "square", "float32", "crossed", "huge", "level .5", "level 7"],
 )
@@ -562,7 +562,7 @@ def test_what_stages_found_is_validated_in_a_file(found, stop):
 
 def _is_damage(found, stop):
     """What follows needs the quantiles of the first stage, and quantiles and levels of the second."""
-    if found.shape != (6,) or found.dtype != np.float64 or not np.isfinite(found).all() or found[2] > 1e300:
+    if found.shape != (8,) or found.dtype != np.float64 or not np.isfinite(found).all() or found[2] > 1e300:
         return True
     return stop == 25 and found[4] >= 0.5
 

@@ -126,9 +126,10 @@ def test_mostly_noise_gives_the_outer_edges():
     for sd in (1e-3, 1.0, 1e6):
         for outward in (False, True):
             made = replace(learner, outward=outward)
-            low, high, level = made.decide(9, rng.normal(size=12) * sd, sd).reshape(3, 3)
+            low, high, level, outside = made.decide(9, rng.normal(size=12) * sd, sd).reshape(4, 3)
             assert (low < high).all()
             assert ((level >= 0.1) & (level <= 0.3)).all()
+            assert ((outside >= 0.0) & (outside <= 1.0)).all()
 
 
 @pytest.mark.parametrize(
@@ -151,4 +152,4 @@ def test_it_runs_in_a_stream_of_users_without_labels():
     """An ordinary learner of an ordinary `Private`."""
     problem = replace(counts_of(labels=False).problem, loss=Linear(), label_bound=1.0)
     private = Private(BinCounts(problem), SquareRoot(), at([30]), Privacy(8.0, 1e-6), seed=1)
-    assert private.fit(np.zeros((30, 2)), np.zeros(30)).point.shape == (6,)
+    assert private.fit(np.zeros((30, 2)), np.zeros(30)).point.shape == (8,)

@@ -32,6 +32,14 @@ def test_standardised_values_are_finite_and_within_their_limit(X, scale, center)
     assert np.array_equal(X, before, equal_nan=True)
 
 
+def test_each_column_may_have_a_limit():
+    found = Standardise(np.zeros(2), np.ones(2), np.array([3.0, 8.0]))
+    assert found(np.array([[9.0, -9.0]])).tolist() == [[3.0, -8.0]]
+    for limit in (0.0, np.inf, np.ones(3), [1.0, -1.0]):
+        with pytest.raises(InvalidInput, match="limit must be positive"):
+            Standardise(np.zeros(2), np.ones(2), limit)
+
+
 @given(arrays(np.float64, (3, 2), elements=ANY))
 def test_numbers_of_bins_are_what_comparisons_say(X):
     """From 1, by how many edges a value reaches; 0 if it is missing."""

@@ -7,19 +7,22 @@ much longer than another. Each reads rows of its own at the full budget (`tacitu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from taciturn._util.arrays import Array
-from taciturn.errors import InvalidInput, integer
+from taciturn.errors import InvalidInput, integer, not_negative
 from taciturn.learners.bin_counts import BinCounts
 from taciturn.learners.second_moment import SecondMoment
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.problem.column_maps import Bins, LinearMap, Standardise
 from taciturn.problem.features import Chain, FeatureMap
 from taciturn.problem.problem import Problem
+from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.sets import WholeSpace
 
 GRID = np.concatenate([-(2.0 ** np.arange(40, -21, -1)), [0.0], 2.0 ** np.arange(-20, 41)])
@@ -28,6 +31,9 @@ GRID = np.concatenate([-(2.0 ** np.arange(40, -21, -1)), [0.0], 2.0 ** np.arange
 _BINS = 128  # of the range of a column, in which its spread is found
 _LEAST_RANGE = 0.02  # quantile levels for ranges, and
 _LEAST_SCALE = 0.25  # for scales: quartiles, as the middle of extreme quantiles of skewed values is far from most
+_LIMIT = 3.0  # of standardised values, and
+_MOST = (5.0, 8.0)  # of those of columns without a spread, for classes and for numbers
+_SHARED = 0.25  # the largest angle of random features of a column without a spread, in units of `waves`
 _NARROWEST = 2.0**-30  # width of a range, relative to its end, that equal bins still divide
 _ANY_LABEL = 1e60  # a bound that clips no label
 
@@ -66,7 +72,7 @@ class Ranges(OneRelease):
 
     Examples
     --------
-    >>> Ranges(500).widened(np.array([0.0, 4.0, 0.02]))
+    >>> Ranges(500).widened(np.array([0.0, 4.0, 0.02, 0.0]))
     (array([-2.]), array([6.]))
     """
 
@@ -85,7 +91,7 @@ class Ranges(OneRelease):
     @staticmethod
     def widened(point: Array) -> tuple[Array, Array]:
         """Lower and upper ends of the ranges."""
-        low, high, _ = np.split(point, 3)
+        low, high, _, _ = np.split(point, 4)
         half = (high - low) / 2.0
         return low - half, high + half
 
@@ -99,12 +105,37 @@ class Scales(OneRelease):
     it repeats this in the range between the quantiles of that one, widened by half: numbers that are far from 0 and
     close to each other, years for instance, need both.
 
-    >>> Scales(500).standardised(np.array([-1.645, 1.645, 0.05])).scale.round(2)
+    **Columns most of whose values are the same**, the indicator of a rare category for instance, have two quantiles in
+    one bin, and no spread: all other values are clipped. Scaled by its standard deviation, the indicator of a category
+    of 4 % would be 5, and of 1 %, 10. One release does not tell so small a share of one column, but the mean f of all
+    these columns. Their limit is `1.5/sqrt(f)`, between 3 and 5 for classes, which are learnt from the direction of a
+    row, and between 3 and 8 for numbers; that of all others is 3.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows it reads.
+    labels, columns
+        As in `Ranges`.
+    waves : float
+        The scale of random features of a single standardised column; 0 leaves the scales of random features as they
+        are. Else these are `waves/sqrt(r)` for the r columns that have a spread, and `waves/(4·limit)` for the others.
+
+    Examples
+    --------
+    >>> Scales(500).standardised(np.array([-1.645, 1.645, 0.05, 0.0])).scale.round(2)
     array([1.])
     """
 
     labels: bool = False
     columns: tuple[int, ...] | None = None
+    waves: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "waves", not_negative("waves", self.waves))
+        if self.waves and self.columns is not None:
+            raise InvalidInput("scales of random features follow from all columns. Leave columns= out, or waves=.")
 
     def learner(self, problem: Problem, earlier: tuple[Array, ...]) -> BinCounts:
         """Counts over equal bins of the range."""
@@ -116,20 +147,32 @@ class Scales(OneRelease):
 
     def after(self, problem: Problem, point: Array) -> Problem:
         """With the map to standardised values in the place of the neutral one, and labels in units of their scale."""
-        found = self.standardised(point)
-        center, scale = found.center, found.scale
+        columns = point.reshape(4, -1)
         if self.labels:
-            problem = replace(problem, label_center=float(center[-1]), label_scale=float(scale[-1]))
-            center, scale = center[:-1], scale[:-1]
-        return with_standardised(problem, Standardise(center, scale, columns=self.columns))
+            label, columns = self.standardised(columns[:, -1]), columns[:, :-1]
+            problem = replace(problem, label_center=float(label.center[0]), label_scale=float(label.scale[0]))
+        found = self.standardised(columns.ravel(), _MOST[problem.loss.labels == "real"])
+        problem = with_standardised(problem, replace(found, columns=self.columns))
+        return self._with_waves(problem, columns[3] == 0.0, np.asarray(found.limit)) if self.waves else problem
+
+    def _with_waves(self, problem: Problem, spread: NDArray[np.bool_], limit: Array) -> Problem:
+        """With random features of scales that follow from which columns have a spread."""
+        scales = np.where(spread, self.waves / math.sqrt(max(1, int(np.sum(spread)))), _SHARED * self.waves / limit)
+        found = tuple(float(f"{scale:.3g}") for scale in scales)
+        maps = _maps(problem.features)
+        adapted = [replace(each, scale=found) if isinstance(each, RandomFeatures) else each for each in maps]
+        return replace(problem, features=Chain(tuple(adapted)))
 
     @staticmethod
-    def standardised(point: Array) -> Standardise:
-        """The map that these quantiles and levels lead to."""
-        low, high, level = np.split(point, 3)
+    def standardised(point: Array, most: float = _LIMIT) -> Standardise:
+        """The map that this point leads to; the limit of columns whose quantiles share a bin is `most` at most."""
+        low, high, level, outside = np.split(point, 4)
         scale = (high - low) / (2.0 * ndtri(1.0 - level))
         center = (low + high) / 2.0
-        return Standardise(center, np.maximum(scale, _NARROWEST / _BINS * (1.0 + np.abs(center))))
+        shared = outside > 0.0
+        wider = 1.5 / math.sqrt(np.mean(outside[shared])) if shared.any() else _LIMIT
+        limit = np.where(shared, min(max(wider, _LIMIT), most), _LIMIT)
+        return Standardise(center, np.maximum(scale, _NARROWEST / _BINS * (1.0 + np.abs(center))), limit)
 
 
 @dataclass(frozen=True)

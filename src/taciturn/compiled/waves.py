@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from taciturn._util.jit import compiled
+from taciturn.compiled._simd import LANES, put, rint, take
 
 _S = [(-1.0) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)]
 _C = [(-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k) for k in range(11)]
@@ -26,15 +25,17 @@ C0, C1, C2, C3, C4, C5, C6, C7, C8, C9, C10 = _C
 def waves(turns: Any, length: float, out: Any) -> None:
     """Writes `length` times the cosines of angles, and then their sines, into the first columns of `out`."""
     n, h = turns.shape
+    width = out.shape[1]
     for i in range(n):
-        for j in range(h):
-            r = turns[i, j] - np.rint(turns[i, j])
+        for j in range(0, h, LANES):
+            t = take(turns, i * h + j, h - j)
+            r = t + rint(t) * -1.0
             q = r * r
-            s = r * (
-                S0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * (S5 + q * (S6 + q * (S7 + q * (S8 + q * S9))))))))
-            )
-            c = C0 + q * (
-                C1 + q * (C2 + q * (C3 + q * (C4 + q * (C5 + q * (C6 + q * (C7 + q * (C8 + q * (C9 + q * C10))))))))
-            )
-            out[i, j] = length * (1.0 - 2.0 * s * s)
-            out[i, h + j] = length * (2.0 * s * c)
+            s = q * S9 + S8
+            s = ((((s * q + S7) * q + S6) * q + S5) * q + S4) * q + S3
+            s = r * (((s * q + S2) * q + S1) * q + S0)
+            c = q * C10 + C9
+            c = ((((c * q + C8) * q + C7) * q + C6) * q + C5) * q + C4
+            c = (((c * q + C3) * q + C2) * q + C1) * q + C0
+            put(out, i * width + j, h - j, s * s * (-2.0 * length) + length)
+            put(out, i * width + h + j, h - j, s * c * (2.0 * length))

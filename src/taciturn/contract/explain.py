@@ -238,4 +238,5 @@ def plan_report(made: Plan) -> list[RenderableType]:
     verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
     delta = [] if made.delta_warning is None else [f"[bold]Warning:[/bold] {made.delta_warning}"]
     missing = [escape(left_out(made.not_compared))] if made.not_compared else []
-    return [f"[bold]{made.method}[/bold]: {made.why}.", table, noise, *missing, verdict, *delta]
+    chain = [escape(f"{number}. {line}") for number, line in enumerate(made.chain, 1)]
+    return [f"[bold]{made.method}[/bold]: {made.why}.", *chain, table, noise, *missing, verdict, *delta]

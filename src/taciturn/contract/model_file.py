@@ -59,7 +59,7 @@ class Found(NamedTuple):
                 columns[contract.feature_names[j]] = {"center": float(center), "scale": float(scale)}
         return {
             "columns": columns,
-            "limit": self.standardise.limit if self.standardise is not None else None,
+            "limit": None if self.standardise is None else np.asarray(self.standardise.limit).tolist(),
             "matrix": None if self.mixed is None else self.mixed.matrix.tolist(),
             "target": {"center": self.center, "scale": self.scale},
         }
@@ -90,7 +90,7 @@ def _found(contract: Contract, file: Section) -> Found | None:
             each = [columns.section(contract.feature_names[j]) for j in contract.found]
             center = np.array([one.number("center") for one in each])
             scale = np.array([one.number("scale") for one in each])
-            standardise = Standardise(center, scale, section.number("limit"), contract.found)
+            standardise = Standardise(center, scale, np.array(limit, dtype=np.float64), contract.found)
         if matrix is not None:
             mixed = LinearMap(np.array(matrix, dtype=np.float64).reshape(contract.dimension, contract.dimension))
     except (ValueError, TypeError):

@@ -40,6 +40,7 @@ from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
 from taciturn.plan import Features, Method, Plan, feature_map, feature_scales, recommend, standard_scale
+from taciturn.problem.features import FeatureMap
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
@@ -188,6 +189,7 @@ class Settings:
             ranges="private" if self.feature_bound == "private" else self.ranges,
             label_range="private" if self.label_bound == "private" else None,
             precondition=self.precondition,
+            found_scales=self.feature_bound == "private" and not isinstance(self.features, FeatureMap),
             forget=self.forget,
         )
         if self.release == "last" and plan.releases > 1:

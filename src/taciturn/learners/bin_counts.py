@@ -22,6 +22,7 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.scalar_loss import Values
 
 _UNITS = 2.0**20  # entries of C are multiples of one over this, so that sums of counts are exact
+_SELDOM = 2.0**-20  # least share of values outside of a bin
 _FEWEST = 1.8  # bins of the scale that follows from two interpolated quantiles
 
 
@@ -42,12 +43,13 @@ class BinCounts:
     Entries of C are rounded to multiples of 2⁻²⁰ before anything is computed from them, and counts are integers below
     2²⁶: `C·n` is exact, and there are no rounding errors to account for.
 
-    **The point** has the quantiles at level q and 1 - q of each column, and q: all low ones, all high ones, all levels.
-    With s the standard deviation of a cumulative count and n the noisy number of values, `q = min(.3, max(least,
-    4·s/n))`, so that the noise does not reach the level before the data does. Cumulative counts are made monotone first
-    (isotonic regression). Interpolated quantiles are so far apart that the scale of normal values with these quantiles
-    is 1.8 bins at least: a value that most examples share lies anywhere in its bin, and would be far from the middle of
-    two quantiles in that bin. A column that is mostly noise, `n ≤ 8·s`, has the outer edges.
+    **The point** has the quantiles at level q and 1 - q of each column, q, and, if the quantiles share a bin, the share
+    of values outside, else 0: all low ones, all high ones, all levels, and then all of these. With s the standard
+    deviation of a cumulative count and n the noisy number of values, `q = min(.3, max(least, 4·s/n))`, so that the
+    noise does not reach the level before the data does. Cumulative counts are made monotone first (isotonic
+    regression). Interpolated quantiles are so far apart that the scale of normal values with these quantiles is 1.8
+    bins at least: a value that most examples share lies anywhere in its bin, and would be far from the middle of two
+    quantiles in that bin; these count as sharing a bin. A column that is mostly noise, `n ≤ 8·s`, has the outer edges.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ class BinCounts:
     >>> counts = BinCounts(problem, least=0.1)
     >>> private = Private(counts, SquareRoot(), at([900]), Privacy(8.0, 1e-6), seed=1)
     >>> private.fit(np.linspace(0.0, 3.0, 900)[:, None], np.ones(900)).point.round(1)
-    array([0.3, 2.7, 0.1])
+    array([0.3, 2.7, 0.1, 0. ])
     """
 
     problem: Problem
@@ -109,8 +111,8 @@ class BinCounts:
 
     @property
     def point_size(self) -> int:
-        """Two quantiles and a level of each column."""
-        return 3 * self.columns
+        """Two quantiles, a level, and the share of values outside of a bin that the quantiles share, of each column."""
+        return 4 * self.columns
 
     @cached_property
     def encoder(self) -> Integers:
@@ -174,23 +176,26 @@ class BinCounts:
 
         cumulative = noisy.reshape(self.columns, -1) @ self.decoder.T
         s = self.cumulative_sd(noise_sd)
-        found = np.empty((3, self.columns))
+        found = np.empty((4, self.columns))
         for j, row in enumerate(cumulative):
             edges = self._all_edges(j)
             counts = np.append(0.0, np.maximum(isotonic_regression(row).x, 0.0))
             if counts[-1] <= 8.0 * s:
-                found[:, j] = edges[0], edges[-1], self.least
+                found[:, j] = edges[0], edges[-1], self.least, 0.0
                 continue
             q = min(0.3, max(self.least, 4.0 * s / counts[-1]))
             low, high = q * counts[-1], (1.0 - q) * counts[-1]
             if self.outward:
                 below = int(np.searchsorted(counts, low, side="right")) - 1
                 above = int(np.searchsorted(counts, high, side="left"))
-                found[:, j] = edges[below], edges[above], q
+                found[:, j] = edges[below], edges[above], q, 0.0
             else:
                 a, b = np.interp([low, high], _sloping(counts), edges)
-                half = max((b - a) / 2.0, _FEWEST * ndtri(1.0 - q) * (edges[2] - edges[1]))
-                found[:, j] = (a + b) / 2.0 - half, (a + b) / 2.0 + half, q
+                fewest = _FEWEST * ndtri(1.0 - q) * (edges[2] - edges[1])
+                half = max((b - a) / 2.0, fewest)
+                ends = (a + b) / 2.0 - half, (a + b) / 2.0 + half
+                inside = np.diff(np.interp(ends, edges, counts))[0] / counts[-1]
+                found[:, j] = *ends, q, max(1.0 - inside, _SELDOM) if half == fewest else 0.0
         return found.ravel()
 
     def cumulative_sd(self, noise_sd: float) -> float:

@@ -16,7 +16,7 @@ from taciturn.problem.features import FeatureMap
 class Standardise(FeatureMap):
     """`(x - center)/scale` in each of these columns, clipped to ±limit; a missing value takes the center.
 
-    Other columns stay as they are; without `columns`, there are none.
+    Other columns stay as they are; without `columns`, there are none. `limit` is a number, or one for each column.
 
     >>> Standardise(np.array([10.0, 0.0]), np.array([2.0, 1.0]))(np.array([[13.0, 0.5], [99.0, np.nan]]))
     array([[1.5, 0.5],
@@ -27,7 +27,7 @@ class Standardise(FeatureMap):
 
     center: Array
     scale: Array
-    limit: float = 3.0
+    limit: float | Array = 3.0
     columns: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -36,6 +36,10 @@ class Standardise(FeatureMap):
         finite = np.isfinite(self.center).all() and np.isfinite(self.scale).all()
         if self.center.shape != self.scale.shape or not (finite and (self.scale > 0.0).all()):
             raise InvalidInput("center and scale must be finite, one number a column, and scales positive.")
+        limit = fixed(np.array(self.limit, dtype=np.float64))
+        if limit.shape not in ((), self.center.shape) or not (np.isfinite(limit) & (limit > 0.0)).all():
+            raise InvalidInput("limit must be positive and finite, a number, or one for each column.")
+        object.__setattr__(self, "limit", limit if limit.ndim else float(limit))
 
     @property
     def takes_missing(self) -> bool:
