@@ -718,7 +718,7 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
 def noise_sds(calibrated: prefix_sum.NoisySums, k: int, count: int) -> Array:
     """Standard deviations of `count` noisy sums, from the k-th on, independent of how releases are cut."""
     coder = calibrated.coder
-    if type(coder) is BLTCoder:
+    if type(coder) in (BLTCoder, DecayedCoder):
         return calibrated.sd * blt_errors(coder, k, count)
     return calibrated.sd * coder.error(np.arange(k, k + count))
 
@@ -844,7 +844,7 @@ def _encoder(coder: DecayedCoder, buffers: Array, both: bool) -> tuple[Array, Ar
 _BLOCK = 2**13  # errors that are computed in one block
 
 
-def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
+def blt_errors(coder: BLTCoder | DecayedCoder, k: int, count: int) -> Array:
     """`coder.error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are cached."""
     first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
     rows = _errors_of_block(coder, first)
@@ -854,15 +854,27 @@ def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _errors_of_block(coder: BLTCoder, block: int) -> Array:
-    """The closed form for the first row of a block, then term by term."""
+def _errors_of_block(coder: BLTCoder | DecayedCoder, block: int) -> Array:
+    """The closed form for the first row of a block, then term by term; where decayed sums have settled, their limit."""
     from taciturn.compiled import blt
 
-    th, ph = coder.arrays[:2]
     first = block * _BLOCK
+    if isinstance(coder, DecayedCoder):
+        if first > coder.kept:  # what is left to add is below exp(-64) of the limit
+            return _settled(coder)
+        terms, rates = coder.terms
+        before = float(coder.error(first)) ** 2 if first else 0.0
+        return fixed(np.sqrt(blt.squared_errors(before, 0.0, terms, rates, rates**first, _BLOCK)))
+    th, ph = coder.arrays[:2]
     b, be = coefficients(th, ph)
     before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
     return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
+
+
+@lru_cache(maxsize=64)
+def _settled(coder: DecayedCoder) -> Array:
+    """The limit of the errors of decayed sums, for a block."""
+    return fixed(np.full(_BLOCK, float(coder.error(math.inf))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,11 @@ its period. It stays until the end of the next one, `L + 4·L` rows at most: the
 empty when that period began. Buffers that do not hold x_l are the same in both worlds to the last bit, as all that
 enters them is. ∎ Entries of C are not negative, so `sensitivity` and `sensitivity_to` of the strategy without an end
 are bounds. Rounding errors and draws are charged for `5·L` encoded rows for each row of the unit of privacy: all others
-have the same law in both worlds, given what was released before.
+have the same law in both worlds, given what was released before. That holds for every value of what was released
+before, since noise is drawn afresh for each encoded row: also if the row in which the worlds differ is placed by it.
+
+Of the rounding errors of an encoded row, those of a coefficient a rows later are `2a + m` units in the last place, up
+to terms in their squares. Windows for which the errors exceed the sensitivity are rejected, so that they are small.
 
 What decoding loses is no matter of privacy: a row that is dropped is older than L, and weighs less than `exp(-32)`,
 1.3e-14.
@@ -270,12 +274,15 @@ class DecayedCoder(OneRowEach):
         K = 1.0 / (1.0 - th)
         return 2.0**-53 * (1.0 + 1e-6) * float(1.0 + np.sum(om * K * (2.0 * K + len(om))))
 
+    @cached_property
+    def terms(self) -> tuple[Array, Array]:
+        """Weights and rates of the geometric series in the decoder's coefficients, `β^l·(b + Σ be_i·th'_i^l)`."""
+        b, be = coefficients(self.arrays[0] / self.decay, self.arrays[1] / self.decay)
+        return fixed(np.concatenate([[b], be])), fixed(np.concatenate([[self.decay], self.arrays[1]]))
+
     def error(self, k: ArrayLike) -> Array:
-        """The length of row k of the decoder; it grows to a limit."""
-        th, ph = self.arrays[0] / self.decay, self.arrays[1] / self.decay
-        b, be = coefficients(th, ph)
-        terms = np.concatenate([[b], be])  # of the coefficients β^l·(b + Σ be_i·th'_i^l)
-        rates = np.concatenate([[self.decay], self.arrays[1]])
+        """The length of row k of the decoder; it grows to a limit, that of k = inf."""
+        terms, rates = self.terms
         with np.errstate(divide="ignore"):
             logs = np.log(rates)
         k = np.asarray(k, dtype=np.float64)
@@ -364,6 +371,11 @@ class Lasting(OneStepSums):
         self._rows = coder.life * unit.rows  # encoded rows that depend on one unit, at most
         errors = 2.0 * math.sqrt(self._rows) * coder.rounding_error * checked_norm(certificate, size) * wait
         self.sensitivity = sensitivity_to(coder, unit)
+        if errors > moved * self.sensitivity:
+            raise InvalidInput(
+                f"a window of {self._window:.4g} examples has too many releases, {self._window / wait:.4g}: rounding "
+                "errors would outweigh what they protect. Publish less often, or state a shorter window."
+            )
         self._reach = reach(self.sensitivity, unit)
         ideal = np.array([moved * self.sensitivity * (1.0 + 2.0**-40) + errors])
         per_step = float(size * self._rows)
