@@ -119,6 +119,24 @@ MUTANTS = (
         "return buffers",
     ),
     Mutant(
+        "decay applied to noise and not to sums: by the definition",
+        "mechanisms/decayed_blt.py",
+        "first = th[:, None] * first + row",
+        "first = (th / self.decay)[:, None] * first + row",
+    ),
+    Mutant(
+        "decay applied to noise and not to sums: in compiled code",
+        "compiled/passes.py",
+        "return (*coder.both, buffers) if both else (th, om, buffers[: len(th)])",
+        "return (*coder.both, buffers) if both else (th / coder.decay, om, buffers[: len(th)])",
+    ),
+    Mutant(
+        "a window read off the data",
+        "mechanisms/decayed_blt.py",
+        "first = th[:, None] * first + row",
+        "first = th[:, None] * first * (np.linalg.norm(row) < 10.0) + row",
+    ),
+    Mutant(
         "sums that forget, charged for one row of a user",
         "mechanisms/decayed_blt.py",
         "self.sensitivity = sensitivity_to(coder, unit)",
