@@ -42,7 +42,7 @@ from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.anytime import EpochCoder, begins, ends, named, part
-from taciturn.mechanisms.blt import BLTCoder, coefficients, prefix_squares
+from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, coefficients, prefix_squares
 from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting, exchanged
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
@@ -688,6 +688,8 @@ class PrefixSumNoise:
         sds = noise_sds(calibrated, k, count)
         if type(coder) is BLTCoder:
             return Noisy(*_blt_sums(coder, secret, public, statistics, noise, steps, largest), sds)
+        if type(coder) is RestartedCoder:
+            return Noisy(*_restarted_sums(coder, secret, public, statistics, k, noise, steps, largest), sds)
         if type(coder) is DecayedCoder:
             return Noisy(*_decayed_sums(coder, secret, public, statistics, k, noise, steps, largest), sds)
         strategy = STRATEGIES[type(coder)](coder)
@@ -710,6 +712,7 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
     exponential.EndlessRace: GumbelNoise,
     prefix_sum.Finite: PrefixSumNoise.of,
     prefix_sum.Endless: PrefixSumNoise.of,
+    prefix_sum.LastingSums: PrefixSumNoise.of,
     Lasting: PrefixSumNoise.of,
 }
 """The fast path to the noise of each calibrated mechanism, by its exact type."""
@@ -717,9 +720,13 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
 
 def noise_sds(calibrated: prefix_sum.NoisySums, k: int, count: int) -> Array:
     """Standard deviations of `count` noisy sums, from the k-th on, independent of how releases are cut."""
-    coder = calibrated.coder
+    coder: Any = calibrated.coder
     if type(coder) in (BLTCoder, DecayedCoder):
         return calibrated.sd * blt_errors(coder, k, count)
+    if type(coder) is RestartedCoder:
+        parts = coder.stretches(k, count)
+        found = [coder.with_earlier(at, blt_errors(coder.inner, place, end - start)) for start, end, at, place in parts]
+        return calibrated.sd * np.concatenate([np.empty(0), *found])
     return calibrated.sd * coder.error(np.arange(k, k + count))
 
 
@@ -808,6 +815,25 @@ def _blt_sums(
     encoder, decoder, total = secret["buffers"].copy(), public["buffers"].copy(), public["sum"].copy()
     sums = blt.noisy_sums(rows, largest, steps, noise, (th, om, encoder), (ph, inverse, decoder), total, 1.0)
     return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
+
+
+def _restarted_sums(
+    coder: RestartedCoder,
+    secret: Arrays,
+    public: Arrays,
+    rows: Array,
+    k: int,
+    noise: Integers,
+    steps: Array,
+    largest: Array,
+) -> tuple[Arrays, Arrays, Array]:
+    """The same from row k on, block by block."""
+    sums = np.empty(rows.shape)
+    for start, end, _, place in coder.stretches(k, len(rows)):
+        at = slice(start, end)
+        secret, public = coder.opened(secret, public, place)
+        secret, public, sums[at] = _blt_sums(coder.inner, secret, public, rows[at], noise[at], steps[at], largest[at])
+    return secret, public, sums
 
 
 def _decayed_sums(
@@ -905,6 +931,29 @@ class Decayed:
 
 
 @dataclass(frozen=True, eq=False)
+class Restarted:
+    """Slow twin: `RestartedCoder`."""
+
+    coder: RestartedCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled, block by block."""
+        encoded = np.empty(rows.shape)
+        for start, end, _, place in self.coder.stretches(k, len(rows)):
+            secret = self.coder.opened(secret, {}, place)[0]
+            secret, encoded[start:end] = BLT(self.coder.inner).encode(secret, rows[start:end], place)
+        return secret, encoded
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled, block by block."""
+        sums = np.empty(noisy.shape)
+        for start, end, _, place in self.coder.stretches(k, count):
+            public = self.coder.opened({}, public, place)[1]
+            public, sums[start:end] = BLT(self.coder.inner).decode(public, noisy[start:end], place, end - start)
+        return public, sums
+
+
+@dataclass(frozen=True, eq=False)
 class Epochs:
     """A strategy for each epoch and one for their totals, an epoch at a time. Slow twin: `EpochCoder`."""
 
@@ -975,6 +1024,7 @@ STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
     TreeCoder: Tree,
     RootCoder: Root,
     BLTCoder: BLT,
+    RestartedCoder: Restarted,
     DecayedCoder: Decayed,
     EpochCoder: Epochs,
 }
@@ -1070,6 +1120,17 @@ def _through_blt(
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
+def _through_restarted(
+    coder: RestartedCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
+) -> tuple[Arrays, Arrays]:
+    """Block by block of the strategy."""
+    for start, end, _, place in coder.stretches(k, len(block.rounds)):
+        secret, public = coder.opened(secret, public, place)
+        inside = Cut(cut.noise[start:end], cut.steps[start:end], cut.largest[start:end])
+        secret, public = _through_blt(coder.inner, block.cut(start, end), secret, public, place, inside)
+    return secret, public
+
+
 def _through_decayed(
     coder: DecayedCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
 ) -> tuple[Arrays, Arrays]:
@@ -1138,6 +1199,7 @@ def _through_epochs(
 
 THROUGH: dict[type, Through] = {
     BLTCoder: _through_blt,
+    RestartedCoder: _through_restarted,
     DecayedCoder: _through_decayed,
     TreeCoder: _through_tree,
     RootCoder: _through_root,
