@@ -131,7 +131,7 @@ def test_costs_and_noise_are_constant_and_the_end_is_stated():
     assert private.guarantee.epsilon <= 1.0
     assert private.last_round == calibrated.releases * 10
     certificate = private.certificate
-    fading = float(certificate.at(1.0)) / math.sqrt(1.0 - certificate.fade**20)
+    fading = (float(certificate.at(1.0)) - certificate.floor) / math.sqrt(1.0 - certificate.fade**20)
     rounding = math.sqrt(calibrated.releases) * (certificate.floor + calibrated.levels(1)[1])
     assert (fading + rounding) / calibrated.sd <= private.guarantee.delivered.mu <= 1.01 * fading / calibrated.sd
     assert private.guarantee.delivered.extra_epsilon <= 1e-3
