@@ -140,8 +140,14 @@ MUTANTS = (
     Mutant(
         "influence that fades, charged for one release",
         "mechanisms/steady_gaussian.py",
-        "fading = float(moved) / math.sqrt(-math.expm1(2.0 * distance(timetable) * math.log(certificate.fade)))",
+        "fading = float(moved) * math.sqrt(_series(certificate.fade, timetable))",
         "fading = float(moved)",
+    ),
+    Mutant(
+        "a release at the horizon, sooner than others, is not charged",
+        "mechanisms/steady_gaussian.py",
+        "* math.log(fade)) + float(shorter)",
+        "* math.log(fade))",
     ),
     Mutant(
         "a step that does not contract as it states",
