@@ -113,7 +113,7 @@ def test_two_streams_are_as_far_apart_as_is_claimed(unit):
     ("schedule", "horizon", "place"), [(every(20), 101, 99), (every(20), 119, 99), (geometric(1.2), 30, 0)]
 )
 def test_releases_at_other_distances_are_charged(schedule, horizon, place):
-    """The one at the horizon may come an example after the one before; those that grow are an example apart at first."""
+    """The one at the horizon may come an example after the one before; others are an example apart at first."""
     private = pigd(LINE, BUDGET, horizon, forget=5, schedule=schedule)
     X, y = np.ones((horizon, 1)), np.ones(horizon)
     other = y.copy()
