@@ -67,6 +67,8 @@ _HOME = {
     "Squared": "problem.losses",
     "State": "core.state",
     "StateConflict": "errors",
+    "SteadyGaussian": "mechanisms.steady_gaussian",
+    "SteadyIGD": "learners.igd",
     "StoreUnavailable": "errors",
     "TaciturnError": "errors",
     "TickSums": "learners.tick_sums",

@@ -210,6 +210,16 @@ class Plan:
         mechanism = self.private.mechanism if isinstance(self.private, Private) else None
         return mechanism.forget if isinstance(mechanism, DecayedBLT) else None
 
+    @property
+    def last_round(self) -> int | None:
+        """The last round that can be released; None if the stream never ends."""
+        return self.private.last_round if isinstance(self.private, Private) else self.private.timetable.horizon
+
+    @property
+    def end(self) -> str:
+        """When the stream ends, in words."""
+        return "the stream never ends" if self.last_round is None else f"the stream ends at row {self.last_round:,}"
+
     @cached_property
     def burn_in(self) -> int | None:
         """The first released round from which on points are more than noise; None if there is none."""
@@ -375,6 +385,7 @@ class Plan:
             "mechanism": repr(private.mechanism) if isinstance(private, Private) else "ObjectivePerturbation",
             "schedule": repr(private.timetable.schedule),
             "horizon": private.horizon,
+            "last_round": self.last_round,
             "forget": self.window,
             "releases": self.releases,
             "ridge": problem.ridge,
@@ -399,7 +410,7 @@ class Plan:
             ("budget", f"epsilon = {private.privacy.epsilon:g} at delta = {private.privacy.delta:g}"),
             ("unit", f"{private.unit}, {private.neighbours}"),
             ("why", self.why),
-            ("horizon", "none" if horizon is None else f"{horizon:,} rows"),
+            ("horizon", f"{horizon:,} rows" if horizon is not None else f"none; {self.end}"),
             ("releases", f"{self.releases:,}" + ("" if horizon else f" within {_PLANNED:,} rows")),
             ("noise", f"standard deviation {self.noise_sd(self.releases):.3g} on {self.noise_on}, at the last release"),
             ("burn-in", "in no release" if self.burn_in is None else f"until row {self.burn_in:,}"),

@@ -53,6 +53,14 @@ def accuracy(report):
             assert min(fits["adult", estimator, columns, 10.0]) > 0.72
 
 
+def forgetting(report):
+    """On a tenth of the rows: rounds take much the same time, and the noise of sums that forget is less."""
+    assert len(report["ratios"]) == 5
+    assert all(result["median"] < 2.0 for result in report["ratios"].values())
+    noise = report["standard deviation of the last sum at mu = 1"]
+    assert all(noise[name] < noise[name.replace("forgetting", "finite")] for name in noise if "forgetting" in name)
+
+
 def growth(report):
     assert set(report["axes"]) == {"n", "d", "buffers"}
     assert all(np.isfinite(one["exponent"]) for made in report["axes"].values() for one in made.values())
@@ -175,6 +183,7 @@ def search(report):
 SCRIPTS = {
     accuracy: ("sklearn", DATA, TABLES),
     accounting: ("dp_accounting",),
+    forgetting: (),
     fronts: ("river", "sklearn"),
     growth: (),
     learn: ("vowpalwabbit", DATA),

@@ -48,6 +48,8 @@ from taciturn import (
     geometric,
     private_sum,
 )
+from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, fitted
+from taciturn.mechanisms.prefix_sum import LastingSums
 
 ROWS, DIMENSION = 40, 3
 BUDGET = Privacy(2.0, 1e-6)
@@ -80,6 +82,18 @@ ENDLESS = {
     "every 7, endless": (every(7), None),
     "geometric, endless": (geometric(1.5), None),
 }
+
+
+class Restarting(BLT):
+    """A strategy of four rows that starts again, whether or not there is a horizon."""
+
+    def coder(self, n):
+        return RestartedCoder(BLTCoder(4, *fitted(4, self.buffers)))
+
+    def calibrate(self, certificate, timetable, size, privacy, calibration):
+        return LastingSums(self.coder(None), certificate, timetable, size, privacy)
+
+
 STRATEGIES = {
     "blt": BLT(),
     "blt, one buffer": BLT(1),
@@ -88,6 +102,7 @@ STRATEGIES = {
     "root": SquareRoot(),
     "anytime": Anytime(),
     "decayed": DecayedBLT(11, buffers=2),
+    "restarted": Restarting(2),
 }
 
 

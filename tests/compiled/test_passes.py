@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compiled.equivalence import assert_agree, assert_memories_agree
-from compiled.streams import ALL, BUDGET, DIMENSION, ROWS, private, problem, rounding_of, stream
+from compiled.streams import ALL, BUDGET, DIMENSION, ROWS, Restarting, private, problem, rounding_of, stream
 from taciturn import (
     BLT,
     EWOO,
@@ -39,7 +39,7 @@ from taciturn.core.loop import Definition, pass_for
 from taciturn.learners import implicit_step
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.anytime import EpochCoder
-from taciturn.mechanisms.blt import BLTCoder
+from taciturn.mechanisms.blt import BLTCoder, RestartedCoder
 from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting
 from taciturn.mechanisms.sqrt import RootCoder
 from taciturn.mechanisms.tree import TreeCoder
@@ -68,11 +68,17 @@ MECHANISMS = {
         ("qftl, ball", "anytime", "every, endless"),
         ("ftrl, hinge, ball", "anytime", "every, endless"),
     ],
+    prefix_sum.LastingSums: [
+        ("qftl, ball", "blt", "every, endless"),
+        ("qftl, ball", "restarted", "every"),
+        ("ftrl, hinge, ball", "restarted", "every 7"),
+    ],
     Lasting: [("qftl, ball", "decayed", "every, endless"), ("ftrl, hinge, ball", "decayed", "every 7")],
 }
 CODERS = {TreeCoder: "tree", RootCoder: "root", BLTCoder: "blt", EpochCoder: "anytime", DecayedCoder: "decayed"}
+CODERS[RestartedCoder] = "restarted"
 OF = {TreeCoder: BinaryTree(), RootCoder: SquareRoot(), BLTCoder: BLT(), EpochCoder: Anytime()}
-OF[DecayedCoder] = DecayedBLT(11, buffers=2)
+OF |= {DecayedCoder: DecayedBLT(11, buffers=2), RestartedCoder: Restarting(2)}
 SETS = [WholeSpace(), L2Ball(0.4), Box(-0.2, 0.3)]
 
 

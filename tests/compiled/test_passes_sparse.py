@@ -57,7 +57,7 @@ def never_dense(monkeypatch):
 @pytest.mark.parametrize(("learner", "mechanism"), COMPRESSED, ids=map(" by ".join, COMPRESSED))
 def test_compressed_is_the_definition(learner, mechanism, never_dense):
     """Rows, integers, noisy rows, points and states: of columns in any order, stored twice or stored as 0."""
-    schedules = {"gaussian": tuple(SCHEDULES), "decayed": ("every 7", "every")}  # which has no other schedules
+    schedules = {"gaussian": tuple(SCHEDULES)} | dict.fromkeys(("decayed", "restarted"), ("every 7", "every"))
     for schedule in schedules.get(mechanism, ("every 7", "geometric")):
         assert_agree(learner, mechanism, schedule, "compressed")
 

@@ -62,7 +62,7 @@ from taciturn.mechanisms.blt import BLTCoder
 
 def schedules_of(learner, mechanism):
     """Strategies but one need a horizon, and so do means; leaders take their time."""
-    if mechanism == "decayed":  # sums that forget have releases at equal distances
+    if mechanism in ("decayed", "restarted"):  # sums that last have releases at equal distances
         return ["every", "every 7", "every, endless", "every 7, endless"]
     if "ftl" in learner or "whole losses" in learner:
         return ["at", "every 7"]

@@ -119,6 +119,29 @@ def test_a_row_has_no_influence_once_its_life_is_over(at, compiled):
         assert others or differ[-1] == ends - 1
 
 
+@pytest.mark.privacy
+@pytest.mark.parametrize("compiled", [False, True])
+@given(seed=st.integers(0, 2**32 - 1), large=st.sampled_from([1e-6, 1.0, 1e6]))
+@settings(deadline=None, max_examples=5)
+def test_encoding_is_linear_and_moves_by_the_powers_of_its_decays(compiled, seed, large):
+    """A window that depended on rows would not be linear in them; one row moves later ones by `Σ om_i·th_i^(a-1)`.
+
+    Over a period and more. Rows of one stream are much larger than those of the other, or much smaller.
+    """
+    coder = DecayedBLT(1, 2).coder(None)
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1.0, 1.0, (2, 200, 2)) * np.array([1.0, large])[:, None, None]
+    one, other, both = (encoded(coder, each, compiled) for each in (*rows, rows.sum(axis=0)))
+    np.testing.assert_allclose(both, one + other, atol=1e-12 * max(1.0, large))
+    th, _, om, _ = coder.arrays
+    single = np.zeros((90, 1))
+    single[0] = 1.0
+    column = np.concatenate([[1.0], np.vander(th, 89, increasing=True).T @ om])
+    np.testing.assert_allclose(encoded(coder, single, compiled)[:, 0], column, rtol=1e-10)
+    assert float(np.linalg.norm(column)) <= coder.sensitivity
+    assert float(np.linalg.norm(column)) > 0.999 * coder.sensitivity
+
+
 def test_what_is_dropped_weighs_nothing():
     """Decoded without noise over several periods, the sums are the decayed sums to 1e-12 of the largest."""
     coder = DecayedBLT(3, 3).coder(None)
@@ -296,6 +319,7 @@ def test_other_numbers_in_a_state_are_rejected():
         (lambda: decayed_sum(forget=True), InvalidInput, "State the window"),
         (lambda: decayed_sum(forget=2**28, rounds=2**27), Unprovable, "134,217,728. Publish more often"),
         (lambda: decayed_sum(forget=10, rounds=11), InvalidInput, "publish more often"),
+        (lambda: decayed_sum(forget=10**9, rounds=1), InvalidInput, "too many: rounding errors .* less often"),
         (lambda: private_sum(1, 1.0, BUDGET, forget=10, schedule=geometric(1.1)), InvalidInput, "equal distances"),
         (lambda: private_sum(1, 1.0, BUDGET, forget=10, strategy=BLT()), InvalidInput, "Leave strategy= out"),
         (lambda: DecayedBLT(10, 11), InvalidInput, "at most 10"),

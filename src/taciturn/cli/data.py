@@ -36,7 +36,7 @@ def init(
     delta: Annotated[float | None, typer.Option(help="Total delta; 1e-6 by default.")] = None,
     horizon: Annotated[
         int | None,
-        typer.Option(help="Number of rows; by default at most 2^23 with most methods.", parser=integral, metavar="N"),
+        typer.Option(help="Number of rows; without it, many streams end at 2^23.", parser=integral, metavar="N"),
     ] = None,
     ranges: Annotated[
         Texts,

@@ -49,9 +49,7 @@ def plan(
     dimension: Annotated[int, typer.Option(help="Number of features.")],
     horizon: Annotated[
         int | None,
-        typer.Option(
-            help="Number of examples; by default at most 2^23 with most methods.", parser=integral, metavar="N"
-        ),
+        typer.Option(help="Number of examples; without it, many streams end at 2^23.", parser=integral, metavar="N"),
     ] = None,
     loss: Annotated[Loss, typer.Option(help="Loss function.")] = "logistic",
     classes: Annotated[int | None, typer.Option(help="Number of classes, for a multiclass loss.")] = None,

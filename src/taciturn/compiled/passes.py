@@ -42,7 +42,7 @@ from taciturn.learners.tick_sums import TickSums
 from taciturn.learners.vector_sum import VectorSum
 from taciturn.mechanisms import exponential, gaussian, prefix_sum
 from taciturn.mechanisms.anytime import EpochCoder, begins, ends, named, part
-from taciturn.mechanisms.blt import BLTCoder, coefficients, prefix_squares
+from taciturn.mechanisms.blt import BLTCoder, RestartedCoder, coefficients, prefix_squares
 from taciturn.mechanisms.decayed_blt import DecayedCoder, Lasting, exchanged
 from taciturn.mechanisms.lattice import OnLattice
 from taciturn.mechanisms.sqrt import RootCoder
@@ -688,6 +688,8 @@ class PrefixSumNoise:
         sds = noise_sds(calibrated, k, count)
         if type(coder) is BLTCoder:
             return Noisy(*_blt_sums(coder, secret, public, statistics, noise, steps, largest), sds)
+        if type(coder) is RestartedCoder:
+            return Noisy(*_restarted_sums(coder, secret, public, statistics, k, noise, steps, largest), sds)
         if type(coder) is DecayedCoder:
             return Noisy(*_decayed_sums(coder, secret, public, statistics, k, noise, steps, largest), sds)
         strategy = STRATEGIES[type(coder)](coder)
@@ -710,6 +712,7 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
     exponential.EndlessRace: GumbelNoise,
     prefix_sum.Finite: PrefixSumNoise.of,
     prefix_sum.Endless: PrefixSumNoise.of,
+    prefix_sum.LastingSums: PrefixSumNoise.of,
     Lasting: PrefixSumNoise.of,
 }
 """The fast path to the noise of each calibrated mechanism, by its exact type."""
@@ -717,9 +720,13 @@ NOISE: dict[type, Callable[[Any], Noise | None]] = {
 
 def noise_sds(calibrated: prefix_sum.NoisySums, k: int, count: int) -> Array:
     """Standard deviations of `count` noisy sums, from the k-th on, independent of how releases are cut."""
-    coder = calibrated.coder
-    if type(coder) is BLTCoder:
+    coder: Any = calibrated.coder
+    if type(coder) in (BLTCoder, DecayedCoder):
         return calibrated.sd * blt_errors(coder, k, count)
+    if type(coder) is RestartedCoder:
+        parts = coder.stretches(k, count)
+        found = [coder.with_earlier(at, blt_errors(coder.inner, place, end - start)) for start, end, at, place in parts]
+        return calibrated.sd * np.concatenate([np.empty(0), *found])
     return calibrated.sd * coder.error(np.arange(k, k + count))
 
 
@@ -810,6 +817,25 @@ def _blt_sums(
     return {"buffers": encoder}, {"buffers": decoder, "sum": total}, sums
 
 
+def _restarted_sums(
+    coder: RestartedCoder,
+    secret: Arrays,
+    public: Arrays,
+    rows: Array,
+    k: int,
+    noise: Integers,
+    steps: Array,
+    largest: Array,
+) -> tuple[Arrays, Arrays, Array]:
+    """The same from row k on, block by block."""
+    sums = np.empty(rows.shape)
+    for start, end, _, place in coder.stretches(k, len(rows)):
+        at = slice(start, end)
+        secret, public = coder.opened(secret, public, place)
+        secret, public, sums[at] = _blt_sums(coder.inner, secret, public, rows[at], noise[at], steps[at], largest[at])
+    return secret, public, sums
+
+
 def _decayed_sums(
     coder: DecayedCoder,
     secret: Arrays,
@@ -844,7 +870,7 @@ def _encoder(coder: DecayedCoder, buffers: Array, both: bool) -> tuple[Array, Ar
 _BLOCK = 2**13  # errors that are computed in one block
 
 
-def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
+def blt_errors(coder: BLTCoder | DecayedCoder, k: int, count: int) -> Array:
     """`coder.error` of as many rows from the k-th on, up to 2⁻⁴⁰ of it; blocks of them are cached."""
     first, last = (k - 1) // _BLOCK, (k + count - 2) // _BLOCK
     rows = _errors_of_block(coder, first)
@@ -854,15 +880,27 @@ def blt_errors(coder: BLTCoder, k: int, count: int) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _errors_of_block(coder: BLTCoder, block: int) -> Array:
-    """The closed form for the first row of a block, then term by term."""
+def _errors_of_block(coder: BLTCoder | DecayedCoder, block: int) -> Array:
+    """The closed form for the first row of a block, then term by term; where decayed sums have settled, their limit."""
     from taciturn.compiled import blt
 
-    th, ph = coder.arrays[:2]
     first = block * _BLOCK
+    if isinstance(coder, DecayedCoder):
+        if first > coder.kept:  # what is left to add is below exp(-64) of the limit
+            return _settled(coder)
+        terms, rates = coder.terms
+        before = float(coder.error(first)) ** 2 if first else 0.0
+        return fixed(np.sqrt(blt.squared_errors(before, 0.0, terms, rates, rates**first, _BLOCK)))
+    th, ph = coder.arrays[:2]
     b, be = coefficients(th, ph)
     before = float(prefix_squares(th, ph, np.asarray(float(first)))) if first else 0.0
     return fixed(np.sqrt(blt.squared_errors(before, float(b), be, ph, ph**first, _BLOCK)))
+
+
+@lru_cache(maxsize=64)
+def _settled(coder: DecayedCoder) -> Array:
+    """The limit of the errors of decayed sums, for a block."""
+    return fixed(np.full(_BLOCK, float(coder.error(math.inf))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -890,6 +928,29 @@ class Decayed:
         _, ph, _, om = self.coder.arrays
         buffers, total = public["buffers"].copy(), public["sum"].copy()
         return {"buffers": buffers, "sum": total}, blt.decode(noisy, ph, om, buffers, total, self.coder.decay)
+
+
+@dataclass(frozen=True, eq=False)
+class Restarted:
+    """Slow twin: `RestartedCoder`."""
+
+    coder: RestartedCoder
+
+    def encode(self, secret: Arrays, rows: Array, k: int) -> tuple[Arrays, Array]:
+        """Compiled, block by block."""
+        encoded = np.empty(rows.shape)
+        for start, end, _, place in self.coder.stretches(k, len(rows)):
+            secret = self.coder.opened(secret, {}, place)[0]
+            secret, encoded[start:end] = BLT(self.coder.inner).encode(secret, rows[start:end], place)
+        return secret, encoded
+
+    def decode(self, public: Arrays, noisy: Array, k: int, count: int) -> tuple[Arrays, Array]:
+        """Compiled, block by block."""
+        sums = np.empty(noisy.shape)
+        for start, end, _, place in self.coder.stretches(k, count):
+            public = self.coder.opened({}, public, place)[1]
+            public, sums[start:end] = BLT(self.coder.inner).decode(public, noisy[start:end], place, end - start)
+        return public, sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -963,6 +1024,7 @@ STRATEGIES: dict[type, Callable[[Any], Strategy]] = {
     TreeCoder: Tree,
     RootCoder: Root,
     BLTCoder: BLT,
+    RestartedCoder: Restarted,
     DecayedCoder: Decayed,
     EpochCoder: Epochs,
 }
@@ -1058,6 +1120,17 @@ def _through_blt(
     return {"buffers": encoder}, {"buffers": decoder, "sum": running}
 
 
+def _through_restarted(
+    coder: RestartedCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
+) -> tuple[Arrays, Arrays]:
+    """Block by block of the strategy."""
+    for start, end, _, place in coder.stretches(k, len(block.rounds)):
+        secret, public = coder.opened(secret, public, place)
+        inside = Cut(cut.noise[start:end], cut.steps[start:end], cut.largest[start:end])
+        secret, public = _through_blt(coder.inner, block.cut(start, end), secret, public, place, inside)
+    return secret, public
+
+
 def _through_decayed(
     coder: DecayedCoder, block: Block, secret: Arrays, public: Arrays, k: int, cut: Cut
 ) -> tuple[Arrays, Arrays]:
@@ -1126,6 +1199,7 @@ def _through_epochs(
 
 THROUGH: dict[type, Through] = {
     BLTCoder: _through_blt,
+    RestartedCoder: _through_restarted,
     DecayedCoder: _through_decayed,
     TreeCoder: _through_tree,
     RootCoder: _through_root,

@@ -17,7 +17,7 @@ positive = [2]                       # these against the rest; or classes = [1, 
 
 [learning]
 loss = "logistic"                    # or hinge; for numbers squared, absolute, huber, quantile
-horizon = 581012                     # without it a stream ends at 2^23 rows for most methods
+horizon = 581012                     # without it most methods end at 2^23 rows
 features = "random"                  # or a number of random features; without it, models are linear in the columns
 
 [columns]

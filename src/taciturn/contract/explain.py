@@ -229,6 +229,8 @@ def plan_report(made: Plan) -> list[RenderableType]:
     table = Table("setting", "value")
     for name in ("features", "mechanism", "schedule", "horizon", "releases", "model", "ridge", "radius"):
         table.add_row(name, escape(f"{data[name]}"))
+        if name == "horizon" and data[name] is None:
+            table.add_row("end", made.end)
     for relation, epsilon in made.private.guarantee.epsilons.items():
         table.add_row(f"epsilon, {relation}", rounded_up(epsilon, 4))
     table.add_row("burn-in", "none" if made.burn_in is None else f"{made.burn_in:,} rounds")

@@ -372,6 +372,22 @@ class Private(Accounted):
         """The published rounds."""
         return Timetable(self.schedule, self.horizon)
 
+    @property
+    def last_round(self) -> int | None:
+        """The last round that the stream can release: of its horizon, or of what is proven; None if it never ends.
+
+        >>> from taciturn import Privacy, every, geometric, private_sum
+        >>> [private_sum(1, 1.0, Privacy(1, 1e-6), schedule=when).last_round for when in (every(1), geometric(2))]
+        [None, 8388608]
+        """
+        horizon = self.timetable.horizon
+        if horizon is not None:
+            return horizon
+        proven = math.inf if getattr(self.calibrated, "by_block", False) else self._most_rounds
+        paid_for = getattr(self.calibrated, "last_round", None)
+        last = proven if paid_for is None else min(proven, paid_for)
+        return int(last) if math.isfinite(last) else None
+
     @cached_property
     def calibrated(self) -> Calibrated:
         """The calibrated mechanism."""
@@ -700,7 +716,7 @@ class Private(Accounted):
     def _check_rounds(self, last: int) -> None:
         """Reject rounds past the horizon, or past those for which the certificate is proven."""
         horizon = self.timetable.horizon
-        if horizon is None and last > self._most_rounds:
+        if horizon is None and last > self._most_rounds and not getattr(self.calibrated, "by_block", False):
             raise BudgetExhausted(
                 f"round {last} lies past the {self._most_rounds:,} examples up to which the certificate of "
                 f"{type(self.learner).__name__} is proven. Start a new stream, with a budget of its own."

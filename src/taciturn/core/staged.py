@@ -170,6 +170,12 @@ class Staged(Private):
         return self.parts[-1]
 
     @property
+    def last_round(self) -> int | None:
+        """The last round that the stream can release, rows of stages included; None if it never ends."""
+        last = self.learning.last_round
+        return None if last is None else self.rows_of_stages + last
+
+    @property
     def calibrated(self) -> Calibrated:
         """The learner's calibrated mechanism."""
         return self.learning.calibrated

@@ -2,7 +2,7 @@
 
 They learn as river's models do, an example at a time, and predict with released models only. Names of features,
 classes and bounds, which river's models infer from data, are declared here, because a model publishes them. Without
-`horizon` a stream ends at 2²³ examples for most methods.
+`horizon` most methods end at 2²³ examples, unless `release` is a number or `forget` is stated.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ Differential Privacy*, 2024; McMahan, Xu, Zhang, *A Hassle-free Algorithm for Pr
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -34,10 +35,12 @@ from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn._util.cache import Rows, cached, sources
+from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import ONCE, Participation
-from taciturn.core.protocols import damaged
+from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, restores, stored
+from taciturn.core.schedule import Every, Timetable
 from taciturn.errors import InvalidInput, integer, one_of
-from taciturn.mechanisms.prefix_sum import LONGEST, PrefixSum
+from taciturn.mechanisms.prefix_sum import LONGEST, LastingSums, PrefixSum, most_draws
 from taciturn.mechanisms.strategy import OneRowEach
 
 Aim = Literal["max", "mean", "average"]
@@ -52,8 +55,9 @@ _SEGMENTS = 16  # of `average_squares`: the inverse of their growth
 class BLT(PrefixSum):
     """Prefix sums by a buffered linear Toeplitz strategy, fitted to releases and participation: the default.
 
-    Without a horizon, one strategy serves the 2²³ rounds after which such a stream ends; from eight buffers on, more
-    gain nothing there.
+    Without a horizon, one strategy serves 2²³ rounds; from eight buffers on, more gain nothing there. Then such a
+    stream ends; with `every(m)`, and if an example is protected, it starts again instead (`RestartedCoder`), as often
+    as there are rounds, and never ends.
 
     Parameters
     ----------
@@ -98,6 +102,50 @@ class BLT(PrefixSum):
     def restored_coder(self, n: int | None, numbers: Arrays) -> BLTCoder:
         """The strategy of a resumed stream, with the decays and weights that it began with."""
         return BLTCoder.restored(self.needs(n), self.buffers, numbers.get("decays"))
+
+    def calibrate(
+        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    ) -> Calibrated:
+        """Noise for which the stream keeps `privacy`; without a horizon it never ends, where strategies restart."""
+        releases = self._before_a_restart(certificate, timetable, size, privacy, calibration)
+        if releases == 0:
+            return super().calibrate(certificate, timetable, size, privacy, calibration)
+        coder = RestartedCoder(BLTCoder(releases, *fitted(releases, self.buffers, self.aim)))
+        return LastingSums(coder, certificate, timetable, size, privacy)
+
+    def restore(
+        self,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        privacy: Privacy,
+        calibration: Calibration,
+        numbers: Arrays,
+    ) -> Calibrated:
+        """The calibration of a stream that began with this strategy, noise and lattice step."""
+        releases = self._before_a_restart(certificate, timetable, size, privacy, calibration)
+        if releases == 0 or "step" not in numbers:  # streams of earlier versions have no step, and end
+            return super().restore(certificate, timetable, size, privacy, calibration, numbers)
+        coder = RestartedCoder(BLTCoder.restored(releases, self.buffers, numbers.get("coder.decays")))
+        sd, step = float(stored(numbers, "sd")), float(stored(numbers, "step"))
+        return LastingSums(coder, certificate, timetable, size, privacy, sd, step)
+
+    def _before_a_restart(
+        self, certificate: Certificate, timetable: Timetable, size: int, privacy: Privacy, calibration: Calibration
+    ) -> int:
+        """Releases after which the strategy starts again; 0 if it does not: it has a horizon, or nothing proves it.
+
+        As many as `LONGEST` rounds have, or as the sampler's share of epsilon pays for: then a power of two, so that
+        few strategies are fitted. Schedules other than `every(m)` have blocks that grow; rows of a user may lie in
+        several strategies. And `coder` may be newer than this method, in a subclass.
+        """
+        own = not restores(self, "calibrate", "coder")
+        if timetable.horizon is not None or not isinstance(timetable.schedule, Every) or calibration != "exact" or own:
+            return 0
+        if not certificate.steady or certificate.participation != ONCE:
+            return 0
+        releases, affordable = LONGEST // timetable.schedule.rounds, most_draws(privacy) // size
+        return releases if releases <= affordable else 2 ** (affordable.bit_length() - 1) if affordable else 0
 
 
 @dataclass(frozen=True)
@@ -214,6 +262,108 @@ class BLTCoder(OneRowEach):
         row = noisy[0]
         total = public["sum"] + row + om @ buffers
         return {"buffers": ph[:, None] * buffers + row, "sum": total}, total
+
+
+@dataclass(frozen=True)
+class RestartedCoder(OneRowEach):
+    """A BLT for n rows, which starts again after every n: prefix sums of a stream that never ends.
+
+    C is block-diagonal, with that of the BLT in every block. So is its inverse, and a prefix sum is that of the rows of
+    its own block, added to the last sum of the block before. At most n encoded rows depend on a row: those of its own
+    block, as buffers are emptied at its end. So one example costs what it costs in the stream of n rows; rounding
+    errors and the sampler are charged for n rows, too, and the stream may go on for ever.
+
+    What grows is the noise, with the number of blocks: `error_k² = q·error_n² + error_r²`, `k = q·n + r`,
+    `1 ≤ r ≤ n`. In the first block it is that of the BLT; after q blocks it is less than sqrt(q + 1) times the largest
+    there, while the sums are of q times as many rows.
+
+    Examples
+    --------
+    >>> from taciturn import BLT
+    >>> coder = RestartedCoder(BLT(2).coder(4))
+    >>> coder.matrices(6)[1].round(2)
+    array([[1.  , 0.  , 0.  , 0.  , 0.  , 0.  ],
+           [0.5 , 1.  , 0.  , 0.  , 0.  , 0.  ],
+           [0.37, 0.5 , 1.  , 0.  , 0.  , 0.  ],
+           [0.31, 0.37, 0.5 , 1.  , 0.  , 0.  ],
+           [0.  , 0.  , 0.  , 0.  , 1.  , 0.  ],
+           [0.  , 0.  , 0.  , 0.  , 0.5 , 1.  ]])
+    """
+
+    inner: BLTCoder
+
+    @property
+    def life(self) -> int:
+        """Encoded rows that depend on a row, at most."""
+        return self.inner.n
+
+    @property
+    def integer(self) -> bool:
+        return False
+
+    @property
+    def sensitivity(self) -> float:
+        return self.inner.sensitivity
+
+    @property
+    def row_norm(self) -> float:
+        return self.inner.row_norm
+
+    @property
+    def rounding_error(self) -> float:
+        return self.inner.rounding_error
+
+    def numbers(self, k: int) -> Arrays:
+        """Those of the BLT."""
+        return self.inner.numbers(k)
+
+    def error(self, k: ArrayLike) -> Array:
+        blocks, place = np.divmod(np.asarray(k, dtype=np.float64) - 1.0, self.inner.n)
+        return self.with_earlier(blocks, self.inner.error(place + 1.0))
+
+    def with_earlier(self, blocks: ArrayLike, error: Array) -> Array:
+        """The error of a sum, from that within its block, and the number of blocks before."""
+        return np.asarray(np.sqrt(np.asarray(blocks) * self._squared + error**2))
+
+    @cached_property
+    def _squared(self) -> float:
+        return float(self.inner.error(self.inner.n)) ** 2
+
+    def start(self, size: int) -> tuple[Arrays, Arrays]:
+        return self.inner.start(size)
+
+    def stretches(self, k: int, count: int) -> Iterator[tuple[int, int, int, int]]:
+        """Rows k to k + count - 1, counted from 0, by block: the first, the one after the last, block and place.
+
+        >>> from taciturn import BLT
+        >>> list(RestartedCoder(BLT(1).coder(4)).stretches(3, 5))
+        [(0, 2, 0, 3), (2, 5, 1, 1)]
+        """
+        start = 0
+        while start < count:
+            block, place = divmod(int(k) - 1 + start, self.inner.n)
+            end = min(count, start + self.inner.n - place)
+            yield start, end, block, place + 1
+            start = end
+
+    def opened(self, secret: Arrays, public: Arrays, place: int) -> tuple[Arrays, Arrays]:
+        """The memories for the row at this place of a block: at its first, buffers are empty, and the sum goes on."""
+        if place != 1:
+            return secret, public
+        return (
+            secret | {"buffers": np.zeros_like(secret["buffers"])} if secret else secret,
+            public | {"buffers": np.zeros_like(public["buffers"])} if public else public,
+        )
+
+    def encode(self, secret: Arrays, row: Array, k: int) -> tuple[Arrays, Array]:
+        """As the BLT, from empty buffers at the first row of a block."""
+        ((_, _, _, place),) = self.stretches(k, 1)
+        return self.inner.encode(self.opened(secret, {}, place)[0], row, place)
+
+    def decode(self, public: Arrays, noisy: Array, k: int) -> tuple[Arrays, Array]:
+        """As the BLT, from empty buffers at the first row of a block, and the sum of all blocks before."""
+        ((_, _, _, place),) = self.stretches(k, 1)
+        return self.inner.decode(self.opened({}, public, place)[1], noisy, place)
 
 
 def restored_decays(buffers: int, numbers: Any) -> tuple[tuple[float, ...], tuple[float, ...], Decays]:

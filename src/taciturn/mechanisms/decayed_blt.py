@@ -25,7 +25,11 @@ its period. It stays until the end of the next one, `L + 4·L` rows at most: the
 empty when that period began. Buffers that do not hold x_l are the same in both worlds to the last bit, as all that
 enters them is. ∎ Entries of C are not negative, so `sensitivity` and `sensitivity_to` of the strategy without an end
 are bounds. Rounding errors and draws are charged for `5·L` encoded rows for each row of the unit of privacy: all others
-have the same law in both worlds, given what was released before.
+have the same law in both worlds, given what was released before. That holds for every value of what was released
+before, since noise is drawn afresh for each encoded row: also if the row in which the worlds differ is placed by it.
+
+Of the rounding errors of an encoded row, those of a coefficient a rows later are `2a + m` units in the last place, up
+to terms in their squares. Windows for which the errors exceed the sensitivity are rejected, so that they are small.
 
 What decoding loses is no matter of privacy: a row that is dropped is older than L, and weighs less than `exp(-32)`,
 1.3e-14.
@@ -43,22 +47,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from taciturn._util.arrays import Array, Arrays, fixed
-from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.unit import ONCE, Participation
 from taciturn.core.protocols import Calibrated, Calibration, Certificate, damaged, stored
-from taciturn.core.schedule import Every, Timetable
+from taciturn.core.schedule import Timetable
 from taciturn.errors import InvalidInput, Unprovable, integer
 from taciturn.mechanisms.blt import coefficients, fitted, pairs, pattern_squares, restored_decays, to_fit, weights
-from taciturn.mechanisms.lattice import calibrate_step, check_steps, checked, ideal_mu, lattice_step, on_lattice
-from taciturn.mechanisms.prefix_sum import OneStepSums, PrefixSum, checked_norm, in_blocks, reach
-from taciturn.mechanisms.strategy import OneRowEach, sensitivity_to
-from taciturn.noise.sampling import sampling_cost
+from taciturn.mechanisms.prefix_sum import FOR_EVER, LastingSums, PrefixSum, distance, in_blocks
+from taciturn.mechanisms.strategy import OneRowEach
 
 _KEPT = 32  # windows that a row is kept at least
 _PERIOD = 4  # of as many times the rows that are kept
-_FOR_EVER = 2**62  # rows of a stream without an end, in closed forms
-_SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class DecayedBLT(PrefixSum):
 
     def needs(self, n: int | None) -> int:
         """Any number of releases will do."""
-        return _FOR_EVER if n is None else super().needs(n)
+        return FOR_EVER if n is None else super().needs(n)
 
     def coder(self, n: int | None) -> DecayedCoder:
         """The strategy for a release after every example."""
@@ -130,7 +129,7 @@ class DecayedBLT(PrefixSum):
     ) -> Calibrated:
         """Noise for which the stream keeps `privacy`, however long it is."""
         certificate = self._checked(certificate, timetable, calibration)
-        coder = self.coder_every(_rounds(timetable), certificate.participation)
+        coder = self.coder_every(distance(timetable), certificate.participation)
         return Lasting(coder, certificate, timetable, size, privacy)
 
     def restore(
@@ -144,7 +143,7 @@ class DecayedBLT(PrefixSum):
     ) -> Calibrated:
         """The calibration of a stream that began with these decays, noise and lattice step."""
         certificate = self._checked(certificate, timetable, calibration)
-        here = self.coder_every(_rounds(timetable), certificate.participation)
+        here = self.coder_every(distance(timetable), certificate.participation)
         coder = DecayedCoder.restored(here, self.buffers, numbers.get("coder.decays"))
         sd, step = float(stored(numbers, "sd")), float(stored(numbers, "step"))
         return Lasting(coder, certificate, timetable, size, privacy, sd, step)
@@ -153,9 +152,9 @@ class DecayedBLT(PrefixSum):
         """The certificate in blocks; rejects what sums that forget are not proven for."""
         if calibration != "exact":
             raise InvalidInput("the paper states no noise for sums that forget. Use calibration='exact'.")
-        if _rounds(timetable) > self.forget:
+        if distance(timetable) > self.forget:
             raise InvalidInput(
-                f"forget={self.forget:,} is less than the {_rounds(timetable):,} examples between two releases. State "
+                f"forget={self.forget:,} is less than the {distance(timetable):,} examples between two releases. State "
                 "a longer window, or publish more often."
             )
         if not certificate.steady:
@@ -163,21 +162,12 @@ class DecayedBLT(PrefixSum):
                 "this learner's certificate is about a stream of stated length, and sums that forget never end. Use "
                 "BLT(), or state in the certificate that it holds for any number of examples (steady=True)."
             )
-        if certificate.most is not None and _rounds(timetable) > certificate.most:
+        if certificate.most is not None and distance(timetable) > certificate.most:
             raise Unprovable(
                 f"this learner's certificate is proven for {certificate.most:,} examples between two releases, and "
-                f"there are {_rounds(timetable):,}. Publish more often."
+                f"there are {distance(timetable):,}. Publish more often."
             )
         return in_blocks(certificate, timetable, calibration)
-
-
-def _rounds(timetable: Timetable) -> int:
-    """Examples between two releases."""
-    if not isinstance(timetable.schedule, Every):
-        raise InvalidInput(
-            f"sums that forget need releases at equal distances, and this is {timetable.schedule}. Use every(100)."
-        )
-    return timetable.schedule.rounds
 
 
 @dataclass(frozen=True)
@@ -256,7 +246,7 @@ class DecayedCoder(OneRowEach):
             return self.sensitivity
         th, _, om, _ = self.arrays
         rounding = 1e-12 + 2.0**-48 / (1.0 - self.decay)
-        return math.sqrt(float(pattern_squares(om, th, _FOR_EVER, participation))) * (1.0 + rounding)
+        return math.sqrt(float(pattern_squares(om, th, FOR_EVER, participation))) * (1.0 + rounding)
 
     @property
     def row_norm(self) -> float:
@@ -270,12 +260,15 @@ class DecayedCoder(OneRowEach):
         K = 1.0 / (1.0 - th)
         return 2.0**-53 * (1.0 + 1e-6) * float(1.0 + np.sum(om * K * (2.0 * K + len(om))))
 
+    @cached_property
+    def terms(self) -> tuple[Array, Array]:
+        """Weights and rates of the geometric series in the decoder's coefficients, `β^l·(b + Σ be_i·th'_i^l)`."""
+        b, be = coefficients(self.arrays[0] / self.decay, self.arrays[1] / self.decay)
+        return fixed(np.concatenate([[b], be])), fixed(np.concatenate([[self.decay], self.arrays[1]]))
+
     def error(self, k: ArrayLike) -> Array:
-        """The length of row k of the decoder; it grows to a limit."""
-        th, ph = self.arrays[0] / self.decay, self.arrays[1] / self.decay
-        b, be = coefficients(th, ph)
-        terms = np.concatenate([[b], be])  # of the coefficients β^l·(b + Σ be_i·th'_i^l)
-        rates = np.concatenate([[self.decay], self.arrays[1]])
+        """The length of row k of the decoder; it grows to a limit, that of k = inf."""
+        terms, rates = self.terms
         with np.errstate(divide="ignore"):
             logs = np.log(rates)
         k = np.asarray(k, dtype=np.float64)
@@ -339,52 +332,8 @@ def _less(rates: Array) -> Array:
     return np.asarray((1.0 - rates)[:, None] + rates[:, None] * (1.0 - rates)[None, :])
 
 
-class Lasting(OneStepSums):
-    """Decayed sums of a stream that may never end: one lattice step, and costs that are paid once for all of it.
-
-    With the standard deviation and the lattice step of a resumed stream, `cost` is what these deliver.
-    """
-
-    def __init__(
-        self,
-        coder: DecayedCoder,
-        certificate: Certificate,
-        timetable: Timetable,
-        size: int,
-        claimed: Privacy,
-        sd: float = 0.0,
-        step: float = 0.0,
-    ) -> None:
-        super().__init__(coder, size, math.inf, claimed, _FOR_EVER)
-        self.timetable = timetable
-        wait = _rounds(timetable)
-        moved = float(checked(certificate.at(np.array([wait])), certificate.magnitude)[0])
-        self.largest = certificate.magnitude * wait
-        unit = certificate.participation
-        self._rows = coder.life * unit.rows  # encoded rows that depend on one unit, at most
-        errors = 2.0 * math.sqrt(self._rows) * coder.rounding_error * checked_norm(certificate, size) * wait
-        self.sensitivity = sensitivity_to(coder, unit)
-        self._reach = reach(self.sensitivity, unit)
-        ideal = np.array([moved * self.sensitivity * (1.0 + 2.0**-40) + errors])
-        per_step = float(size * self._rows)
-        magnitude = self.largest * coder.row_norm
-        if sd > 0.0:
-            noise = np.array([sd])
-            steps = (
-                check_steps(np.array([step]), noise, magnitude)
-                if step
-                else lattice_step(ideal, noise, per_step, magnitude)
-            )
-        else:
-            mu = ideal_mu(claimed, self._sampling(claimed.mu)) * _SAFE
-            noise, steps = calibrate_step(lambda x: x / mu, ideal, per_step, magnitude)
-        self.sd = float(noise[0])
-        self._step = float(steps[0])
-        self._mu = float(on_lattice(ideal, steps, per_step)[0]) / self.sd * (1.0 + 2.0**-45)
-
-    def _sampling(self, mu: float) -> Cost:
-        """What the sampler costs one unit: of the draws that are added to something which it can move."""
-        return sampling_cost(self._rows * self.size, 1.01 * mu / self._reach)
+class Lasting(LastingSums):
+    """Decayed sums of a stream that may never end."""
 
     def effective(self, k: ArrayLike) -> Array:
         """The number of examples that the k-th sum stands for: a sum of weights, and a constant in the long run.
@@ -397,22 +346,12 @@ class Lasting(OneStepSums):
         [10.0, 635.3, 1005.0]
         """
         k = np.asarray(k, dtype=np.float64)
-        rate = -_rounds(self.timetable) / self._window
-        weights = _rounds(self.timetable) * np.expm1(rate * k) / math.expm1(rate)
+        rate = -distance(self.timetable) / self._window
+        weights = distance(self.timetable) * np.expm1(rate * k) / math.expm1(rate)
         horizon = math.inf if self.timetable.horizon is None else float(self.timetable.horizon)
-        return np.asarray(weights - np.maximum(_rounds(self.timetable) * k - horizon, 0.0))
+        return np.asarray(weights - np.maximum(distance(self.timetable) * k - horizon, 0.0))
 
     @property
     def _window(self) -> float:
         coder: Any = self.coder
-        return -_rounds(self.timetable) / math.log(coder.decay)
-
-    def cost_for(self, certificate: Certificate) -> Cost:
-        """The cost of this noise for another certificate."""
-        certificate = in_blocks(certificate, self.timetable, "exact")
-        coder: Any = self.coder
-        return Lasting(coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
-
-    @cached_property
-    def _total(self) -> Cost:
-        return total([Cost(self._mu**2), self._sampling(self._mu)])
+        return -distance(self.timetable) / math.log(coder.decay)

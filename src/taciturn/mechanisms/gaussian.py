@@ -275,6 +275,11 @@ class EndlessGaussian(OnLattice):
         """`mu²·(1 - 1/l(k+1))`, the sum of the first k shares, and what the sampler may cost in all."""
         return FREE if k == 0 else total([Cost((self._charged * (1.0 - 1e-13)) ** 2 * shares(k)), self._sampling])
 
+    @property
+    def last_round(self) -> int | None:
+        """The last round that can be released: the sampler is paid for no more; None if it is out of reach."""
+        return self.timetable.due(max(1, self._most_draws // self.size))
+
     def noise(self, seed: int | None, k: int, count: int) -> Integers:
         """As in `NoiseByRelease`, until the sampler's share of the budget is spent, after some billions of values."""
         if (k + count - 1) * self.size > self._most_draws:

@@ -22,11 +22,12 @@ as before.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,7 +45,10 @@ from taciturn.mechanisms.strategy import Coder, sensitivity_to
 from taciturn.noise.sampling import SMALLEST_SCALE, Bits, lattice_normal, sampling_cost
 
 LONGEST = 2**23
-"""Rounds of a stream without a horizon; float64 buffers certify no more."""
+"""Rounds that one strategy without a horizon is planned for; float64 buffers certify no more."""
+
+FOR_EVER = 2**62
+"""Rows of a stream without an end, in closed forms."""
 
 _SAFE = 1.0 - 1e-8  # costs are planned this far inside the budget, more than their rounding errors
 _FINE = 2.0**-38  # lattice step of such a stream, in standard deviations
@@ -388,8 +392,7 @@ class Endless(NoisySums):
         self._planned = releases, longest
         self.magnitude = certificate.magnitude
         moved = float(np.max(checked(certificate.at(2.0 ** np.arange(24)), certificate.magnitude)))
-        affordable = int(_FOR_SAMPLING * claimed.epsilon / sampling_cost(1, 0.0).extra_epsilon)
-        self._most_draws = min(affordable, coder.before(releases + 1) * size)
+        self._most_draws = min(most_draws(claimed), coder.before(releases + 1) * size)
         self.sensitivity = sensitivity_to(coder, certificate.participation)
         self._reach = reach(self.sensitivity, certificate.participation)
         self._sampling = sampling_cost(self._most_draws, 1.01 * claimed.mu / self._reach)
@@ -426,13 +429,23 @@ class Endless(NoisySums):
     def _steps_of(self, seen: Array) -> Array:
         return np.asarray(2.0 ** np.floor(np.log2(np.maximum(self.sd * _FINE, seen * self.magnitude * _COARSE))))
 
+    @cached_property
+    def last_round(self) -> int:
+        """The last round that can be released: what comes after is not paid for."""
+        k = bisect_left(range(self._releases + 1), True, key=lambda j: not self._paid_for(j + 1))
+        return self.timetable.due(k) or 0 if k else 0
+
+    def _paid_for(self, k: int) -> bool:
+        return k <= self._releases and self.coder.before(k + 1) * self.size <= self._most_draws
+
     def noise_rows(self, seed: int | None, k: int, count: int) -> Integers:
         """As in `NoisySums`, until the rounds or the draws that were paid for are spent."""
         last = self.timetable.due(k + count - 1) or 0
-        if last > LONGEST or self.coder.before(k + count) * self.size > self._most_draws:
+        if last > LONGEST or not self._paid_for(k + count - 1):
             raise BudgetExhausted(
-                f"round {last} lies beyond what a stream without a horizon pays for. Start a new stream, with a budget "
-                "of its own; or state a horizon before the first example."
+                f"round {last} lies beyond round {self.last_round:,}, with which this stream ends: later ones are not "
+                "paid for. Start a new stream, with a budget of its own; or, before the first example, state a "
+                "horizon, or publish every(100) by BLT(buffers=8), which never ends if it protects examples."
             )
         return super().noise_rows(seed, k, count)
 
@@ -452,6 +465,96 @@ class Endless(NoisySums):
         """With the sampler's cost for what is spent, where a certificate moves the sums by more than the budget."""
         sampling = sampling_cost(self._most_draws, 1.01 * self._mu / self._reach)
         return total([Cost(self._mu**2), max(self._sampling, sampling, key=lambda cost: cost.extra_delta)])
+
+
+class LastingSums(OneStepSums):
+    """Sums of a stream that may never end: one lattice step, and costs that are paid once for all of it.
+
+    The coder states the `life` of a row: at most so many encoded rows depend on it, and all others not by a bit. Errors
+    of rounding and of the sampler are charged for these. Releases are at equal distances, and the certificate is steady
+    (`Certificate.steady`). With the standard deviation and the lattice step of a resumed stream, `cost` is what these
+    deliver.
+    """
+
+    by_block = True
+
+    def __init__(
+        self,
+        coder: LastingCoder,
+        certificate: Certificate,
+        timetable: Timetable,
+        size: int,
+        claimed: Privacy,
+        sd: float = 0.0,
+        step: float = 0.0,
+    ) -> None:
+        super().__init__(coder, size, math.inf, claimed, FOR_EVER)
+        self.timetable = timetable
+        wait = distance(timetable)
+        moved = float(checked(certificate.at(np.array([wait])), certificate.magnitude)[0])
+        self.largest = certificate.magnitude * wait
+        unit = certificate.participation
+        self._rows = coder.life * unit.rows  # encoded rows that depend on one unit, at most
+        errors = 2.0 * math.sqrt(self._rows) * coder.rounding_error * checked_norm(certificate, size) * wait
+        self.sensitivity = sensitivity_to(coder, unit)
+        if errors > moved * self.sensitivity:
+            raise InvalidInput(
+                f"one example is part of {self._rows:.4g} releases, too many: rounding errors would outweigh what "
+                "they protect. Publish less often, or state a shorter window."
+            )
+        self._reach = reach(self.sensitivity, unit)
+        ideal = np.array([moved * self.sensitivity * (1.0 + 2.0**-40) + errors])
+        per_step = float(size * self._rows)
+        magnitude = self.largest * coder.row_norm
+        if sd > 0.0:
+            noise = np.array([sd])
+            steps = (
+                check_steps(np.array([step]), noise, magnitude)
+                if step
+                else lattice_step(ideal, noise, per_step, magnitude)
+            )
+        else:
+            mu = ideal_mu(claimed, self._sampling(claimed.mu)) * _SAFE
+            noise, steps = calibrate_step(lambda x: x / mu, ideal, per_step, magnitude)
+        self.sd = float(noise[0])
+        self._step = float(steps[0])
+        self._mu = float(on_lattice(ideal, steps, per_step)[0]) / self.sd * (1.0 + 2.0**-45)
+
+    def _sampling(self, mu: float) -> Cost:
+        """What the sampler costs one unit: of the draws that are added to something which it can move."""
+        return sampling_cost(self._rows * self.size, 1.01 * mu / self._reach)
+
+    def cost_for(self, certificate: Certificate) -> Cost:
+        """The cost of this noise for another certificate."""
+        certificate = in_blocks(certificate, self.timetable, "exact")
+        coder: Any = self.coder
+        return type(self)(coder, certificate, self.timetable, self.size, self.claimed, self.sd, self._step).cost(None)
+
+    @cached_property
+    def _total(self) -> Cost:
+        return total([Cost(self._mu**2), self._sampling(self._mu)])
+
+
+class LastingCoder(Coder, Protocol):
+    """A strategy in which the influence of a row ends exactly."""
+
+    @property
+    def life(self) -> int:
+        """Encoded rows that depend on a row, at most."""
+
+
+def distance(timetable: Timetable) -> int:
+    """Examples between two releases, which are at equal distances."""
+    if not isinstance(timetable.schedule, Every):
+        raise InvalidInput(
+            f"sums that forget need releases at equal distances, and this is {timetable.schedule}. Use every(100)."
+        )
+    return timetable.schedule.rounds
+
+
+def most_draws(privacy: Privacy) -> int:
+    """Draws that a stream without a horizon pays for, at a thousandth of its epsilon."""
+    return int(_FOR_SAMPLING * privacy.epsilon / sampling_cost(1, 0.0).extra_epsilon)
 
 
 def checked_norm(certificate: Certificate, size: int) -> float:
