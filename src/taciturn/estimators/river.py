@@ -90,7 +90,7 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.
@@ -236,7 +236,7 @@ class PrivateLinearSVC(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.
@@ -334,7 +334,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.
@@ -451,7 +451,7 @@ class PrivateNaiveBayes(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.

@@ -26,7 +26,7 @@ from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
-from taciturn.plan import Features, Plan
+from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 
 try:
@@ -70,7 +70,7 @@ class PrivateLinear(Keywords, base.Estimator):
     apart: int = 1
     period: int | ClockPeriod | None = None
     without_id: WithoutId = "bad"
-    forget: int | Literal["auto"] | None = None
+    forget: Forget | None = None
     precondition: bool = False
     ledger: LedgerLike | None = None
     seed: int | None = None

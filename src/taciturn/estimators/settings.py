@@ -39,7 +39,8 @@ from taciturn.columns.kinds import Groups
 from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
-from taciturn.plan import Features, Method, Plan, feature_map, feature_scales, recommend, standard_scale
+from taciturn.memories import windows_of
+from taciturn.plan import Features, Forget, Method, Plan, feature_map, feature_scales, recommend, standard_scale
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
 from taciturn.problem.problem import Problem
@@ -72,8 +73,9 @@ class Settings:
         Largest label in absolute value, for numbers.
     precondition : bool
         Whether a map that spreads features evenly is found first.
-    forget : int or "auto", optional
-        A window in examples, after which a row counts less by a factor of e, or one by the rule of `taciturn.plan`.
+    forget : int, sequence of int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e; several, of which PQFTL uses the one that
+        fits best; or those of the rule of `taciturn.plan`.
     ranges : tuple of int, optional
         The features whose ranges are found, if not all are; the feature bound is then a number.
     classes : int
@@ -134,7 +136,7 @@ class Settings:
     scales: tuple[float, ...] | None = None
     ranges: tuple[int, ...] | None = None
     class_weight: tuple[float, ...] | None = None
-    forget: int | Literal["auto"] | None = None
+    forget: Forget | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -150,9 +152,11 @@ class Settings:
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         if isinstance(self.forget, str):
             one_of("forget", self.forget, ("auto",))
+        elif isinstance(self.forget, Sequence | np.ndarray):
+            object.__setattr__(self, "forget", windows_of(self.forget))
         for name in _INTEGERS:
             value = getattr(self, name)
-            if value is not None and not (name in ("release", "period", "forget") and isinstance(value, str)):
+            if value is not None and not (name in ("release", "period", "forget") and isinstance(value, str | tuple)):
                 object.__setattr__(self, name, integer(name, value, least=int(name not in ("classes", "seed"))))
 
     def plan(self, dimension: int, horizon: int | None, batch: bool = False) -> Plan:

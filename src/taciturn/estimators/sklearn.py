@@ -30,7 +30,7 @@ from taciturn.columns.values import ArrayValues
 from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel, own_errors
-from taciturn.plan import Features
+from taciturn.plan import Features, Forget
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateNaiveBayes"]
 
@@ -96,7 +96,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.
@@ -161,7 +161,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
-        forget: int | Literal["auto"] | None = None,
+        forget: Forget | None = None,
         precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
@@ -305,7 +305,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.
@@ -412,7 +412,7 @@ class PrivateLinearSVC(PrivateClassifier):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
         constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
         is refunded: what was published stays published.

@@ -41,7 +41,7 @@ from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
 from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
-from taciturn.plan import Features, Plan
+from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
 
@@ -532,7 +532,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
-        forget: int | Literal["auto"] | None = None,
+        forget: Forget | None = None,
         precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,

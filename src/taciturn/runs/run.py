@@ -214,7 +214,7 @@ class Run:
             watch(X, y, before, problem)
             self.watch_state = watch.arrays()
         if len(releases):
-            self._uncommitted.append(lines_of(self.stream.plan, releases, before))
+            self._uncommitted.append(lines_of(self.stream.plan, releases, self.stream.models))
         self._learnt = self.stream.t
 
     def _must_be_complete(self) -> None:
