@@ -196,7 +196,9 @@ class Memories:
 
     def after(self, releases: Releases) -> Chosen:
         """The memories after the next releases, and the models to use after each. Costs no privacy."""
-        if len(releases) and releases.first != self.k + 1:
+        if not len(releases):
+            return Chosen(self, np.empty((0, self.private.problem.size)), np.empty(0, dtype=np.int64))
+        if releases.first != self.k + 1:
             raise InvalidInput(
                 f"release {self.k + 1} comes next, and these begin with {releases.first}. Give releases in order."
             )

@@ -20,6 +20,7 @@ from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import encoder_of
 from taciturn.columns.labels import Classes, Labels, classes_of
 from taciturn.columns.target import Number
+from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.keywords import Keywords
@@ -122,6 +123,11 @@ class PrivateLinear(Keywords, base.Estimator):
     def n_releases(self) -> int:
         """Number of models published so far; public."""
         return self._feed.current().k
+
+    @property
+    def drift(self) -> Drift | None:
+        """How far released statistics moved from window to window, in units of their noise (`taciturn.drift`)."""
+        return self._feed.current().drift
 
     @property
     def plan(self) -> Plan:

@@ -36,6 +36,7 @@ from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
 from taciturn.core.release import Releases
 from taciturn.core.state import read_extra
+from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
@@ -300,6 +301,11 @@ class PrivateLinearModel(Keywords, BaseEstimator):
     def releases_(self) -> Releases | None:
         """What the latest call released."""
         return self._fitted.stream.releases
+
+    @property
+    def drift_(self) -> Drift | None:
+        """How far released statistics moved from window to window, in units of their noise (`taciturn.drift`)."""
+        return self._fitted.stream.drift
 
     @property
     def n_examples_(self) -> int:

@@ -23,12 +23,13 @@ from taciturn.core.private import Private
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
+from taciturn.drift import Drift, DriftWatch, comparable
 from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
 from taciturn.memories import Memories
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
 
-_MEMORIES = "memories."  # prefix of their arrays in a checkpoint
+_MEMORIES, _DRIFT = "memories.", "drift."  # prefixes of arrays in a checkpoint
 
 
 class PrivacyWarning(UserWarning):
@@ -46,7 +47,7 @@ class _Snapshot(NamedTuple):
     """The position of a stream, its model, and what the latest call released; a copy has no state.
 
     `since` is the round of the last release, `problem` that with which the model predicts, `memories` are those of the
-    plan, if it has several, and `models` has the model to use after each of these releases.
+    plan, if it has several, `models` has the model to use after each of these releases, `watch` compares statistics.
     """
 
     state: State | None
@@ -59,6 +60,7 @@ class _Snapshot(NamedTuple):
     releases: Releases | None
     memories: Memories | None = None
     models: Array | None = None
+    watch: DriftWatch | None = None
 
 
 class Stream:
@@ -113,6 +115,7 @@ class Stream:
         model: Array,
         unopened: Ledger | None = None,
         memories: Memories | None = None,
+        watch: DriftWatch | None = None,
     ) -> None:
         self.plan = plan
         self._process = None if state.simulated else os.getpid()  # in which it learns; None for a simulation: in any
@@ -124,7 +127,17 @@ class Stream:
         problem = plan.private.problem_at(state)
         memories = memories or memories_of(plan)
         self._at = self._pending = _Snapshot(
-            state, state.t, state.k, since or 0, state.spent, model, problem, None, memories
+            state,
+            state.t,
+            state.k,
+            since or 0,
+            state.spent,
+            model,
+            problem,
+            None,
+            memories,
+            None,
+            watch or watch_of(plan),
         )
 
     def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
@@ -156,7 +169,8 @@ class Stream:
             models, memories = self._models_after(before, releases)
             model = models[-1] if len(models) else before.model
             problem = private.problem_at(new)
-            at = _Snapshot(new, new.t, new.k, since, new.spent, model, problem, releases, memories, models)
+            watch = None if before.watch is None else before.watch.after(releases)
+            at = _Snapshot(new, new.t, new.k, since, new.spent, model, problem, releases, memories, models, watch)
             self._pending = at
             private.commit(prepared)
             self._at = at
@@ -255,6 +269,15 @@ class Stream:
         models = self._now.models
         return np.empty((0, len(self.model))) if models is None else models
 
+    @property
+    def drift(self) -> Drift | None:
+        """How far released statistics moved from window to window, in units of their noise; None if that is not known.
+
+        It is public, and not known for one-off fits and for streams that find ranges first.
+        """
+        watch = self._now.watch
+        return None if watch is None else watch.drift
+
     def _models_after(self, before: _Snapshot, releases: Releases) -> tuple[Array, Memories | None]:
         if before.memories is not None:
             chosen = before.memories.after(releases)
@@ -266,9 +289,11 @@ class Stream:
 
     def _extra(self, extra: Arrays | None) -> Arrays:
         """What a checkpoint stores beside the state."""
-        memories = self._now.memories
-        kept = {} if memories is None else {f"{_MEMORIES}{name}": array for name, array in memories.arrays.items()}
-        return {"model": self.model, **kept, **(extra or {})}
+        now = self._now
+        kept: Arrays = {"model": now.model}
+        for prefix, part in ((_MEMORIES, now.memories), (_DRIFT, now.watch)):
+            kept |= {} if part is None else {f"{prefix}{name}": array for name, array in part.arrays.items()}
+        return kept | (extra or {})
 
     @property
     def spent(self) -> Spent:
@@ -327,9 +352,10 @@ class Stream:
         if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
             raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
         plan = replace(plan, private=plan.private.resumed(state))
-        stored = {name.removeprefix(_MEMORIES): array for name, array in extra.items() if name.startswith(_MEMORIES)}
-        memories = None if (made := memories_of(plan)) is None else made.resumed(state.k, stored)
-        stream._begin(plan, state, extra["model"], memories=memories)
+        memories, watch = memories_of(plan), watch_of(plan)
+        memories = None if memories is None else memories.resumed(state.k, _stored(extra, _MEMORIES))
+        watch = None if watch is None else watch.resumed(_stored(extra, _DRIFT))
+        stream._begin(plan, state, extra["model"], memories=memories, watch=watch)
         return stream
 
     @property
@@ -367,6 +393,15 @@ class Stream:
 def memories_of(plan: Plan) -> Memories | None:
     """The memories of a plan before the first release; None if it has not several."""
     return None if plan.memories is None else Memories(cast(Private, plan.private), plan.memories)
+
+
+def watch_of(plan: Plan) -> DriftWatch | None:
+    """The watch of a stream before the first release; None if its releases cannot be compared."""
+    return DriftWatch(cast(Private, plan.private)) if comparable(plan.private) else None
+
+
+def _stored(extra: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in extra.items() if name.startswith(prefix)}
 
 
 def budgets_html(stream: Stream | None, ledger: LedgerLike | None) -> str:
