@@ -100,6 +100,7 @@ import numpy as np
 
 from taciturn._util.html import card, facts
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
@@ -186,6 +187,8 @@ class Plan:
         The part of the rule that chose it.
     averages : bool
         Whether the model to use is the late average of the released points, and not the last of them.
+    renewal : Renewal, optional
+        What the stream starts from, if it follows another.
     memories : tuple of int, optional
         Windows of which the model to use is chosen (`taciturn.memories`); None if there is one, or none.
 
@@ -202,6 +205,42 @@ class Plan:
     why: str
     averages: bool = False
     memories: tuple[int, ...] | None = None
+    renewal: Renewal | None = None
+
+    def following(self, renewal: Renewal) -> Plan:
+        """The plan of a stream that follows another: it starts from the model that the other has released.
+
+        FTRL and PQFTL are held back there by what holds them back at 0 otherwise. Other learners, and streams that find
+        ranges first, learn anew; until their first release the model to use is the one that they follow.
+
+        >>> from taciturn import Hinge, L2Ball, Privacy, Problem
+        >>> from taciturn.accounting.renewal import Charge, Renewal
+        >>> plan = recommend(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), horizon=1_000)
+        >>> renewal = Renewal((0.6, 0.0), (Charge.of(plan.private.guarantee),))
+        >>> plan.following(renewal).private.learner.center
+        (0.6, 0.0)
+        """
+        expect("renewal", renewal, isinstance(renewal, Renewal), "model.renewal_, of a fitted model")
+        private = self.private
+        if len(renewal.point) != private.problem.size:
+            raise InvalidInput(
+                f"a model of {len(renewal.point):,} weights is not one of {private.problem.size:,}: the successor of a "
+                "stream learns from the same features and classes. Leave renew out, or declare them as they were."
+            )
+        if not self.starts_there:
+            return replace(self, renewal=renewal, why=f"{self.why}; it learns anew, and is used from its first release")
+        assert isinstance(private, Private)
+        learner: Any = private.learner
+        started = replace(private, learner=replace(learner, center=renewal.point))
+        return replace(self, private=started, renewal=renewal, why=f"{self.why}; it starts from a released model")
+
+    @property
+    def starts_there(self) -> bool:
+        """Whether a successor by this plan starts from a released model, and does not learn anew."""
+        private = self.private
+        if not isinstance(private, Private) or isinstance(private, Staged):
+            return False
+        return isinstance(private.learner, FTRL | QFTL)
 
     @property
     def releases(self) -> int:

@@ -66,6 +66,7 @@ from taciturn.contract.toml import (
 )
 from taciturn.errors import InvalidInput, horizon_of, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings, scales_of
+from taciturn.estimators.stream import promised
 from taciturn.learners.exact_sums import MOST
 from taciturn.plan import Forget, Plan
 from taciturn.problem.column_maps import LinearMap
@@ -318,10 +319,19 @@ class Contract:
         text = json.dumps(self.declared, ensure_ascii=True, allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
+    @property
+    def model_digest(self) -> str:
+        """A hash of what the weights of a model mean: equal if they belong to the same features, target and bounds."""
+        declared = self.declared
+        means = {"target": declared["target"], "columns": declared["columns"], "intercept": self.intercept}
+        means |= {"feature_bound": self.feature_bound.hex(), "features": declared["learning"].get("features")}
+        text = json.dumps(means, ensure_ascii=True, allow_nan=False)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
     def guarantee(self, plan: Plan) -> str:
         """The privacy guarantee and what is public, in a few sentences."""
         return (
-            f"{plan.private.guarantee} Public is also this contract: the names of the columns, their ranges and "
+            f"{promised(plan)} Public is also this contract: the names of the columns, their ranges and "
             "categories, the target's classes or range, and the settings."
         )
 

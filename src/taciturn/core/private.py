@@ -45,6 +45,7 @@ from taciturn.core.protocols import (
     Learner,
     Mechanism,
     damaged,
+    first_point,
     misfit,
     on_problem,
     restores,
@@ -618,7 +619,7 @@ class Private(Accounted):
         exact = self.learner.start()
         coders = self.calibrated.start()
         users = new_records(self.seed) if isinstance(self.unit, User) else None
-        return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0), users)
+        return first_state(self.settings, lineage, exact, coders, first_point(self.learner), self._numbers(0), users)
 
     def load(
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None

@@ -32,6 +32,7 @@ import numpy as np
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.columns.encoder import ColumnEncoder
@@ -76,6 +77,8 @@ class Settings:
     forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e; several, of which PQFTL uses the one that
         fits best; or those of the rule of `taciturn.plan`.
+    renew : Renewal, optional
+        What an earlier stream left, from which this one starts.
     ranges : tuple of int, optional
         The features whose ranges are found, if not all are; the feature bound is then a number.
     classes : int
@@ -137,6 +140,7 @@ class Settings:
     ranges: tuple[int, ...] | None = None
     class_weight: tuple[float, ...] | None = None
     forget: Forget | None = None
+    renew: Renewal | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -178,7 +182,7 @@ class Settings:
             )
         if self.release == "last" and self.forget is not None:
             raise InvalidInput("release='last' publishes one model, and forget= is for streams. Leave one of them out.")
-        once = batch and self.release in ("auto", "last") and self.forget is None
+        once = batch and self.release in ("auto", "last") and self.forget is None and self.renew is None
         problem = self.problem(dimension, horizon, once)
         plan = recommend(
             problem,
@@ -199,7 +203,7 @@ class Settings:
                 f"private FTRL publishes every point at which it takes gradients, so release='last' is not for "
                 f"{type(problem.loss).__name__} with these settings. Leave release= out."
             )
-        return plan
+        return plan if self.renew is None else plan.following(self.renew)
 
     def problem(self, dimension: int, horizon: int | None = None, once: bool = False) -> Problem:
         """The problem with `dimension` features and `horizon` examples, for a stream, or for one release of all."""

@@ -17,6 +17,7 @@ from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
+from taciturn.accounting.renewal import Charge, Renewal
 from taciturn.averages import late_averages
 from taciturn.core.participation import Layers
 from taciturn.core.private import Private
@@ -24,7 +25,7 @@ from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
 from taciturn.drift import Drift, DriftWatch, comparable
-from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
 from taciturn.memories import Memories
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
@@ -106,7 +107,8 @@ class Stream:
     def __init__(self, plan: Plan, ledger: LedgerLike | None = None, reserve: bool = True) -> None:
         private = plan.private
         state = private.start(ledger) if reserve else private.draft()
-        self._begin(plan, state, private.problem.first_point, None if reserve else as_ledger(ledger))
+        first = private.problem.first_point if plan.renewal is None else np.array(plan.renewal.point)
+        self._begin(plan, state, first, None if reserve else as_ledger(ledger))
 
     def _begin(
         self,
@@ -270,6 +272,24 @@ class Stream:
         return np.empty((0, len(self.model))) if models is None else models
 
     @property
+    def renewal(self) -> Renewal:
+        """What a successor starts from: the model in use, which was released, and what the streams so far cost; public.
+
+        >>> from taciturn.estimators.settings import Settings
+        >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0, seed=1).plan(1, horizon=2)
+        >>> stream = Stream(plan)
+        >>> releases = stream.learn([[0.6], [1.0]], [0.5, -0.5])
+        >>> len(stream.renewal.point), len(stream.renewal.charges)
+        (2, 1)
+        """
+        if not self.k:
+            raise InvalidInput("nothing was released yet, so there is no model to start from. Learn more rows first.")
+        guarantee, before = self.plan.private.guarantee, self.plan.renewal
+        if before is not None:
+            return before.after(self.model.tolist(), guarantee)
+        return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),))
+
+    @property
     def drift(self) -> Drift | None:
         """How far released statistics moved from window to window, in units of their noise; None if that is not known.
 
@@ -388,6 +408,12 @@ class Stream:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())
+
+
+def promised(plan: Plan) -> str:
+    """The guarantee of a stream; of one that follows another, with what someone in both is promised."""
+    guarantee = plan.private.guarantee
+    return str(guarantee) if plan.renewal is None else f"{guarantee} {plan.renewal.promise(guarantee)}"
 
 
 def memories_of(plan: Plan) -> Memories | None:

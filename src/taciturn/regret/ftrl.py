@@ -197,6 +197,8 @@ def _parts(private: Private) -> tuple[FTRL, PrefixSum, Array]:
             "the bound is for FTRL on a prefix sum with a horizon. Use pftrl(problem, privacy, horizon), and state "
             "the horizon."
         )
+    if learner.center is not None:
+        raise Unprovable("the bound is for a stream that starts at 0, and this one has a center. Leave it out.")
     return learner, mechanism, private.timetable.rounds.astype(np.float64)
 
 
