@@ -58,7 +58,8 @@ class TickSums:
     (4) *Conversion to floats* is that of at most 2²⁶ contributions, which the learner's bound covers; of the count it
     is off by at most `2⁻²⁷·c` in either world.
     So the statistic moves by at most `hypot(L, c·(1 + 2⁻²⁵))`, and an example of a contribution of length L reaches
-    it. ∎
+    it. ∎ Nothing in this depends on how many ticks came before the last release, so the sums may also be forgotten
+    (`taciturn.DecayedBLT`), and with them the noisy number of examples.
 
     **Rounding errors of the mechanism** are charged by the largest row that there can be. After (3) no entry exceeds
     `magnitude` times the ticks between releases, `magnitude` that of `examples_per_tick` examples; no norm is stated,
@@ -169,6 +170,7 @@ class TickSums:
             self.examples_per_tick * max(inner.magnitude, self.c),
             "one example is added to the sums and to the count of its tick",
             "proof in taciturn.TickSums",
+            steady=True,
             any_number=True,
         )
 
