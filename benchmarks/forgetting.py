@@ -6,8 +6,9 @@ unless a window is stated. delta = 1e-6; noise is seeded.
 
 - *A turn*: x uniform on the sphere, d = 10, 200,000 rows, `y = sign(x·θ + .1·normal)`, and θ turns by 90° half-way.
   Least squares, a release after every 100 rows. *Back after* is the number of rows after the turn until the mean
-  accuracy of the 500 rows around is 95 % of that of the 20,000 rows before it, in units of the (shortest) window. The baseline is
-  least squares with the same weights and without noise. Seeds are other ones than those that the rule was chosen by.
+  accuracy of the 500 rows around is 95 % of that of the 20,000 rows before it, in units of the (shortest) window. The
+  baseline is least squares of the same weights without noise. Seeds are other ones than those that the rule was chosen
+  by.
 - *Real*: arrival delays of flights and rented bikes, in the order of time, by which the rule was not chosen either.
   Mean squared error over the variance of the labels, three seeds. The number of rows is stated as the horizon.
 - *Nothing drifts*: Covertype, two classes, in random order, with a window of a fifth of the rows, and by rule.

@@ -88,6 +88,7 @@ def renewed(case, folder="new", **changes):
 PLACES = ["one", "store", "apart"]
 
 
+@pytest.mark.privacy
 @pytest.mark.parametrize("where", PLACES)
 def test_a_run_is_closed_and_followed(case, where):
     """The successor starts from the last released model, its cost is reserved beside the first, and it learns on."""

@@ -217,6 +217,17 @@ def centered(center: Any, problem: Problem) -> tuple[float, ...]:
     return tuple(problem.domain.project(point).tolist())
 
 
+def length_from(center: tuple[float, ...] | None, length: float) -> float:
+    """How far from its center a point is looked for: the length of the center, and a twentieth of `length` at least.
+
+    Without a center it is `length`. A successor is expected nearer to the model that it follows than to 0.
+
+    >>> length_from((3.0, 4.0), 40.0), length_from(None, 40.0), length_from((0.0, 0.0), 40.0)
+    (5.0, 40.0, 2.0)
+    """
+    return length if center is None else min(length, max(math.hypot(*center), length / 20.0))
+
+
 class Calibrated(Protocol):
     """A calibrated mechanism, with its noise and lattice steps; release numbers `k` count from 1.
 

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.core.protocols import Certificate, centered
+from taciturn.core.protocols import Certificate, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
 from taciturn.problem.problem import Problem
@@ -46,7 +46,8 @@ class FTRL:
     points .6 to 1.9 % worse. A larger scale has that effect.
 
     **Center.** With `center = z`, a released model of an earlier stream, the regulariser is `(lam_t/2)‖x - z‖²`, and z
-    is the point before the first release. The certificate is the same: z is public, and a point of the domain.
+    is the point before the first release; ‖z‖ takes the place of B in lam_t, as x is looked for near z. The certificate
+    is the same: z is public, and a point of the domain.
 
     **Without a bounded domain** losses must have bounded slopes, as hinge, logistic, absolute, quantile or Huber's
     have, and `scale` must be stated. Without a ridge the regulariser is then `sqrt(t·L·(L + 1.6·sqrt(K)·s_t))/scale`, K
@@ -179,7 +180,7 @@ class FTRL:
         11.5
         """
         p = self.problem
-        length = p.radius if self.scale is None else self.scale
+        length = length_from(self.center, p.radius if self.scale is None else self.scale)
         if not self.bounded and p.ridge == 0.0:
             pull = p.lipschitz + 1.6 * math.sqrt(p.outputs) * noise_sd
             return np.sqrt(t * (p.lipschitz * pull)) / length

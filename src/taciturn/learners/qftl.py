@@ -13,7 +13,7 @@ from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import Certificate, centered
+from taciturn.core.protocols import Certificate, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, longest_row, product_bound, unit_of
 from taciturn.problem.losses import Squared
@@ -53,8 +53,8 @@ class QFTL:
     no Cholesky factor. `lam_t = s·sqrt(1.5·d·(2X² + K/w²))/B`, B the radius of the domain and K = 1 without classes, is
     somewhat more than the noise pulls: the noise of `V·x - u` is about `B·lam_t/sqrt(1.5)` long at a leader of length
     X, the largest there is. With `center = z`, a released model of an earlier stream, `u + (extra_ridge + lam_t)·z`
-    takes the place of u: what holds the point back holds it at z, which is public. (The paper inverts the noisy matrix,
-    which is indefinite at first, so that its expected regret is infinite.)
+    takes the place of u, and ‖z‖ that of B: what holds the point back holds it near z, which is public. (The paper
+    inverts the noisy matrix, which is indefinite at first, so that its expected regret is infinite.)
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ class QFTL:
     def pull(self, noise_sd: Values) -> Values:
         """`extra_ridge + lam_t`, which holds the point at the center."""
         p = self.problem
-        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self.w**2)) / p.radius
-        return self.extra_ridge + pull * noise_sd
+        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self.w**2))
+        return self.extra_ridge + pull / length_from(self.center, p.radius) * noise_sd
 
     def factors(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Features, and a row of labels for each example, as integers."""
