@@ -128,7 +128,7 @@ def drift(private: Private, releases: Releases, rate: float = RATE) -> Drift:
     >>> found, found.alarms[:2]
     (Drift(26 comparisons, 10 alarms), array([21000, 22000]))
     """
-    must_be_comparable(private)
+    _must_be_comparable(private)
     rate = _rate(rate)
     rounds = releases.rounds
     window = _window(private)
@@ -153,7 +153,7 @@ class _At(NamedTuple):
         return cls(releases.first + i, int(releases.rounds[i]), releases.noisy[i], float(releases.noise_sd[i]))
 
 
-def must_be_comparable(private: Any) -> None:
+def _must_be_comparable(private: Any) -> None:
     """Reject streams whose releases are no sums or iterates of one problem."""
     if not comparable(private):
         raise InvalidInput(
@@ -163,7 +163,12 @@ def must_be_comparable(private: Any) -> None:
 
 
 def comparable(private: Any) -> bool:
-    """Whether `drift` is for this stream."""
+    """Whether `drift` is for this stream.
+
+    >>> from taciturn import Privacy, experts, ewoo, private_sum
+    >>> comparable(private_sum(1, 1.0, Privacy(1.0, 1e-6), 9)), comparable(ewoo(experts(3), Privacy(1.0, 1e-6), 9))
+    (True, False)
+    """
     return isinstance(private, Private) and not isinstance(private, Staged) and private.certificate.metric == "l2"
 
 
@@ -188,14 +193,14 @@ def _compared(private: Private, j: _At, k: _At, rate: float) -> tuple[float, flo
     distance = float(np.linalg.norm(k.noisy / counts[1] - j.noisy / counts[0]))
     by_noise = sd * math.sqrt(2.0 * float(gammainccinv(size / 2.0, rate / 2.0)))  # of chi-squared
     by_sampling = 0.0
-    if is_proven(private):
+    if _is_proven(private):
         spread = private.learner.certificate.norm_of(size) * math.sqrt(_squared_weights(private, j, k, *counts))
         by_sampling = spread * (1.0 + math.sqrt(2.0 * math.log(2.0 / rate)))
     unit = math.sqrt(size) * sd
     return float(k.t), float(j.t), distance / unit, (by_noise + by_sampling) / unit
 
 
-def is_proven(private: Private) -> bool:
+def _is_proven(private: Private) -> bool:
     """Whether false alarms are as rare as is said on examples of one distribution."""
     return type(private.learner) in (QFTL, VectorSum, ClassSums)
 
@@ -231,7 +236,7 @@ def _squared_weights(private: Private, j: _At, k: _At, before: float, after: flo
 
 def _drift(private: Private, found: Array, rate: float) -> Drift:
     rounds, since = (found[:, i].astype(np.int64) for i in (0, 1))
-    return Drift(rounds, since, found[:, 2], found[:, 3], rate, is_proven(private))
+    return Drift(rounds, since, found[:, 2], found[:, 3], rate, _is_proven(private))
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +262,7 @@ class DriftWatch:
     found: Array | None = None
 
     def __post_init__(self) -> None:
-        must_be_comparable(self.private)
+        _must_be_comparable(self.private)
         object.__setattr__(self, "rate", _rate(self.rate))
         if self.reference is None:
             object.__setattr__(self, "reference", np.empty(0))
