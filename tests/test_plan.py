@@ -444,18 +444,57 @@ def test_rows_per_user_rise_with_the_budget_and_stop_at_the_average(problem):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("loss", [Squared(), Hinge()])
 def test_a_window_by_rule_is_the_least_that_outweighs_the_noise(loss, epsilon):
-    """Ten times; with half of it the signal is less. It needs no horizon, and is published steadily."""
+    """Ten times; with nine tenths of it the signal is less. It needs no horizon, and is published steadily.
+
+    PQFTL has memories of four and sixteen windows, too; the signal of the shortest is that of a stream of its own.
+    """
     problem = Problem(loss, L2Ball(5.0), 10, label_bound=1.0)
-    plan = recommend(problem, Privacy(epsilon, 1e-6), forget="auto")
-    last = 100 * plan.window
-    assert plan.private.schedule.rounds <= plan.window // 50 or loss == Hinge()
-    assert plan.as_data()["forget"] == plan.window
-    shorter = recommend(problem, Privacy(epsilon, 1e-6), forget=plan.window // 2)
-    signals = [each._signal(last // each.private.schedule.rounds, last) for each in (plan, shorter)]
+    by_rule = recommend(problem, Privacy(epsilon, 1e-6), forget="auto")
+    window = by_rule.window if loss == Hinge() else by_rule.memories[0]
+    assert by_rule.as_data()["forget"] == (window if loss == Hinge() else [window, 4 * window, 16 * window])
+    assert by_rule.private.schedule.rounds <= window // 50 or loss == Hinge()
+    last = 100 * window
+    plans = [recommend(problem, Privacy(epsilon, 1e-6), forget=each) for each in (window, int(0.9 * window))]
+    signals = [each._signal(last // each.private.schedule.rounds, last) for each in plans]
     assert signals[0] >= 9.9
-    assert signals[1] < 10.0
-    assert plan.hopeless is False
-    assert list(plan.noise) == [repr(plan.private.mechanism)]
+    assert signals[1] < 9.95
+    assert by_rule.hopeless is False
+    assert list(by_rule.noise) == [repr(by_rule.private.mechanism)]
+
+
+def test_nothing_is_forgotten_by_rule_where_noise_needs_all_rows():
+    """In a stream of less than two windows; a window that is stated is taken."""
+    problem = Problem(Squared(), L2Ball(5.0), 10, label_bound=1.0)
+    (shortest, *_) = recommend(problem, Privacy(1.0, 1e-6), forget="auto").memories
+    for horizon, forgets in ((2 * shortest - 1, False), (2 * shortest, True)):
+        plan = recommend(problem, Privacy(1.0, 1e-6), horizon, forget="auto")
+        assert (plan.window is not None, plan.memories is not None) == (forgets, forgets)
+        assert ("nothing is forgotten" in plan.why) is not forgets
+    assert recommend(problem, Privacy(1.0, 1e-6), shortest, forget=shortest).window == shortest
+
+
+def test_what_forgetting_leaves_of_the_signal():
+    """All of it where the window is longer than the stream, up to the noise; less for shorter windows."""
+    problem = Problem(Hinge(), L2Ball(1.0), 10)
+    kept = [recommend(problem, Privacy(1.0, 1e-6), 50_000, forget=each).kept for each in (1_000, 10_000, 500_000)]
+    assert 0.0 < kept[0] < kept[1] < kept[2] <= 1.0
+    assert kept[0] < 0.05
+    assert recommend(problem, Privacy(1.0, 1e-6), 50_000).kept is None
+
+
+def test_several_windows_are_for_pqftl():
+    squared = Problem(Squared(), L2Ball(1.0), 3, label_bound=1.0)
+    plan = recommend(squared, Privacy(1.0, 1e-6), forget=(500, 2_000, 8_000))
+    assert (plan.memories, plan.window, plan.private.schedule.rounds) == ((500, 2_000, 8_000), 2_000, 10)
+    with pytest.raises(Unprovable, match=r"cost sqrt\(J\) times the mu"):
+        recommend(Problem(Hinge(), L2Ball(1.0), 3), Privacy(1.0, 1e-6), forget=(500, 2_000))
+    with pytest.raises(InvalidInput, match="two windows or more, in increasing order"):
+        recommend(squared, Privacy(1.0, 1e-6), forget=(2_000, 500))
+    with pytest.raises(InvalidInput, match="bounds that are stated"):
+        recommend(squared, Privacy(1.0, 1e-6), forget=(500, 2_000), ranges="private")
+    found = recommend(squared, Privacy(1.0, 1e-6), forget="auto", ranges="private")
+    assert found.memories is None
+    assert found.window is not None
 
 
 def test_forgetting_is_for_streams_of_sums():

@@ -95,7 +95,7 @@ _HOME = {
 }
 
 # Public modules, used by their name: `taciturn.plan.recommend`.
-_MODULES = ("audit", "averages", "checks", "datasets", "plan", "regret")
+_MODULES = ("audit", "averages", "checks", "datasets", "drift", "memories", "plan", "regret")
 
 __all__ = list(_HOME)
 

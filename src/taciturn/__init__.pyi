@@ -2,6 +2,8 @@ from taciturn import audit as audit
 from taciturn import averages as averages
 from taciturn import checks as checks
 from taciturn import datasets as datasets
+from taciturn import drift as drift
+from taciturn import memories as memories
 from taciturn import plan as plan
 from taciturn import regret as regret
 from taciturn.accounting.cost import Cost as Cost

@@ -55,9 +55,12 @@ table, is clipped to what it was.
 **Forgetting.** With `forget`, a window in examples, sums decay, and the stream need not end (`taciturn.DecayedBLT`).
 Releases are steady then: fifty in a window, or as for FTRL in a stream as long as the window; late averages forget as
 well. Nothing is forgotten unless that is asked for: where nothing drifts, a window has fewer examples to outweigh the
-noise than the stream. `forget="auto"` is the least power of two, 256 or more, whose signal, as below, is 10, twice what
-makes more than a little of a model: on streams of 200,000 rows whose concept turns, of ten features, that is 2,048 at
-epsilon = 1, and 32,768 at .1. It is public: budget, problem and schedule decide it.
+noise than the stream (`Plan.kept`). `forget="auto"` is the least window, 260 or more, of two digits, whose signal, as
+below, is 10, twice what makes more than a little of a model: on streams whose concept turns, of ten features, that is
+2,000 at epsilon = 1, and 17,000 at .1. If the horizon is less than two such windows, noise leaves no room to forget,
+and nothing is forgotten. PQFTL has several memories then, of W, 4W and 16W, decoded from one encoding at no further
+cost, and uses the model of the one that fits best (`taciturn.memories`); `forget=(1_000, 10_000)` states them. All of
+it is public: budget, problem, schedule and releases decide it.
 
 **Features.** Linear, unless random features (`taciturn.RandomFeatures`) are asked for: a number of them, or by the rule
 "random", which takes 2,000 for classes that are learnt by FTRL if there are 200,000 rows, and `rows·mu`, divided by the
@@ -104,6 +107,7 @@ import numpy as np
 
 from taciturn._util.html import card, facts
 from taciturn.accounting.gdp import Privacy
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, Unit, User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.algorithms.recipes import class_sums, pftrl, pgiga, pigd, pqftl
@@ -133,6 +137,7 @@ from taciturn.mechanisms.decayed_blt import DecayedBLT
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.mechanisms.sqrt import SquareRoot
 from taciturn.mechanisms.tree import BinaryTree
+from taciturn.memories import FTRL_COSTS, tuned, windows_of
 from taciturn.problem.column_maps import Standardise
 from taciturn.problem.features import FeatureMap
 from taciturn.problem.losses import Huber, Logistic, Squared
@@ -142,6 +147,9 @@ from taciturn.problem.random_features import RandomFeatures
 from taciturn.problem.scalar_loss import ScalarLoss
 from taciturn.problem.sets import WholeSpace
 from taciturn.problem.weighted import unweighted
+
+Forget = int | Literal["auto"] | Sequence[int]
+"""A window in examples, several of them, or "auto"."""
 
 FeatureName = Literal["linear", "random"]
 Features = FeatureName | int | FeatureMap
@@ -165,6 +173,12 @@ _BASIC = 16_000.0  # rows times mu at which scales are the basic ones
 _ANY_SCALE = 2.5  # of random features, in units of one over the feature bound
 _FRESH = 50  # releases in a window
 _CLEAR = 10.0  # the signal of a window that is chosen by rule
+_WINDOWS: list[int] = [
+    digits * int(10**zeros) for zeros in range(1, 6) for digits in range(10, 100) if digits * 10**zeros > 250
+]
+_LONGER = (1, 4, 16)  # memories by rule, in windows
+_SETTLED = 10**9  # a release by which the noise of sums that forget is what it stays
+_ROOM = 2  # windows in a stream that forgets by rule, at least
 _SPREAD = 50.0  # features of a class that matter to class sums
 _LARGE_DELTA = 1e-3  # more than this is warned about, whatever the number of rows
 _PLANNED = 100_000  # rounds to plan for where there is no horizon
@@ -184,6 +198,10 @@ class Plan:
         The part of the rule that chose it.
     averages : bool
         Whether the model to use is the late average of the released points, and not the last of them.
+    renewal : Renewal, optional
+        What the stream starts from, if it follows another.
+    memories : tuple of int, optional
+        Windows of which the model to use is chosen (`taciturn.memories`); None if there is one, or none.
 
     Examples
     --------
@@ -197,6 +215,43 @@ class Plan:
     private: Private | ObjectivePerturbation
     why: str
     averages: bool = False
+    memories: tuple[int, ...] | None = None
+    renewal: Renewal | None = None
+
+    def following(self, renewal: Renewal) -> Plan:
+        """The plan of a stream that follows another: it starts from the model that the other has released.
+
+        FTRL and PQFTL are held back there by what holds them back at 0 otherwise. Other learners, and streams that find
+        ranges first, learn anew; until their first release the model to use is the one that they follow.
+
+        >>> from taciturn import Hinge, L2Ball, Privacy, Problem
+        >>> from taciturn.accounting.renewal import Charge, Renewal
+        >>> plan = recommend(Problem(Hinge(), L2Ball(1.0), dimension=2), Privacy(1.0, 1e-6), horizon=1_000)
+        >>> renewal = Renewal((0.6, 0.0), (Charge.of(plan.private.guarantee),))
+        >>> plan.following(renewal).private.learner.center
+        (0.6, 0.0)
+        """
+        expect("renewal", renewal, isinstance(renewal, Renewal), "model.renewal_, of a fitted model")
+        private = self.private
+        if len(renewal.point) != private.problem.size:
+            raise InvalidInput(
+                f"a model of {len(renewal.point):,} weights is not one of {private.problem.size:,}: the successor of a "
+                "stream learns from the same features and classes. Leave renew out, or declare them as they were."
+            )
+        if not self.starts_there:
+            return replace(self, renewal=renewal, why=f"{self.why}; it learns anew, and is used from its first release")
+        assert isinstance(private, Private)
+        learner: Any = private.learner
+        started = replace(private, learner=replace(learner, center=renewal.point))
+        return replace(self, private=started, renewal=renewal, why=f"{self.why}; it starts from a released model")
+
+    @property
+    def starts_there(self) -> bool:
+        """Whether a successor by this plan starts from a released model, and does not learn anew."""
+        private = self.private
+        if not isinstance(private, Private) or isinstance(private, Staged):
+            return False
+        return isinstance(private.learner, FTRL | QFTL)
 
     @property
     def releases(self) -> int:
@@ -206,7 +261,10 @@ class Plan:
 
     @property
     def window(self) -> int | None:
-        """Examples after which a row counts less by a factor of e; None if nothing is forgotten."""
+        """Examples after which a row counts less by a factor of e; None if nothing is forgotten.
+
+        With several memories, that for which the noise is fitted.
+        """
         mechanism = self.private.mechanism if isinstance(self.private, Private) else None
         return mechanism.forget if isinstance(mechanism, DecayedBLT) else None
 
@@ -219,6 +277,29 @@ class Plan:
     def end(self) -> str:
         """When the stream ends, in words."""
         return "the stream never ends" if self.last_round is None else f"the stream ends at row {self.last_round:,}"
+
+    @cached_property
+    def kept(self) -> float | None:
+        """The share of the signal of this module that forgetting leaves, if nothing drifts; None without forgetting.
+
+        The rest is lost to noise: a stream of the same rows that forgets nothing has that much more. With several
+        memories it is that of the shortest, which is used where the world turns.
+
+        >>> from taciturn import L2Ball, Privacy, Problem, Squared
+        >>> problem = Problem(Squared(), L2Ball(1.0), dimension=10, label_bound=1.0)
+        >>> round(recommend(problem, Privacy(1.0, 1e-6), horizon=100_000, forget=10_000).kept, 2)
+        0.16
+        """
+        if self.window is None or not isinstance(self.private, Private):
+            return None
+        window = self.window if self.memories is None else self.memories[0]
+        rows = self.private.timetable.horizon or _PLANNED
+        learner = self.private.learner
+        between = getattr(self.private.schedule, "rounds", 1)
+        shorter = _decayed_error(between / window) / _decayed_error(between / self.window)
+        here = _signal_of(learner, min(window, rows), self.private.calibrated.noise_sd(_SETTLED) * shorter)
+        whole = replace(self.private, mechanism=BLT(buffers=5), horizon=rows)
+        return min(1.0, here / _signal_of(learner, rows, whole.calibrated.noise_sd(whole.timetable.count)))
 
     @cached_property
     def burn_in(self) -> int | None:
@@ -380,13 +461,14 @@ class Plan:
             "method": self.method,
             "why": self.why,
             "chain": list(self.chain),
-            "model": "late average of the released points" if self.averages else "last released point",
+            "model": self._model_in_words,
             "features": "linear" if problem.features is None else str(problem.features),
             "mechanism": repr(private.mechanism) if isinstance(private, Private) else "ObjectivePerturbation",
             "schedule": repr(private.timetable.schedule),
             "horizon": private.horizon,
             "last_round": self.last_round,
-            "forget": self.window,
+            "forget": self.window if self.memories is None else list(self.memories),
+            "kept_if_nothing_drifts": self.kept,
             "releases": self.releases,
             "ridge": problem.ridge,
             "radius": problem.radius if math.isfinite(problem.radius) else None,
@@ -402,6 +484,12 @@ class Plan:
             "warning": self.warning,
             "delta_warning": self.delta_warning,
         }
+
+    @property
+    def _model_in_words(self) -> str:
+        if self.memories is not None:
+            return f"that of the memory of {', '.join(f'{window:,}' for window in self.memories)} rows that fits best"
+        return "late average of the released points" if self.averages else "last released point"
 
     def _repr_html_(self) -> str:
         private = self.private
@@ -499,7 +587,7 @@ def recommend(
     label_range: Literal["private"] | None = None,
     precondition: bool = False,
     found_scales: bool = False,
-    forget: int | Literal["auto"] | None = None,
+    forget: Forget | None = None,
     **settings: Any,
 ) -> Plan:
     """Method, mechanism, schedule and model by the rules of this module, unless given; settings go to `Private`.
@@ -508,7 +596,7 @@ def recommend(
     `horizon` examples is wanted. With `ranges="private"`, `label_range="private"` and `precondition`, stages find what
     is not stated; the problem's bounds are then those of standardised features and labels. `ranges` may list the
     columns whose ranges are found. With `found_scales`, the scales of random features of all columns, which are equal,
-    follow from what is found. With `forget`, a window in examples or "auto", the model forgets.
+    follow from what is found. With `forget`, a window in examples, several of them, or "auto", the model forgets.
 
     >>> from taciturn import L2Ball, Privacy, Problem, Squared
     >>> problem = Problem(Squared(), L2Ball(1.0), dimension=5, label_bound=1.0)
@@ -536,6 +624,8 @@ def recommend(
         found = problem if ranges is None else with_standardised(problem, _neutral(problem, ranges))
         asked: dict[str, Any] = {"method": method, "schedule": schedule, "unit": unit, "once": once, "forget": forget}
         plan = recommend(found, privacy, rest, **asked, **settings)
+        if stages and isinstance(forget, str) and plan.memories is not None:  # which need bounds that are stated
+            plan = recommend(found, privacy, rest, **asked | {"forget": plan.memories[0]}, **settings)
         if precondition and not any(isinstance(stage, Moments) for stage in stages):
             plan = replace(plan, why=f"{plan.why}; {_OFF}")
         return _after_stages(plan, stages, horizon) if stages else plan
@@ -558,11 +648,20 @@ def recommend(
         assert horizon is not None
         schedule = schedule or at([horizon])
     steady = method == "pftrl" and problem.ridge < 0.1 * (problem.smoothness - problem.ridge)
+    memories = None
     if forget is not None:
-        by_rule = isinstance(forget, str) and forget == "auto"
-        window = _window(problem, privacy, method, steady) if by_rule else integer("forget", forget)
-        schedule = schedule or _within(window, steady)
-        why += f"; after {window:,} examples a row counts less by a factor of e"
+        windows = _windows(forget, problem, privacy, horizon, method, steady)
+        if not windows:
+            forget = None
+            why += "; nothing is forgotten: at this budget the noise needs all of the rows"
+        elif len(windows) > 1:
+            memories, window = windows, tuned(windows)
+            why += f"; of memories of {', '.join(f'{each:,}' for each in windows)} examples the one that fits best"
+        else:
+            (window,) = windows
+            why += f"; after {window:,} examples a row counts less by a factor of e"
+        if windows:
+            schedule = schedule or _within(windows[0], steady)
     schedule = schedule or (_steady(horizon) if steady else geometric(1.1))
     if method in _OF_SUMS:
         recipe = _OF_SUMS[method]
@@ -577,7 +676,7 @@ def recommend(
         why += f"; the unit of privacy is {unit}"
         if method not in _OF_SUMS and unit.rows > 1:
             why += ", by group privacy: with sums, over a bounded set, rows that lie apart would need less noise"
-    return Plan(method, made, why, averages=steady)
+    return Plan(method, made, why, averages=steady, memories=memories)
 
 
 def _within(window: int, steady: bool) -> Every:
@@ -585,26 +684,49 @@ def _within(window: int, steady: bool) -> Every:
     return _steady(window) if steady else every(max(1, window // _FRESH))
 
 
+def _windows(
+    forget: Forget, problem: Problem, privacy: Privacy, horizon: int | None, method: str, steady: bool
+) -> tuple[int, ...]:
+    """The windows that are stated, or those of the rule of this module; none if the rule forgets nothing."""
+    if isinstance(forget, str):
+        one_of("forget", forget, ("auto",))
+        window = _window(problem, privacy, method, steady)
+        if horizon is not None and horizon < _ROOM * window:
+            return ()
+        return tuple(each * window for each in _LONGER) if method == "pqftl" else (window,)
+    if not isinstance(forget, Sequence | np.ndarray):
+        return (integer("forget", forget),)
+    if method != "pqftl":
+        raise Unprovable(FTRL_COSTS)
+    return windows_of(forget)
+
+
 def _window(problem: Problem, privacy: Privacy, method: str, steady: bool) -> int:
-    """The window of `forget="auto"`: the least power of two whose signal is `_CLEAR`, by the rule of this module.
+    """The least window whose signal is `_CLEAR`, by the rule of this module.
 
     Noise is that of the decayed square root, from which the strategy differs by less than 1 %.
     """
+    learner: Learner = {"pqftl": QFTL, "pftrl": FTRL, "class-sums": ClassSums}[method](problem)
+    moved = float(learner.certificate.at(1.0))
+
+    def clear(window: int) -> bool:
+        noise = moved * _decayed_error(_within(window, steady).rounds / window) / privacy.mu
+        return _signal_of(learner, window, noise) >= _CLEAR
+
+    at_least = bisect_left(_WINDOWS, True, key=clear)
+    if at_least == len(_WINDOWS):
+        raise InvalidInput(
+            f"no window of up to {_WINDOWS[-1]:,} examples outweighs the noise at this budget. Take a larger epsilon "
+            "or fewer features, or state forget= in examples."
+        )
+    return _WINDOWS[at_least]
+
+
+def _decayed_error(share: float) -> float:
+    """The noise of a decayed sum at mu = 1, of which this share of a window lies between two releases."""
     from scipy.special import ellipk  # here: it loads slowly, and few plans need it
 
-    learner = {"pqftl": QFTL, "pftrl": FTRL, "class-sums": ClassSums}[method](problem)
-    moved = float(learner.certificate.at(1.0))
-    for doubled in range(8, 24):
-        window = int(2**doubled)
-        noise = (
-            moved * 2.0 / math.pi * float(ellipk(math.exp(-2.0 * _within(window, steady).rounds / window))) / privacy.mu
-        )
-        if _signal_of(learner, window, noise) >= _CLEAR:
-            return window
-    raise InvalidInput(
-        f"no window of up to {2**23:,} examples outweighs the noise at this budget. Take a larger epsilon or fewer "
-        "features, or state forget= in examples."
-    )
+    return 2.0 / math.pi * float(ellipk(math.exp(-2.0 * share)))
 
 
 def _stages(
@@ -686,6 +808,11 @@ def _after_stages(plan: Plan, stages: tuple[Stage, ...], horizon: int | None) ->
     if isinstance(learner, FTRL) and learner.curvature > 0.0 and any(isinstance(stage, Moments) for stage in stages):
         learner = replace(learner, curvature=curvature(private.problem, _WHITENED))
     staged = Staged(**(given | {"learner": learner, "horizon": horizon, "stages": stages}))
+    if plan.memories is not None:
+        raise InvalidInput(
+            "several memories need bounds that are stated, as what stages find changes the sums. State ranges, or one "
+            "window, as in forget=10_000."
+        )
     made = replace(plan, private=staged)
     why = f"{plan.why}; the first {staged.rows_of_stages:,} rows are used to find {made.found_in_words}, with noise"
     return replace(made, why=why)

@@ -52,7 +52,7 @@ def test_river_turns_round():
     assert np.mean(right) > 0.9
 
 
-@pytest.mark.parametrize(("forget", "window"), [(5_000, 5_000), ("auto", 512)])
+@pytest.mark.parametrize(("forget", "window"), [(5_000, 5_000), ("auto", 330)])
 def test_contracts_declare_it(forget, window):
     """It is part of the contract, and so of its digest; without it nothing changes."""
     data = {

@@ -565,3 +565,43 @@ def test_pairs_of_other_relations_are_rejected():
         TickPair([[1.0]] * 2, None, at=[0, 1], ticks=[1, 0, 1]).check(private)
     with pytest.raises(InvalidInput, match="other=None"):
         TickPair([[1.0]], None, at=0, other=([1.0], 0.0), ticks=[1, 0, 0])
+
+
+@pytest.mark.parametrize("recipe", [pqftl, pftrl])
+def test_ticks_that_are_forgotten_need_no_horizon(recipe):
+    """A clock that never stops: noise stays constant, and the noisy number of examples is that of a window."""
+    loss = Squared() if recipe is pqftl else Hinge()
+    problem = Problem(loss, L2Ball(2.0), 1, label_bound=1.0, neighbours="add-remove")
+    private = recipe(problem, Privacy(5.0, 1e-6), forget=48, schedule=every(2), examples_per_tick=100, seed=1)
+    counts = np.tile([0, 30, 60, 10], 100)
+    rows = np.ones((counts.sum(), 1))
+    state, releases = private.run(private.start(), rows, np.ones(len(rows)), ticks=counts)
+    assert (state.t, len(releases)) == (400, 200)
+    held = sum(counts[-2 * (j + 1) : len(counts) - 2 * j].sum() * math.exp(-2.0 * j / 48) for j in range(200))
+    last = releases[-1]
+    found = private.learner.examples(last.noisy, last.noise_sd)
+    assert abs(found - held) < 6.0 * last.noise_sd / private.learner.c
+    assert releases.noise_sd[-1] == pytest.approx(releases.noise_sd[100], rel=0.01)
+    assert last.point[0] > 0.3
+    with pytest.raises(InvalidInput, match="needs a horizon, in ticks, or forget="):
+        recipe(problem, BUDGET)
+
+
+def test_one_example_of_a_forgetful_clock_moves_its_encoding_by_what_is_charged():
+    """An example of the longest contribution in tick 5, there or not: the shift of all encoded rows over sigma is mu.
+
+    At most what is charged, and more than .97 of it: half of the charge is refuted.
+    """
+    private = private_sum(2, 1.0, BUDGET, forget=50, neighbours="add-remove", examples_per_tick=10)
+    shifts, secrets = 0.0, [private.calibrated.start()[0] for _ in range(2)]
+    for k in range(1, 1_200):
+        encoded = []
+        for world in range(2):
+            rows = np.full((int(k % 3) + (world if k == 5 else 0), 2), math.sqrt(0.5))
+            exact = private.learner.absorb(private.learner.start(), k, rows, np.zeros(len(rows)), np.zeros(2))
+            _, statistic = private.learner.statistic(exact, k)
+            secrets[world], integers = private.calibrated.encode(secrets[world], statistic, k)
+            encoded.append(integers * private.calibrated.step(k))
+        shifts += float(np.sum((encoded[1] - encoded[0]) ** 2))
+    mu = math.sqrt(shifts) / private.calibrated.sd
+    assert 0.97 * private.total_cost.mu < mu <= private.total_cost.mu

@@ -21,6 +21,7 @@ from taciturn.cli.data import check, init, predict
 from taciturn.cli.learn import learn
 from taciturn.cli.plan import plan
 from taciturn.cli.privacy import errata, privacy
+from taciturn.cli.renew import renew
 from taciturn.cli.reproduce import app as reproduce
 from taciturn.cli.store import app as store
 from taciturn.errors import TaciturnError
@@ -50,7 +51,7 @@ _PATHS = {
 }  # errors of a path that the user passed
 
 PANELS = {
-    "Learn from a file, in this order": (init, check, learn, predict),
+    "Learn from a file, in this order": (init, check, learn, predict, renew),
     "Before there is data": (plan, privacy),
     "Check the evidence": (audit, errata),
 }

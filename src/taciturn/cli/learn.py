@@ -88,6 +88,7 @@ def learn(
     from taciturn.runs.files import Folder, full_disk_explained, locked
     from taciturn.runs.ingest import learn_from
     from taciturn.runs.progress import Progress
+    from taciturn.runs.renewal import following
     from taciturn.runs.resume import Checkpoint
     from taciturn.runs.summary import ReportRefresh, write_report
     from taciturn.store import Store
@@ -105,11 +106,12 @@ def learn(
     warn(plan.delta_warning)
     address = store or str(Folder(out).store)
     stream = name or (out.resolve().name if store else runs.NAME)
-    account = None if ledger is None else _account(ledger, population, witness, address)
+    account = None if ledger is None else account_of(ledger, population, witness, address)
     found = runs.find(
         Folder(out), address, declared.digest, name=stream, resuming=resume, witness=witness, key=key
     )  # before a row is read, or anything is written
     _check_population(population, account, found)
+    plan = following(plan, found)
     kind = format_of(data, format)
     place = None
     if found is not None and resume and not check_input and os.path.isfile(data):  # a pipe may have a name, too
@@ -123,7 +125,7 @@ def learn(
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
-            open_run = runs.resume if resume else runs.begin
+            open_run = runs.resume if resume else partial(runs.begin, about={"model": declared.model_digest})
             refresh = ReportRefresh(declared)
             run = open_run(
                 folder,
@@ -132,7 +134,7 @@ def learn(
                 declared.digest,
                 name=stream,
                 ledger=account,
-                show=partial(_publish, contract=declared),
+                show=partial(publish, contract=declared),
                 refresh=refresh,
                 seconds=commit_every,
                 format=kind,
@@ -205,7 +207,7 @@ def _check_options(data: str, resume: bool, check_input: bool, go_on: bool) -> N
         )
 
 
-def _account(ledger: str, population: str | None, witness: str | None, store: str) -> Ledger:
+def account_of(ledger: str, population: str | None, witness: str | None, store: str) -> Ledger:
     """The ledger of the run; one in another database that has a witness keeps that."""
     from taciturn.accounting.ledger import Ledger
     from taciturn.store.database import Database, backend_of
@@ -242,7 +244,8 @@ def _rows(contract: Contract, data: str, bad_rows: BadRows, format: str, start: 
     return piped() if data == "-" else open_rows(contract, data, bad_rows=bad_rows, format=format, start=start)
 
 
-def _publish(run: Run, contract: Contract) -> None:
+def publish(run: Run, contract: Contract) -> None:
+    """Replace `model.json` by the model of the last commit."""
     from taciturn.contract.model_file import write_model
     from taciturn.runs.summary import delivered_epsilon, guarantee
 

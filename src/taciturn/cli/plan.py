@@ -64,7 +64,10 @@ def plan(
         Literal["replace", "zero-out", "label"], typer.Option(help="Neighbour relation of the budget.")
     ] = "replace",
     forget: Annotated[
-        str | None, typer.Option(help="Examples after which a row counts less by a factor of e; auto for a rule.")
+        str | None,
+        typer.Option(
+            help="Examples after which a row counts less by a factor of e: 10000, several as 1000,10000, or auto."
+        ),
     ] = None,
     rows_per_user: Annotated[
         int | None,
@@ -109,7 +112,10 @@ def plan(
             raise InvalidInput("--rows-per-user 0 chooses from the number of rows. State --horizon.")
         rows_per_user = chosen_rows(problem, budget, horizon, users, apart=apart)
     unit = EXAMPLE if rows_per_user is None else User(rows_per_user, rows_per_release, apart)
-    window: Any = forget if forget is None or forget == "auto" else integral(forget)
+    window: Any = forget
+    if forget is not None and forget != "auto":
+        listed = [integral(each) for each in forget.split(",")]
+        window = listed if len(listed) > 1 else listed[0]
     made = recommend(problem, budget, horizon, unit=unit, forget=window)
     if as_json:
         typer.echo(json_text(made.as_data()))

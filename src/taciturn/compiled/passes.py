@@ -525,7 +525,11 @@ class Products:
         p = self.learner.problem
         domain = set_code(p.domain)
         ridges = learner.total_ridge(t, noise_sd)
-        points, solved = qftl.points(noisy, p.width, learner.w, ridges, domain or (codes.WHOLE_SPACE, 0.0, 0.0))
+        pulled = noisy
+        if learner.center is not None:
+            pulled = np.array(noisy)
+            pulled[:, -p.size :] += learner.w * np.asarray(learner.pull(noise_sd))[:, None] * np.array(learner.center)
+        points, solved = qftl.points(pulled, p.width, learner.w, ridges, domain or (codes.WHOLE_SPACE, 0.0, 0.0))
         for k in np.flatnonzero(~solved):
             points[k] = learner.decide(float(t[k]), noisy[k], float(noise_sd[k]))
         return np.asarray(points) if domain else project_batch(p.domain, points)
@@ -1224,7 +1228,7 @@ class FTRLPass:
         """For exact types, if loss and set have compiled forms."""
         if type(learner) is not FTRL or not isinstance(calibrated, prefix_sum.NoisySums):
             return None
-        if type(learner.problem) is not Problem:
+        if type(learner.problem) is not Problem or learner.center is not None:
             return None
         p = learner.problem
         through = THROUGH.get(type(calibrated.coder))

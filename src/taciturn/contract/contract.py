@@ -66,8 +66,9 @@ from taciturn.contract.toml import (
 )
 from taciturn.errors import InvalidInput, horizon_of, integer, number
 from taciturn.estimators.settings import LossName, MethodName, Settings, scales_of
+from taciturn.estimators.stream import promised
 from taciturn.learners.exact_sums import MOST
-from taciturn.plan import Plan
+from taciturn.plan import Forget, Plan
 from taciturn.problem.column_maps import LinearMap
 from taciturn.problem.problem import Problem
 from taciturn.problem.random_features import RandomFeatures
@@ -98,8 +99,8 @@ class Contract:
         Whether models have an intercept.
     precondition : bool
         Whether a map that spreads features evenly is found first.
-    forget : int or "auto", optional
-        A window in rows, after which a row counts less by a factor of e.
+    forget : int, tuple of int or "auto", optional
+        A window in rows, after which a row counts less by a factor of e; or several, as in `taciturn.memories`.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class Contract:
     without_id: WithoutId = "bad"
     features: FeatureChoice = "linear"
     precondition: bool = False
-    forget: int | Literal["auto"] | None = None
+    forget: Forget | None = None
 
     def __post_init__(self) -> None:
         names = [self.target.column, *(column.name for column in self.columns)]
@@ -169,7 +170,7 @@ class Contract:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, number(name, value))
         for name in ("horizon", "release", "forget", "rows_per_user", "rows_per_release", "apart", "period"):
-            named = name in ("release", "period", "forget") and isinstance(getattr(self, name), str)
+            named = name in ("release", "period", "forget") and isinstance(getattr(self, name), str | tuple)
             if (value := getattr(self, name)) is not None and not named:
                 object.__setattr__(self, name, horizon_of(value) if name == "horizon" else integer(name, value))
         if isinstance(self.features, RandomFeatures):
@@ -288,7 +289,7 @@ class Contract:
             "horizon": self.horizon,
             "features": features_declared(self.features),
             "precondition": self.precondition or None,
-            "forget": self.forget,
+            "forget": list(self.forget) if isinstance(self.forget, tuple) else self.forget,
             "feature_bound": self.stated_bound,
             "radius": self.radius,
             "ridge": self.ridge,
@@ -318,10 +319,19 @@ class Contract:
         text = json.dumps(self.declared, ensure_ascii=True, allow_nan=False)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
+    @property
+    def model_digest(self) -> str:
+        """A hash of what the weights of a model mean: equal if they belong to the same features, target and bounds."""
+        declared = self.declared
+        means = {"target": declared["target"], "columns": declared["columns"], "intercept": self.intercept}
+        means |= {"feature_bound": self.feature_bound.hex(), "features": declared["learning"].get("features")}
+        text = json.dumps(means, ensure_ascii=True, allow_nan=False)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
     def guarantee(self, plan: Plan) -> str:
         """The privacy guarantee and what is public, in a few sentences."""
         return (
-            f"{plan.private.guarantee} Public is also this contract: the names of the columns, their ranges and "
+            f"{promised(plan)} Public is also this contract: the names of the columns, their ranges and "
             "categories, the target's classes or range, and the settings."
         )
 

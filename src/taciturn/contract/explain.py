@@ -238,6 +238,11 @@ def plan_report(made: Plan) -> list[RenderableType]:
     for name, sd in made.noise.items():
         noise.add_row(escape(name), f"{sd:.4g}")
     verdict = made.warning or "From the burn-in on, the data can outweigh the noise."
+    if made.kept is not None:
+        verdict += (
+            f" If nothing drifts, forgetting leaves {made.kept:.0%} of the signal that all of the rows have beside the "
+            "noise."
+        )
     delta = [] if made.delta_warning is None else [f"[bold]Warning:[/bold] {made.delta_warning}"]
     missing = [escape(left_out(made.not_compared))] if made.not_compared else []
     chain = [escape(f"{number}. {line}") for number, line in enumerate(made.chain, 1)]

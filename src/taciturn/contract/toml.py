@@ -12,6 +12,7 @@ from taciturn.accounting.unit import ClockPeriod
 from taciturn.columns.declaration import KINDS, Section
 from taciturn.columns.values import is_number
 from taciturn.errors import InvalidInput, integer
+from taciturn.memories import windows_of
 from taciturn.plan import FeatureName, Features
 from taciturn.problem.random_features import RandomFeatures
 
@@ -44,15 +45,22 @@ def release_of(learning: Section) -> str | int:
     return learning.choice("release", ("auto", "geometric", "every"), "auto")
 
 
-def forget_of(learning: Section) -> int | Literal["auto"] | None:
-    """The window of a model that forgets: a number of rows, "auto", or None.
+def forget_of(learning: Section) -> int | tuple[int, ...] | Literal["auto"] | None:
+    """The window of a model that forgets: a number of rows, several of them, "auto", or None.
 
     >>> forget_of(Section("learning", {"forget": 10_000})), forget_of(Section("learning", {}))
     (10000, None)
+    >>> forget_of(Section("learning", {"forget": [1_000, 10_000]}))
+    (1000, 10000)
     """
     if learning.data.get("forget") == "auto":
         learning.take("forget")
         return "auto"
+    if isinstance(learning.data.get("forget"), list):
+        try:
+            return windows_of(learning.take("forget"))
+        except InvalidInput as error:
+            raise InvalidInput(f"learning.forget: {error}") from None
     return learning.integer("forget")
 
 

@@ -45,6 +45,7 @@ from taciturn.core.protocols import (
     Learner,
     Mechanism,
     damaged,
+    first_point,
     misfit,
     on_problem,
     restores,
@@ -176,8 +177,11 @@ class Private(Accounted):
                 "'add-remove' keeps it secret. Use neighbours='zero-out'; or sums over ticks of a public clock, by "
                 "pqftl, pftrl, class_sums or private_sum with neighbours='add-remove', or TickSums."
             )
-        if self.timetable.horizon is None or self.calibration != "exact":
-            raise InvalidInput("'add-remove' needs a horizon, in ticks, and calibration='exact'. State both.")
+        forgets = getattr(self.mechanism, "by_block", False)  # then nothing depends on the number of ticks
+        if (self.timetable.horizon is None and not forgets) or self.calibration != "exact":
+            raise InvalidInput(
+                "'add-remove' needs a horizon, in ticks, or forget=, and calibration='exact'. State both."
+            )
         if isinstance(self.unit, User) and self.unit.period is not None:
             raise Unprovable(
                 "periods of users are not proven for 'add-remove': without the rows of one period, others of the next "
@@ -634,7 +638,7 @@ class Private(Accounted):
         exact = self.learner.start()
         coders = self.calibrated.start()
         users = new_records(self.seed) if isinstance(self.unit, User) else None
-        return first_state(self.settings, lineage, exact, coders, self.problem.first_point, self._numbers(0), users)
+        return first_state(self.settings, lineage, exact, coders, first_point(self.learner), self._numbers(0), users)
 
     def load(
         self, path: str | os.PathLike[str] | bytes, ledger: LedgerLike | None = None, layers: Layers | None = None

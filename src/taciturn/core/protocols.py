@@ -16,7 +16,7 @@ from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.paper import PaperNoise
 from taciturn.accounting.unit import ONCE, Participation, Unit
 from taciturn.core.schedule import Timetable
-from taciturn.errors import StateConflict, float_or_nan, integer
+from taciturn.errors import InvalidInput, StateConflict, float_or_nan, integer
 from taciturn.problem.problem import Problem
 
 Calibration = Literal["exact", "paper-printed", "paper-proven"]
@@ -208,6 +208,39 @@ class Learner(Protocol):
 def point_size(learner: Learner) -> int:
     """Entries of what a learner decides: those of a point of its problem, or its own `point_size`, in a stage."""
     return int(getattr(learner, "point_size", learner.problem.size))
+
+
+def first_point(learner: Learner) -> Array:
+    """The public point before the first release: the problem's, or the `center` that a learner starts from.
+
+    >>> from taciturn import FTRL, Hinge, L2Ball, Problem
+    >>> first_point(FTRL(Problem(Hinge(), L2Ball(1.0), dimension=2), center=(0.6, 0.0)))
+    array([0.6, 0. ])
+    """
+    center = getattr(learner, "center", None)
+    return learner.problem.first_point if center is None else np.array(center)
+
+
+def centered(center: Any, problem: Problem) -> tuple[float, ...]:
+    """A public point to start from, validated, as a point of the domain."""
+    point = np.asarray(center, dtype=np.float64)
+    if point.shape != (problem.size,) or not np.isfinite(point).all():
+        raise InvalidInput(
+            f"center is a released model of {problem.size:,} finite numbers, got an array of shape {point.shape}. Give "
+            "the point of a release of the same problem."
+        )
+    return tuple(problem.domain.project(point).tolist())
+
+
+def length_from(center: tuple[float, ...] | None, length: float) -> float:
+    """How far from its center a point is looked for: the length of the center, and a twentieth of `length` at least.
+
+    Without a center it is `length`. A successor is expected nearer to the model that it follows than to 0.
+
+    >>> length_from((3.0, 4.0), 40.0), length_from(None, 40.0), length_from((0.0, 0.0), 40.0)
+    (5.0, 40.0, 2.0)
+    """
+    return length if center is None else min(length, max(math.hypot(*center), length / 20.0))
 
 
 class Calibrated(Protocol):

@@ -90,10 +90,13 @@ class PrivateLinearRegression(PrivateLinear, base.MiniBatchRegressor):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
@@ -236,10 +239,13 @@ class PrivateLinearSVC(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
@@ -334,10 +340,13 @@ class PrivateLogisticRegression(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional
@@ -451,10 +460,13 @@ class PrivateNaiveBayes(PrivateClassifier):
         The guarantee is then about what a user contributes in one period.
     without_id : {"bad", "own"}
         An example without an id is a bad one, or a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the horizon is used to find a map after which features are spread evenly.
     ledger : Ledger or str, optional

@@ -16,17 +16,19 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import encoder_of
 from taciturn.columns.labels import Classes, Labels, classes_of
 from taciturn.columns.target import Number
+from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError
 from taciturn.estimators.dict_rows import features_of
 from taciturn.estimators.keywords import Keywords
 from taciturn.estimators.river_stream import Feed
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
-from taciturn.plan import Features, Plan
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, promised
+from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 
 try:
@@ -70,7 +72,8 @@ class PrivateLinear(Keywords, base.Estimator):
     apart: int = 1
     period: int | ClockPeriod | None = None
     without_id: WithoutId = "bad"
-    forget: int | Literal["auto"] | None = None
+    forget: Forget | None = None
+    renew: Renewal | None = None
     precondition: bool = False
     ledger: LedgerLike | None = None
     seed: int | None = None
@@ -109,7 +112,7 @@ class PrivateLinear(Keywords, base.Estimator):
     def guarantee(self) -> str:
         """What is guaranteed, for which neighbours, and what is public."""
         return (
-            f"{self.plan.private.guarantee} Public besides: every setting of this model, names of features and classes "
+            f"{promised(self.plan)} Public besides: every setting of this model, names of features and classes "
             "among them. Each clone opens a stream with a budget of its own; on the same people they add."
         )
 
@@ -122,6 +125,16 @@ class PrivateLinear(Keywords, base.Estimator):
     def n_releases(self) -> int:
         """Number of models published so far; public."""
         return self._feed.current().k
+
+    @property
+    def renewal(self) -> Renewal:
+        """What a stream that follows this one starts from, by `renew=`: the released model and its cost; public."""
+        return self._feed.current().renewal
+
+    @property
+    def drift(self) -> Drift | None:
+        """How far released statistics moved from window to window, in units of their noise (`taciturn.drift`)."""
+        return self._feed.current().drift
 
     @property
     def plan(self) -> Plan:

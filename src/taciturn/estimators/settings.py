@@ -32,6 +32,7 @@ import numpy as np
 
 from taciturn.accounting.gdp import Privacy
 from taciturn.accounting.guarantee import Neighbours
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import EXAMPLE, ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.objective_perturbation import ridge_for
 from taciturn.columns.encoder import ColumnEncoder
@@ -39,7 +40,8 @@ from taciturn.columns.kinds import Groups
 from taciturn.columns.target import Number, labels_in_range
 from taciturn.core.schedule import Schedule, every, geometric
 from taciturn.errors import InvalidInput, Unprovable, expect, integer, number, one_of, positive
-from taciturn.plan import Features, Method, Plan, feature_map, feature_scales, recommend, standard_scale
+from taciturn.memories import windows_of
+from taciturn.plan import Features, Forget, Method, Plan, feature_map, feature_scales, recommend, standard_scale
 from taciturn.problem.features import FeatureMap
 from taciturn.problem.losses import Absolute, Hinge, Huber, Logistic, Quantile, Squared
 from taciturn.problem.multiclass import MultiHinge, OneHot, ScoresLoss, Softmax
@@ -73,8 +75,11 @@ class Settings:
         Largest label in absolute value, for numbers.
     precondition : bool
         Whether a map that spreads features evenly is found first.
-    forget : int or "auto", optional
-        A window in examples, after which a row counts less by a factor of e, or one by the rule of `taciturn.plan`.
+    forget : int, sequence of int or "auto", optional
+        A window in examples, after which a row counts less by a factor of e; several, of which PQFTL uses the one that
+        fits best; or those of the rule of `taciturn.plan`.
+    renew : Renewal, optional
+        What an earlier stream left, from which this one starts.
     ranges : tuple of int, optional
         The features whose ranges are found, if not all are; the feature bound is then a number.
     classes : int
@@ -135,7 +140,8 @@ class Settings:
     scales: tuple[float, ...] | None = None
     ranges: tuple[int, ...] | None = None
     class_weight: tuple[float, ...] | None = None
-    forget: int | Literal["auto"] | None = None
+    forget: Forget | None = None
+    renew: Renewal | None = None
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -151,9 +157,11 @@ class Settings:
         expect("precondition", self.precondition, isinstance(self.precondition, bool | np.bool_), "True or False")
         if isinstance(self.forget, str):
             one_of("forget", self.forget, ("auto",))
+        elif isinstance(self.forget, Sequence | np.ndarray):
+            object.__setattr__(self, "forget", windows_of(self.forget))
         for name in _INTEGERS:
             value = getattr(self, name)
-            if value is not None and not (name in ("release", "period", "forget") and isinstance(value, str)):
+            if value is not None and not (name in ("release", "period", "forget") and isinstance(value, str | tuple)):
                 object.__setattr__(self, name, integer(name, value, least=int(name not in ("classes", "seed"))))
 
     def plan(self, dimension: int, horizon: int | None, batch: bool = False) -> Plan:
@@ -175,7 +183,7 @@ class Settings:
             )
         if self.release == "last" and self.forget is not None:
             raise InvalidInput("release='last' publishes one model, and forget= is for streams. Leave one of them out.")
-        once = batch and self.release in ("auto", "last") and self.forget is None
+        once = batch and self.release in ("auto", "last") and self.forget is None and self.renew is None
         problem = self.problem(dimension, horizon, once)
         plan = recommend(
             problem,
@@ -197,7 +205,7 @@ class Settings:
                 f"private FTRL publishes every point at which it takes gradients, so release='last' is not for "
                 f"{type(problem.loss).__name__} with these settings. Leave release= out."
             )
-        return plan
+        return plan if self.renew is None else plan.following(self.renew)
 
     def problem(self, dimension: int, horizon: int | None = None, once: bool = False) -> Problem:
         """The problem with `dimension` features and `horizon` examples, for a stream, or for one release of all."""

@@ -21,6 +21,7 @@ except ImportError:  # pragma: no cover
 from taciturn._util.arrays import Array
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, WithoutId
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.labels import probabilities
@@ -30,7 +31,7 @@ from taciturn.columns.values import ArrayValues
 from taciturn.estimators.keywords import known_keywords
 from taciturn.estimators.settings import MethodName, Settings, declared_labels, declared_settings
 from taciturn.estimators.sklearn_base import PrivateClassifier, PrivateLinearModel, own_errors
-from taciturn.plan import Features
+from taciturn.plan import Features, Forget
 
 __all__ = ["PrivateLinearRegression", "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateNaiveBayes"]
 
@@ -96,10 +97,13 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal_`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
         columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
@@ -161,7 +165,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
-        forget: int | Literal["auto"] | None = None,
+        forget: Forget | None = None,
+        renew: Renewal | None = None,
         precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
@@ -190,6 +195,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):
         self.period = period
         self.without_id = without_id
         self.forget = forget
+        self.renew = renew
         self.precondition = precondition
         self.ledger = ledger
         self.seed = seed
@@ -305,10 +311,13 @@ class PrivateLogisticRegression(PrivateClassifier):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal_`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
         columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.
@@ -412,10 +421,13 @@ class PrivateLinearSVC(PrivateClassifier):
         what a user contributes in one period.
     without_id : {"bad", "own"}
         A row without an id is rejected, or is a user of its own, who may then have any number of them.
-    forget : int or "auto", optional
+    forget : int, sequence of int or "auto", optional
         A window in examples, after which a row counts less by a factor of e, for data that drift: noise then stays
-        constant, and a stream without a horizon never ends. "auto" chooses it from the budget by a public rule. Nothing
-        is refunded: what was published stays published.
+        constant, and a stream without a horizon never ends. Several windows, or "auto", a public rule, let least
+        squares use the one that fits best (`taciturn.memories`). Nothing is refunded: what was published stays.
+    renew : Renewal, optional
+        What an earlier stream left, `old.renewal_`: this one starts from its released model, under a budget of its own.
+        The guarantee says what someone in both is promised.
     precondition : bool
         Whether the first twentieth of the rows is used to find a map after which features are spread evenly: for
         columns that are correlated, or whose ranges were stated much too wide. Needs a horizon in `partial_fit`.

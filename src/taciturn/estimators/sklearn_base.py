@@ -29,6 +29,7 @@ from taciturn._util.html import card, facts
 from taciturn._util.output import rounded_up
 from taciturn.accounting.guarantee import Neighbours
 from taciturn.accounting.ledger import LedgerLike
+from taciturn.accounting.renewal import Renewal
 from taciturn.accounting.unit import ClockPeriod, Unit, User, WithoutId
 from taciturn.algorithms.selection import Selection
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
@@ -36,12 +37,13 @@ from taciturn.columns.labels import classes_of, labels_of
 from taciturn.columns.target import Number
 from taciturn.core.release import Releases
 from taciturn.core.state import read_extra
+from taciturn.drift import Drift
 from taciturn.errors import InvalidInput, StateConflict, TaciturnError, horizon_of
 from taciturn.estimators.fits import Fits, StoredFits
 from taciturn.estimators.keywords import Keywords, known_keywords, reject_unknown
 from taciturn.estimators.settings import LossName, MethodName, Settings, declared_settings, weights_of
-from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html
-from taciturn.plan import Features, Plan
+from taciturn.estimators.stream import PrivacyWarning, Spent, Stream, budgets_html, promised
+from taciturn.plan import Features, Forget, Plan
 from taciturn.problem.predict import coefficients
 from taciturn.problem.problem import Problem
 
@@ -302,6 +304,16 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         return self._fitted.stream.releases
 
     @property
+    def renewal_(self) -> Renewal:
+        """What a stream that follows this one starts from, by `renew=`: the released model and its cost; public."""
+        return self._fitted.stream.renewal
+
+    @property
+    def drift_(self) -> Drift | None:
+        """How far released statistics moved from window to window, in units of their noise (`taciturn.drift`)."""
+        return self._fitted.stream.drift
+
+    @property
     def n_examples_(self) -> int:
         """Number of rows of this stream so far, those without influence included."""
         return self._fitted.stream.t
@@ -351,7 +363,7 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         """What is guaranteed, and what is public besides."""
         opened = self._fitted
         labels = "" if opened.classes is None else f", the labels {', '.join(map(str, opened.classes))}"
-        proven = str(opened.stream.plan.private.guarantee)
+        proven = promised(opened.stream.plan)
         if opened.selection is not None:
             proven = f"{opened.selection.guarantee} This is for the search that chose this model, of which it is part."
         return (
@@ -532,7 +544,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         apart: int = 1,
         period: int | ClockPeriod | None = None,
         without_id: WithoutId = "bad",
-        forget: int | Literal["auto"] | None = None,
+        forget: Forget | None = None,
+        renew: Renewal | None = None,
         precondition: bool = False,
         ledger: LedgerLike | None = None,
         seed: int | None = None,
@@ -557,6 +570,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         self.period = period
         self.without_id = without_id
         self.forget = forget
+        self.renew = renew
         self.precondition = precondition
         self.ledger = ledger
         self.seed = seed

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,14 +17,20 @@ from taciturn._util.html import budget_bar, card, facts
 from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
-from taciturn.averages import late_average
+from taciturn.accounting.renewal import Charge, Renewal
+from taciturn.averages import late_averages
 from taciturn.core.participation import Layers
+from taciturn.core.private import Private
 from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
-from taciturn.errors import BudgetExhausted, StateConflict, TaciturnError, Unprovable
+from taciturn.drift import Drift, DriftWatch, comparable
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
+from taciturn.memories import Memories
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
+
+_MEMORIES, _DRIFT = "memories.", "drift."  # prefixes of arrays in a checkpoint
 
 
 class PrivacyWarning(UserWarning):
@@ -41,7 +47,8 @@ class Spent(NamedTuple):
 class _Snapshot(NamedTuple):
     """The position of a stream, its model, and what the latest call released; a copy has no state.
 
-    `since` is the round of the last release, `problem` that with which the model predicts.
+    `since` is the round of the last release, `problem` that with which the model predicts, `memories` are those of the
+    plan, if it has several, `models` has the model to use after each of these releases, `watch` compares statistics.
     """
 
     state: State | None
@@ -52,6 +59,9 @@ class _Snapshot(NamedTuple):
     model: Array
     problem: Problem
     releases: Releases | None
+    memories: Memories | None = None
+    models: Array | None = None
+    watch: DriftWatch | None = None
 
 
 class Stream:
@@ -79,8 +89,8 @@ class Stream:
     t, k : int
         Rows so far, those without influence included, and releases made.
     model : ndarray
-        The point to use: the last released, or the late average of the released ones, as the plan says; the data-free
-        point before the first.
+        The point to use: the last released, the late average of the released ones, or that of the memory that fits
+        best, as the plan says; the data-free point before the first.
     releases : Releases, optional
         What the latest call released; None before the first.
 
@@ -97,9 +107,18 @@ class Stream:
     def __init__(self, plan: Plan, ledger: LedgerLike | None = None, reserve: bool = True) -> None:
         private = plan.private
         state = private.start(ledger) if reserve else private.draft()
-        self._begin(plan, state, private.problem.first_point, None if reserve else as_ledger(ledger))
+        first = private.problem.first_point if plan.renewal is None else np.array(plan.renewal.point)
+        self._begin(plan, state, first, None if reserve else as_ledger(ledger))
 
-    def _begin(self, plan: Plan, state: State, model: Array, unopened: Ledger | None = None) -> None:
+    def _begin(
+        self,
+        plan: Plan,
+        state: State,
+        model: Array,
+        unopened: Ledger | None = None,
+        memories: Memories | None = None,
+        watch: DriftWatch | None = None,
+    ) -> None:
         self.plan = plan
         self._process = None if state.simulated else os.getpid()  # in which it learns; None for a simulation: in any
         self._unopened = unopened  # the ledger that does not know the stream yet
@@ -108,7 +127,20 @@ class Stream:
         self._warned = False
         since = plan.private.timetable.due(state.k) if state.k else 0
         problem = plan.private.problem_at(state)
-        self._at = self._pending = _Snapshot(state, state.t, state.k, since or 0, state.spent, model, problem, None)
+        memories = memories or memories_of(plan)
+        self._at = self._pending = _Snapshot(
+            state,
+            state.t,
+            state.k,
+            since or 0,
+            state.spent,
+            model,
+            problem,
+            None,
+            memories,
+            None,
+            watch or watch_of(plan),
+        )
 
     def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
         """Learn from these rows, and return what they released; a rejected row leaves everything as it was.
@@ -136,8 +168,11 @@ class Stream:
             self._open()
             new, releases = prepared.state, prepared.releases
             since = int(releases.rounds[-1]) if new.k > before.k else before.since
-            model = self._model_after(before, releases)
-            at = _Snapshot(new, new.t, new.k, since, new.spent, model, private.problem_at(new), releases)
+            models, memories = self._models_after(before, releases)
+            model = models[-1] if len(models) else before.model
+            problem = private.problem_at(new)
+            watch = None if before.watch is None else before.watch.after(releases)
+            at = _Snapshot(new, new.t, new.k, since, new.spent, model, problem, releases, memories, models, watch)
             self._pending = at
             private.commit(prepared)
             self._at = at
@@ -230,12 +265,55 @@ class Stream:
             stacklevel=stacklevel + 1,
         )
 
-    def _model_after(self, before: _Snapshot, releases: Releases) -> Array:
-        if not len(releases.rounds):
-            return before.model
-        if not self.plan.averages:
-            return np.array(releases.points[-1])
-        return late_average(releases, before.model if before.k else None, before.since, window=self.plan.window)
+    @property
+    def models(self) -> Array:
+        """The model to use after each of the releases of the latest call, one row each."""
+        models = self._now.models
+        return np.empty((0, len(self.model))) if models is None else models
+
+    @property
+    def renewal(self) -> Renewal:
+        """What a successor starts from: the model in use, which was released, and what the streams so far cost; public.
+
+        >>> from taciturn.estimators.settings import Settings
+        >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0, seed=1).plan(1, horizon=2)
+        >>> stream = Stream(plan)
+        >>> releases = stream.learn([[0.6], [1.0]], [0.5, -0.5])
+        >>> len(stream.renewal.point), len(stream.renewal.charges)
+        (2, 1)
+        """
+        if not self.k:
+            raise InvalidInput("nothing was released yet, so there is no model to start from. Learn more rows first.")
+        guarantee, before = self.plan.private.guarantee, self.plan.renewal
+        if before is not None:
+            return before.after(self.model.tolist(), guarantee)
+        return Renewal(tuple(self.model.tolist()), (Charge.of(guarantee),))
+
+    @property
+    def drift(self) -> Drift | None:
+        """How far released statistics moved from window to window, in units of their noise; None if that is not known.
+
+        It is public, and not known for one-off fits and for streams that find ranges first.
+        """
+        watch = self._now.watch
+        return None if watch is None else watch.drift
+
+    def _models_after(self, before: _Snapshot, releases: Releases) -> tuple[Array, Memories | None]:
+        if before.memories is not None:
+            chosen = before.memories.after(releases)
+            return chosen.points, chosen.memories
+        if not self.plan.averages or not len(releases):
+            return np.array(releases.points), None
+        mean = before.model if before.k else None
+        return late_averages(releases, mean, before.since, window=self.plan.window), None
+
+    def _extra(self, extra: Arrays | None) -> Arrays:
+        """What a checkpoint stores beside the state."""
+        now = self._now
+        kept: Arrays = {"model": now.model}
+        for prefix, part in ((_MEMORIES, now.memories), (_DRIFT, now.watch)):
+            kept |= {} if part is None else {f"{prefix}{name}": array for name, array in part.arrays.items()}
+        return kept | (extra or {})
 
     @property
     def spent(self) -> Spent:
@@ -268,14 +346,14 @@ class Stream:
         with self._lock:
             self._open()
             state = self._live
-            return state, state.to_bytes({"model": self.model, **(extra or {})}, layers_apart=layers_apart)
+            return state, state.to_bytes(self._extra(extra), layers_apart=layers_apart)
 
     def dump(self, path: str | os.PathLike[str], extra: Arrays | None = None) -> None:
         """Write a checkpoint of the stream. It holds secrets: protect the file like the data."""
         self.must_learn()
         with self._lock:
             self._open()
-            self._live.dump(path, {"model": self.model, **(extra or {})})
+            self._live.dump(path, self._extra(extra))
 
     @classmethod
     def load(
@@ -293,7 +371,11 @@ class Stream:
         state = plan.private.load(path, ledger, layers)
         if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
             raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
-        stream._begin(replace(plan, private=plan.private.resumed(state)), state, extra["model"])
+        plan = replace(plan, private=plan.private.resumed(state))
+        memories, watch = memories_of(plan), watch_of(plan)
+        memories = None if memories is None else memories.resumed(state.k, _stored(extra, _MEMORIES))
+        watch = None if watch is None else watch.resumed(_stored(extra, _DRIFT))
+        stream._begin(plan, state, extra["model"], memories=memories, watch=watch)
         return stream
 
     @property
@@ -326,6 +408,26 @@ class Stream:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _pending=state["_at"], _lock=threading.RLock())
+
+
+def promised(plan: Plan) -> str:
+    """The guarantee of a stream; of one that follows another, with what someone in both is promised."""
+    guarantee = plan.private.guarantee
+    return str(guarantee) if plan.renewal is None else f"{guarantee} {plan.renewal.promise(guarantee)}"
+
+
+def memories_of(plan: Plan) -> Memories | None:
+    """The memories of a plan before the first release; None if it has not several."""
+    return None if plan.memories is None else Memories(cast(Private, plan.private), plan.memories)
+
+
+def watch_of(plan: Plan) -> DriftWatch | None:
+    """The watch of a stream before the first release; None if its releases cannot be compared."""
+    return DriftWatch(cast(Private, plan.private)) if comparable(plan.private) else None
+
+
+def _stored(extra: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in extra.items() if name.startswith(prefix)}
 
 
 def budgets_html(stream: Stream | None, ledger: LedgerLike | None) -> str:

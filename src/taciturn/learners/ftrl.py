@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from taciturn._util.arrays import Array, Arrays
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, entry_bound, longest_row, rounded
 from taciturn.problem.problem import Problem
@@ -45,6 +45,10 @@ class FTRL:
     swing more: of 1,044 features of Covertype, one of `2·s_t·sqrt(200)/B` made late averages .1 to .5 % better, and
     points .6 to 1.9 % worse. A larger scale has that effect.
 
+    **Center.** With `center = z`, a released model of an earlier stream, the regulariser is `(lam_t/2)‖x - z‖²`, and z
+    is the point before the first release; ‖z‖ takes the place of B in lam_t, as x is looked for near z. The certificate
+    is the same: z is public, and a point of the domain.
+
     **Without a bounded domain** losses must have bounded slopes, as hinge, logistic, absolute, quantile or Huber's
     have, and `scale` must be stated. Without a ridge the regulariser is then `sqrt(t·L·(L + 1.6·sqrt(K)·s_t))/scale`, K
     the number of scores: no dimension is in it, nor in the regret (`taciturn.regret.dimension_free_regret_bound`).
@@ -60,6 +64,8 @@ class FTRL:
         c; 0 for plain FTRL. Needs a bounded domain.
     scale : float, optional
         The length of the point that is looked for; the radius of the domain if None.
+    center : tuple of float, optional
+        A public point to start from, 0 if None. It is projected onto the domain.
 
     Examples
     --------
@@ -75,9 +81,12 @@ class FTRL:
     problem: Problem
     curvature: float = 0.0
     scale: float | None = None
+    center: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         p = self.problem
+        if self.center is not None:
+            object.__setattr__(self, "center", centered(self.center, p))
         object.__setattr__(self, "curvature", not_negative("curvature", self.curvature))
         if self.scale is not None:
             object.__setattr__(self, "scale", positive("scale", self.scale))
@@ -149,7 +158,10 @@ class FTRL:
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """The regularised leader of the noisy contributions."""
-        return self.problem.domain.project(-noisy / self.stride(t, noise_sd))
+        stride = self.stride(t, noise_sd)
+        if self.center is None:
+            return self.problem.domain.project(-noisy / stride)
+        return self.problem.domain.project((self.regulariser(t, noise_sd) * np.array(self.center) - noisy) / stride)
 
     def stride(self, t: Values, noise_sd: Values) -> Values:
         """What a noisy sum is divided by after t examples, `(alpha + c)·t + lam_t`; numbers or arrays.
@@ -168,7 +180,7 @@ class FTRL:
         11.5
         """
         p = self.problem
-        length = p.radius if self.scale is None else self.scale
+        length = length_from(self.center, p.radius if self.scale is None else self.scale)
         if not self.bounded and p.ridge == 0.0:
             pull = p.lipschitz + 1.6 * math.sqrt(p.outputs) * noise_sd
             return np.sqrt(t * (p.lipschitz * pull)) / length

@@ -13,7 +13,7 @@ from taciturn._util.arrays import Array, Arrays, fixed
 from taciturn.accounting import paper
 from taciturn.accounting.errata import quadratic_pair
 from taciturn.accounting.gdp import Privacy
-from taciturn.core.protocols import Certificate
+from taciturn.core.protocols import Certificate, centered, length_from
 from taciturn.errors import InvalidInput, Unprovable, not_negative, positive
 from taciturn.learners.exact_sums import MOST, MOVES_ITS_OWN, in_units, longest_row, product_bound, unit_of
 from taciturn.problem.losses import Squared
@@ -52,8 +52,9 @@ class QFTL:
     `Proj((V + (alpha·t + extra_ridge + lam_t)·I)⁻¹u)`, with the eigenvalues of V floored at 0 first if the matrix has
     no Cholesky factor. `lam_t = s·sqrt(1.5·d·(2X² + K/w²))/B`, B the radius of the domain and K = 1 without classes, is
     somewhat more than the noise pulls: the noise of `V·x - u` is about `B·lam_t/sqrt(1.5)` long at a leader of length
-    X, the largest there is. (The paper inverts the noisy matrix, which is indefinite at first, so that its expected
-    regret is infinite.)
+    X, the largest there is. With `center = z`, a released model of an earlier stream, `u + (extra_ridge + lam_t)·z`
+    takes the place of u, and ‖z‖ that of B: what holds the point back holds it near z, which is public. (The paper
+    inverts the noisy matrix, which is indefinite at first, so that its expected regret is infinite.)
 
     Parameters
     ----------
@@ -67,6 +68,8 @@ class QFTL:
         weight for long ones costs more where they are short than it gains where they are long. Where only labels are
         replaced `Delta/w` is constant, so that a small w makes the noise of V small and nothing larger: it is
         `R/(256·R_y)`, with which the noise of V has a 256th of the standard deviation of that of u.
+    center : tuple of float, optional
+        A public point to start from, 0 if None. It is projected onto the domain.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class QFTL:
     problem: Problem
     extra_ridge: float = 0.0
     weight: float | None = None
+    center: tuple[float, ...] | None = None
     _stated: bool = field(default=True, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +91,8 @@ class QFTL:
                 f"{self.problem.domain}. Use Squared() and L2Ball(1.0), or private FTRL for other losses."
             )
         object.__setattr__(self, "extra_ridge", not_negative("extra_ridge", self.extra_ridge))
+        if self.center is not None:
+            object.__setattr__(self, "center", centered(self.center, self.problem))
         object.__setattr__(self, "_stated", self.weight is not None)
         weight = self._best_weight() if self.weight is None else positive("weight", self.weight)
         object.__setattr__(self, "weight", weight)
@@ -149,6 +155,8 @@ class QFTL:
         d = self.problem.width
         V = unpacked(noisy[: -p.size], d)
         u = noisy[-p.size :].reshape(p.outputs, d) / self.w
+        if self.center is not None:
+            u = u + self.pull(noise_sd) * np.array(self.center).reshape(p.outputs, d)
         ridge = self.total_ridge(t, noise_sd)
         try:
             x = cho_solve(cho_factor(V + ridge * np.eye(d), lower=True, check_finite=False), u.T).T
@@ -159,9 +167,13 @@ class QFTL:
 
     def total_ridge(self, t: Values, noise_sd: Values) -> Values:
         """`alpha·t + extra_ridge + lam_t`, and a little, should all three be 0."""
+        return self.problem.ridge * t + self.pull(noise_sd) + _LEAST
+
+    def pull(self, noise_sd: Values) -> Values:
+        """`extra_ridge + lam_t`, which holds the point at the center."""
         p = self.problem
-        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self.w**2)) / p.radius
-        return p.ridge * t + self.extra_ridge + pull * noise_sd + _LEAST
+        pull = math.sqrt(1.5 * p.width * (2.0 * self._longest**2 + p.outputs / self.w**2))
+        return self.extra_ridge + pull / length_from(self.center, p.radius) * noise_sd
 
     def factors(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Features, and a row of labels for each example, as integers."""

@@ -141,6 +141,12 @@ class TickSums:
         learner: Any = self.learner
         return replace(self, learner=learner.restored(derived))
 
+    @property
+    def center(self) -> tuple[float, ...] | None:
+        """The learner's."""
+        center: tuple[float, ...] | None = getattr(self.learner, "center", None)
+        return center
+
     @cached_property
     def problem(self) -> Problem:
         """The learner's, for neighbours of which one has an example more."""

@@ -19,6 +19,7 @@ from taciturn.regret.measure import Record, replay, replay_exact
 from taciturn.regret.offline import pol_utility_bound, risk_bound
 from taciturn.regret.optimum import Optimum, best_in_hindsight, prefix_leaders, prefix_minima
 from taciturn.regret.qftl import pqftl_regret_bound, qftl_regret_bound, quadratic_regret_bound
+from taciturn.regret.tracking import tracking_regret, tracking_regret_bound
 
 __all__ = [
     "Optimum",
@@ -43,4 +44,6 @@ __all__ = [
     "replay",
     "replay_exact",
     "risk_bound",
+    "tracking_regret",
+    "tracking_regret_bound",
 ]

@@ -81,7 +81,7 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
     >>> [round(ftrl_regret_bound(pftrl(problem, Privacy(1.0, 1e-6), horizon))) for horizon in (10_000, 100_000)]
     [733, 1381]
     """
-    learner, mechanism, ends = _parts(private)
+    learner, mechanism, ends = parts(private)
     if not learner.bounded or learner.curvature > 0.0:
         raise Unprovable(
             f"the bound is for FTRL over a bounded set, without curvature, and this is over {learner.problem.domain} "
@@ -99,7 +99,7 @@ def ftrl_regret_bound(private: Private, failure: float | None = None) -> float:
     anyway = float(ends[-1] * cost(furthest))
     if len(ends) == 1:
         return anyway
-    sd, t = _noise_sds(private, mechanism, len(ends))[:-1], starts[1:]
+    sd, t = noise_sds(private, mechanism, len(ends))[:-1], starts[1:]
     lam = np.asarray(learner.regulariser(t, sd))
     mu = isotonic_regression(lam).x
     apart = (_length(problem.size, failure) * sd + B * np.abs(lam - mu)) / (alpha * t + np.maximum(lam, mu))
@@ -164,7 +164,7 @@ def dimension_free_regret_bound(private: Private, length: float | None = None) -
     0.215
     0.215
     """
-    learner, mechanism, ends = _parts(private)
+    learner, mechanism, ends = parts(private)
     problem = learner.problem
     of_scores = isinstance(problem.loss, ScalarLoss | ScoresLoss)
     if not (isinstance(problem.domain, WholeSpace) and of_scores and learner.scale and problem.ridge == 0.0):
@@ -177,7 +177,7 @@ def dimension_free_regret_bound(private: Private, length: float | None = None) -
     played = ends - starts
     if len(ends) == 1:
         return float(ends[-1] * L * length)
-    sd = _noise_sds(private, mechanism, len(ends))[:-1]
+    sd = noise_sds(private, mechanism, len(ends))[:-1]
     lam = np.asarray(learner.regulariser(starts[1:], sd))
     if (np.diff(lam) < 0.0).any():
         raise Unprovable(
@@ -189,7 +189,7 @@ def dimension_free_regret_bound(private: Private, length: float | None = None) -
     return float(costs.sum() + lam[-1] * length**2 / 2.0)
 
 
-def _parts(private: Private) -> tuple[FTRL, PrefixSum, Array]:
+def parts(private: Private) -> tuple[FTRL, PrefixSum, Array]:
     """Learner, mechanism and published rounds; rejects other streams."""
     learner, mechanism = private.learner, private.mechanism
     if not (isinstance(learner, FTRL) and isinstance(mechanism, PrefixSum)) or private.timetable.horizon is None:
@@ -197,10 +197,12 @@ def _parts(private: Private) -> tuple[FTRL, PrefixSum, Array]:
             "the bound is for FTRL on a prefix sum with a horizon. Use pftrl(problem, privacy, horizon), and state "
             "the horizon."
         )
+    if learner.center is not None:
+        raise Unprovable("the bound is for a stream that starts at 0, and this one has a center. Leave it out.")
     return learner, mechanism, private.timetable.rounds.astype(np.float64)
 
 
-def _noise_sds(private: Private, mechanism: PrefixSum, count: int) -> Array:
+def noise_sds(private: Private, mechanism: PrefixSum, count: int) -> Array:
     """`private.calibrated.noise_sd(k)` for k = 1, …, count, as one array."""
     shape = mechanism.errors(count)
     return np.asarray(shape * (private.calibrated.noise_sd(count) / shape[-1]))

@@ -1,7 +1,8 @@
 """`models.jsonl`: one line per release, in order, each written once, after it was committed to the store.
 
 A line holds `k` (number of the release), `t` (number of examples seen), `noise_sd` (standard deviation of the noise on
-an entry of the release), `model` (the point to use) and, if models are averages, `point` (the released point itself);
+an entry of the release), `model` (the point to use) and, if models are averages or chosen of several memories, `point`
+(the released point itself);
 in a seeded run also `"simulated": true`. All of it is public. A point has an entry for each feature, in the order of
 the contract, and one for the constant of the intercept; with several classes, the points of the classes are
 concatenated.
@@ -18,7 +19,6 @@ import numpy as np
 
 from taciturn._util.arrays import Array
 from taciturn._util.atomic import Entry
-from taciturn.averages import late_averages
 from taciturn.core.release import Releases
 from taciturn.errors import StateConflict
 from taciturn.plan import Plan
@@ -26,19 +26,19 @@ from taciturn.runs.files import write_at
 from taciturn.store import Chunk
 
 
-def lines_of(plan: Plan, releases: Releases, model: Array) -> bytes:
-    r"""The lines of consecutive releases; `model` is the model in use before them.
+def lines_of(plan: Plan, releases: Releases, models: Array) -> bytes:
+    r"""The lines of consecutive releases; `models` has the model to use after each of them.
 
     >>> from taciturn.estimators.settings import Settings
     >>> plan = Settings("squared", epsilon=1.0, feature_bound=1.0, label_bound=1.0).plan(dimension=2, horizon=9)
     >>> one = np.array([[0.5, 0.25, 0.0]])
-    >>> lines_of(plan, Releases(np.array([4]), 1, one, one, np.array([2.0]), False), np.zeros(3))
+    >>> lines_of(plan, Releases(np.array([4]), 1, one, one, np.array([2.0]), False), one)
     b'{"k": 1, "t": 4, "noise_sd": 2.0, "model": [0.5, 0.25, 0.0]}\n'
     """
-    models = models_to_use(plan, releases, model).tolist()
-    points = releases.points.tolist() if plan.averages else [None] * len(releases)
+    apart = plan.averages or plan.memories is not None
+    points = releases.points.tolist() if apart else [None] * len(releases)
     numbers = range(releases.first, releases.first + len(releases))
-    rows = zip(numbers, releases.rounds.tolist(), releases.noise_sd.tolist(), models, points, strict=True)
+    rows = zip(numbers, releases.rounds.tolist(), releases.noise_sd.tolist(), models.tolist(), points, strict=True)
     return "".join(_line(*row, releases.simulated) for row in rows).encode()
 
 
@@ -49,16 +49,6 @@ def _line(k: int, t: int, noise_sd: float, model: list[float], point: list[float
     if simulated:
         line["simulated"] = True
     return json.dumps(line) + "\n"
-
-
-def models_to_use(plan: Plan, releases: Releases, model: Array) -> Array:
-    """The model to use after each of these releases, one row each."""
-    if not plan.averages:
-        return releases.points
-    if releases.first == 1:
-        return late_averages(releases, window=plan.window)
-    since = plan.private.timetable.due(releases.first - 1) or 0
-    return late_averages(releases, model, since, window=plan.window)
 
 
 Outbox = Callable[[int], Iterable[Chunk]]

@@ -12,7 +12,10 @@ from html import escape
 from typing import Any, NamedTuple
 
 from taciturn._util.html import bar, bullets, document, line, number, number_head, paragraph, rows, section, ticks
+from taciturn.drift import Drift
 from taciturn.plan import left_out
+
+_ALARMS = 10  # the last that are listed
 
 NOT_PRIVATE = "NOT PRIVATE: computed from exact data; do not publish"
 SIMULATION = "SIMULATION: NOT PRIVATE"
@@ -64,6 +67,8 @@ class Learnt:
         The largest weights, and the number of points that their swing is computed from.
     files : sequence of File
         The files of the run.
+    drift : Drift, optional
+        How far released statistics moved, in units of their noise.
     simulated : bool
         Whether the noise came from a seed.
     diagnostics : mapping, optional
@@ -89,6 +94,7 @@ class Learnt:
     weights: Sequence[Weight]
     models: int
     files: Sequence[File]
+    drift: Drift | None = None
     simulated: bool = False
     diagnostics: Mapping[str, Any] | None = None
     bad_rows: Mapping[str, int] | None = None
@@ -101,7 +107,10 @@ def learnt_page(learnt: Learnt) -> str:
         parts.append(
             section(SIMULATION, paragraph("The noise came from a seed: the models are not private."), alarm=True)
         )
-    parts += [_guarantee(learnt), _releases(learnt), _model(learnt), _plan(learnt), _files(learnt)]
+    parts += [_guarantee(learnt), _releases(learnt)]
+    if learnt.drift is not None:
+        parts.append(_drift(learnt.drift, float(learnt.t)))
+    parts += [_model(learnt), _plan(learnt), _files(learnt)]
     if learnt.diagnostics is not None:
         parts.append(_diagnostics(learnt.diagnostics))
     elif learnt.bad_rows is not None:
@@ -139,6 +148,31 @@ def _releases(learnt: Learnt) -> str:
             last,
             f"Standard deviation of the noise on an entry of {learnt.noise_on}, by release (logarithmic)",
             logarithmic=True,
+        ),
+    )
+
+
+def _drift(drift: Drift, last: float) -> str:
+    if not len(drift.rounds):
+        return section("Drift", paragraph("No two releases are a window apart yet."))
+    alarms = drift.alarms
+    moved = ", ".join(f"{each:,}" for each in alarms[-_ALARMS:].tolist())
+    found = "None moved by more than chance." if not len(alarms) else f"More than chance: after row {moved}."
+    by = "by noise and the variation of rows of one distribution" if drift.proven else "by noise alone"
+    return section(
+        "Drift",
+        paragraph(
+            f"{len(drift.rounds):,} comparisons of released statistics, each with the one a window before it. {found}"
+        ),
+        line(
+            list(zip(drift.rounds.tolist(), drift.distance.tolist(), strict=True)),
+            last,
+            f"Distance of two released statistics, in units of their noise; an alarm is above {drift.alarm_at[-1]:.3g}",
+        ),
+        paragraph(
+            f"1 is noise alone. A distance above the alarm occurs {by} in at most {drift.rate:g} of comparisons. "
+            "Computed from releases: it costs no privacy.",
+            soft=True,
         ),
     )
 

@@ -54,6 +54,7 @@ import numpy as np
 from taciturn._util.arrays import Array, Arrays
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.ledger import Ledger, Position
+from taciturn.accounting.renewal import Charge
 from taciturn.accounting.unit import User
 from taciturn.core.state import State, new_name, read_extra, read_state
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
@@ -68,6 +69,9 @@ from taciturn.store.encryption import read_key
 
 NAME = "stream"
 """Name of the stream in the store of its own folder."""
+
+CHARGE = "charge"
+"""Key of what a run costs by neighbour relation, in what is public about its stream."""
 
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
@@ -214,7 +218,7 @@ class Run:
             watch(X, y, before, problem)
             self.watch_state = watch.arrays()
         if len(releases):
-            self._uncommitted.append(lines_of(self.stream.plan, releases, before))
+            self._uncommitted.append(lines_of(self.stream.plan, releases, self.stream.models))
         self._learnt = self.stream.t
 
     def _must_be_complete(self) -> None:
@@ -387,6 +391,8 @@ def begin(
     *,
     name: str = NAME,
     ledger: Ledger | None = None,
+    closes: Saved | None = None,
+    about: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Run:
     """Start a run: its whole cost is reserved, and its first state committed, before the first row is read.
@@ -405,6 +411,10 @@ def begin(
         Name of the stream in the store.
     ledger : Ledger, optional
         Where the cost is reserved.
+    closes : Saved, optional
+        A stream of the same store that ends in the same transaction.
+    about : dict, optional
+        More public data of the run.
     **settings
         Other parameters of `Run`.
     """
@@ -431,11 +441,17 @@ def begin(
         reserved=private.total_cost,
         state=content,
         input=SeenRows().checkpoint.to_bytes(),
-        about={"contract": contract, "lineage": lineage},
+        about={
+            "contract": contract,
+            "lineage": lineage,
+            CHARGE: Charge.of(private.guarantee).as_data(),
+            **(about or {}),
+        },
         neighbours=private.problem.neighbours,
         unit=private.unit.name,
         ledger=ledger,
         settings=private.recorded,
+        closes=closes,
         label=folder.path.absolute().name if name == NAME else name,
     )
     run = Run(folder, stream, store, saved, **settings)
@@ -459,6 +475,11 @@ def resume(
     """
     saved = store.load(name)
     _check_contract(saved, contract, store.address)
+    if saved.closed:
+        raise StateConflict(
+            f"{saved.name} in {store.address} was closed: it learns no more. Continue the run that follows it, or "
+            "start another by taciturn renew, which spends a second budget."
+        )
     _check_ledger(saved, store, ledger)
     store.check_reserved(saved)
     layers = store.layers(saved)

@@ -240,13 +240,15 @@ class Store:
         settings: Any = None,
         label: str | None = None,
         follows: Saved | None = None,
+        closes: Saved | None = None,
         layers: Mapping[str, bytes] | None = None,
         learnt: Learnt | None = None,
     ) -> Saved:
         """Reserve the cost of a new stream in `ledger`, if there is one, and store its first state.
 
         The ledger calls the stream by its `label`, by default its name. One that `follows` another takes over its name,
-        and its outbox begins with the releases of that one, which is closed, and counts as spent what it reserved.
+        and its outbox begins with the releases of that one, which is closed, and counts as spent what it reserved. One
+        that `closes` another of this database ends that in the same transaction, first: it has its own name and outbox.
         `learnt` says when the rows of the state were learnt: by default at any time before.
 
         Where ledger and store are one database, that is one transaction. Otherwise the cost is reserved first: a
@@ -300,6 +302,8 @@ class Store:
         try:
             with rejections_told(), self.database.transaction() as now:
                 now.rows("SELECT id FROM place /*lock*/")  # for `_read_back`: a row that is not there cannot be locked
+                if closes is not None:
+                    self._close_within(now, closes)
                 if book is not None:
                     kind, more = entered_as(label or name, before)
                     content = {"reserved": written(reserved), "neighbours": neighbours, "settings": settings}
@@ -314,6 +318,8 @@ class Store:
                     self._insert_layer(now, lineage, layer, records)
         except OutcomeUnknown as error:
             self._read_back(None, saved, error)
+        if closes is not None:
+            self._tell_closed(closes)
         if book is not None:
             book.tell_witness(lineage)
         self._tell_witness(saved)
@@ -608,15 +614,22 @@ class Store:
 
     def close(self, saved: Saved) -> None:
         """End a stream: nothing more can be released. What it reserved stays reserved."""
-        book = None
         with self.database.transaction() as now:
-            if now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", saved.lineage) != 1:
-                raise StateConflict(f"{self.address} has no stream {saved.name!r} any more. Check the address.")
-            if saved.ledger == "" and saved.population is not None:
-                book = DatabaseBook(self.database, saved.population, self._witness)
-                book.change_within(now, saved.lineage, lambda line, clock: closed(line), "closed")
-        if book is not None:
-            book.tell_witness(saved.lineage)
+            self._close_within(now, saved)
+        self._tell_closed(saved)
+
+    def _close_within(self, now: Transaction, saved: Saved) -> None:
+        """End a stream within a transaction; in its ledger, too, if that is in this database."""
+        if now.execute("UPDATE streams SET closed = 1 WHERE lineage = ?", saved.lineage) != 1:
+            raise StateConflict(f"{self.address} has no stream {saved.name!r} any more. Check the address.")
+        if saved.ledger == "" and saved.population is not None:
+            book = DatabaseBook(self.database, saved.population, self._witness)
+            book.change_within(now, saved.lineage, lambda line, clock: closed(line), "closed")
+
+    def _tell_closed(self, saved: Saved) -> None:
+        """After the transaction: tell the witness, or a ledger elsewhere, that a stream has ended."""
+        if saved.ledger == "" and saved.population is not None:
+            DatabaseBook(self.database, saved.population, self._witness).tell_witness(saved.lineage)
         elif (ledger := self.ledger_of(saved)) is not None:
             ledger.close(saved.lineage)
 

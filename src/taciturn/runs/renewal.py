@@ -1,0 +1,150 @@
+"""Renewal of a run: it is closed, and followed by a run in another folder that starts from its last released model.
+
+**Order.** In one database, one transaction closes the first stream and opens its successor, whose cost it reserves, if
+the ledger is there, too. Otherwise the successor is opened, and then the first stream is closed; if a ledger that
+renews has no room for both, the other way round.
+
+**Claim.** Whenever the process stops, `renew` can be called again, and completes what it began. No order spends more
+than what is reserved: a stream that is open can release what its own reservation covers, and no more, whether it has a
+successor or not; the successor reserves its own before its first commit, under a new lineage. A call that finds the
+successor, by the lineage of the first stream, opens no other. What is lost at worst is a reservation in a ledger in
+another database, made by a process that stopped before it had stored the stream (`Store.create`): it stays charged.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from taciturn.accounting.cost import FREE
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.renewal import Charge, Promise, Renewal
+from taciturn.core.state import SIMULATION
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict
+from taciturn.plan import Plan
+from taciturn.runs.files import Folder
+from taciturn.runs.run import CHARGE, NAME, Run, begin, resume
+from taciturn.store import Saved, Store
+
+RENEWAL = "renewal"
+"""Key of what a run starts from, in what is public about its stream."""
+
+
+@dataclass(frozen=True, eq=False)
+class Renewed:
+    """A run that follows another: the run, the stream that it follows, and what is promised to someone in both."""
+
+    run: Run
+    closed: Saved
+    promise: Promise
+
+
+def renew(
+    old: Store,
+    closing: Saved,
+    folder: Folder,
+    store: Store,
+    plan: Plan,
+    contract: str,
+    *,
+    delta: float,
+    name: str = NAME,
+    ledger: Ledger | None = None,
+    about: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Renewed:
+    """Close a stream, and open its successor in `folder` and `store`; called again, complete what was begun.
+
+    Parameters
+    ----------
+    old, closing
+        The store of the stream that ends, and the stream.
+    folder, store, plan, contract, name, ledger
+        Of its successor, as in `taciturn.runs.run.begin`.
+    delta : float
+        Of the stream that ends, if it does not say so itself.
+    about : dict, optional
+        More public data of the successor; with the key "model", which must be that of the stream that ends.
+    **settings
+        Other parameters of `Run`.
+    """
+    about = about or {}
+    _check(closing, plan, about)
+    renewal = renewal_of(old, closing, delta)
+    plan = plan.following(renewal)
+    again = {"name": name, "ledger": ledger, **settings}
+    if name in store.names() and _follows(found := store.load(name), closing):
+        run = resume(folder, store, following(plan, found), contract, **again)
+    else:
+        run = _opened(old, closing, folder, store, plan, contract, again, {**about, RENEWAL: _told(renewal, closing)})
+    old.close(closing)  # again, if it is: a process that stopped may not have told a ledger elsewhere
+    return Renewed(run, closing, renewal.promise(plan.private.guarantee))
+
+
+def _opened(
+    old: Store,
+    closing: Saved,
+    folder: Folder,
+    store: Store,
+    plan: Plan,
+    contract: str,
+    settings: dict[str, Any],
+    about: dict[str, Any],
+) -> Run:
+    if settings["name"] in store.names():
+        raise StateConflict(f"{folder.path} holds a run that does not follow {closing.name}. Pass another --out.")
+    together = closing if old.address == store.address and not closing.closed else None
+    try:
+        return begin(folder, store, plan, contract, closes=together, about=about, **settings)
+    except BudgetExhausted:
+        ledger: Ledger | None = settings["ledger"]
+        if together is not None or closing.closed or ledger is None or not ledger.renews:
+            raise
+        old.close(closing)  # which may make room: it counts in no later period
+        return begin(folder, store, plan, contract, about=about, **settings)
+
+
+def _check(closing: Saved, plan: Plan, about: dict[str, Any]) -> None:
+    """Reject a successor of a run that learnt other features, or that is a simulation where this one is not."""
+    known = closing.about.get("model")
+    if known is not None and known != about.get("model", known):
+        raise InvalidInput(
+            "the contract declares other features, another target or other bounds than that of the run which is to be "
+            "followed, so its model means nothing here. Declare them as they were; budget, horizon, method and forget "
+            "may change."
+        )
+    simulated = SIMULATION in closing.lineage.split()
+    if simulated != (plan.private.seed is not None):
+        raise StateConflict("a simulation is followed by a simulation, with --seed, and a private run by one without.")
+
+
+def renewal_of(store: Store, saved: Saved, delta: float) -> Renewal:
+    """What a successor of a stored run starts from: its last committed release, and what the streams so far cost."""
+    if not saved.position[2]:
+        raise InvalidInput(f"{saved.name} has released nothing, so there is no model to start from. Learn more rows.")
+    *_, chunk = store.releases(saved.name, saved.position[2] - 1)
+    model = json.loads(chunk.content.decode().splitlines()[-1])["model"]
+    unit = str(saved.about.get("unit", "example"))
+    charge = Charge(unit, delta, ((saved.neighbours, saved.reserved),))
+    if CHARGE in saved.about:
+        charge = Charge.from_data(saved.about[CHARGE])
+    before = Renewal.from_data(saved.about[RENEWAL]).charges if RENEWAL in saved.about else ()
+    if saved.earlier != FREE:  # the streams that a restored backup had lost
+        before = (*before, Charge(unit, charge.delta, ((saved.neighbours, saved.earlier),)))
+    return Renewal(tuple(model), (*before, charge))
+
+
+def following(plan: Plan, saved: Saved | None) -> Plan:
+    """The plan of a stored run: one that follows another starts from its model."""
+    if saved is None or RENEWAL not in saved.about:
+        return plan
+    return plan.following(Renewal.from_data(saved.about[RENEWAL]))
+
+
+def _told(renewal: Renewal, closing: Saved) -> dict[str, Any]:
+    return {**renewal.as_data(), "lineage": closing.lineage}
+
+
+def _follows(saved: Saved, closing: Saved) -> bool:
+    return bool(saved.about.get(RENEWAL, {}).get("lineage") == closing.lineage)
