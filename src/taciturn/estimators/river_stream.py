@@ -272,7 +272,8 @@ class Feed:
     def _bad_row(self, row: Row) -> str:
         return (
             f"{self.features.describe_bad_feature(row)} of this example is not a finite number. Nothing was learnt. "
-            f"Correct it, or leave it out, which is 0. {_ZERO_OUT}"
+            "Declare what a missing value is, by columns={'age': {'range': [0, 100]}} or by PublicScaler before the "
+            f"model, or leave the name out, which is 0. {_ZERO_OUT}"
         )
 
     def __getstate__(self) -> dict[str, Any]:
