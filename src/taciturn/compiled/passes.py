@@ -1187,7 +1187,7 @@ class FTRLPass:
         return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)
 
     def _strides(self, k: int, rounds: Integers, sd: Array) -> Array:
-        """What the sums of these releases, after the k-th, are divided by; of one release by numbers, which is faster."""
+        """What the sums of the releases after the k-th are divided by; of one release by numbers, which is faster."""
         if len(rounds) == 1:
             stands_for = examples_of(self.calibrated, k + 1, rounds[0])
             return np.array([self.learner.stride(float(stands_for), float(sd[0]))])

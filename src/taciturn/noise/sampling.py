@@ -100,7 +100,8 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
             f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[bad]}. "
             "Choose another lattice step."
         )
-    return ziggurat.draw(scales, repeat, bits or secret_bits()).reshape(shape)
+    drawn: NDArray[np.int64] = ziggurat.draw(scales, repeat, bits or secret_bits())
+    return drawn.reshape(shape)
 
 
 def lattice_gumbel(shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[np.int64]:
@@ -151,7 +152,11 @@ def sampling_cost(draws: int, shift: float) -> Cost:
 
 
 def sampling_parts(draws: int, shift: float) -> tuple[float, float]:
-    """The `extra_epsilon` and the `extra_delta` of `sampling_cost`."""
+    """The `extra_epsilon` and the `extra_delta` of `sampling_cost`.
+
+    >>> sampling_parts(10**7, 2.0) == sampling_cost(10**7, 2.0).parts[2:4]
+    True
+    """
     return 2.0 * draws * LOG_RATIO, 2.0 * draws * _beyond(shift) * (1.0 + 1e-9)
 
 
