@@ -26,6 +26,7 @@ SELECTED = (
     "accounting/test_ledger.py",
     "algorithms/test_selection.py::test_a_row_pays_for_its_part_and_for_no_more",
     "algorithms/test_selection.py::test_an_exact_choice_would_be_refuted",
+    "algorithms/test_selection.py::test_models_that_do_not_share_the_budget_are_refused",
     "algorithms/test_selection.py::test_moments_bound_the_delta_of_a_composition",
     "algorithms/test_selection.py::test_moments_of_both_kinds_fit_the_budget",
     "algorithms/test_selection.py::test_pilots_and_the_winner_keep_the_budget_together",
