@@ -33,7 +33,7 @@ from taciturn.estimators.stream import PrivacyWarning
 
 EPSILON = 1.0
 COLUMNS = ("guess", "search", "unpaid")
-RUNS, FEWER = 10, 5
+RUNS, FEWER = 40, 10
 """Runs, and those of tables of more than 100,000 rows."""
 
 TABLES = {

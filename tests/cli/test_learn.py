@@ -23,6 +23,7 @@ from taciturn.contract.contract import read_contract
 from taciturn.contract.explain import public
 from taciturn.contract.model_file import read_model
 from taciturn.core.state import read_extra, read_state
+from taciturn.datasets import customers
 from taciturn.errors import BudgetExhausted
 from taciturn.readers.rows import Position, open_rows
 from taciturn.runs.report import NOT_PRIVATE, SIMULATION
@@ -186,6 +187,45 @@ def test_json_lines_give_the_same_models(taciturn, tmp_path):
     taciturn("learn", toml, tmp_path / "data.jsonl", "--out", tmp_path / "json", "--seed", 1)
     for name in PUBLIC:
         assert (tmp_path / "csv" / name).read_bytes() == (tmp_path / "json" / name).read_bytes()
+
+
+def test_a_messy_table_gives_the_same_models_in_every_format(taciturn, tmp_path):
+    """Dates, gaps, misspelt categories, texts with newlines: CSV, Parquet and JSON lines, byte by byte."""
+    pandas, columns = pytest.importorskip("pandas"), [name for name in CUSTOMERS if name != "spend_next_year"]
+    pytest.importorskip("pyarrow")
+    table = customers(600, as_frame=True)[["customer_id", *columns, "churned"]]
+    table.to_csv(tmp_path / "data.csv", index=False)
+    read = pandas.read_csv(tmp_path / "data.csv")
+    read.to_parquet(tmp_path / "data.parquet", index=False)
+    records = [
+        {name: None if pandas.isna(value) else value for name, value in row.items()} for row in read.to_dict("records")
+    ]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    declared = "\n".join(f"{name} = {kind}" for name, kind in CUSTOMERS.items())
+    (tmp_path / "messy.toml").write_text(
+        '[privacy]\nepsilon = 1.0\ndelta = 1e-6\nuser = "customer_id"\nrows_per_user = 4\n'
+        '[target]\ncolumn = "churned"\nclasses = ["no", "yes"]\n[learning]\nhorizon = 600\n'
+        f"[columns]\n{declared}\n"
+    )
+    for kind in ("csv", "parquet", "jsonl"):
+        made = taciturn(
+            "learn", tmp_path / "messy.toml", tmp_path / f"data.{kind}", "--out", tmp_path / kind, "--seed", 1
+        )
+        assert made.status == 0, made.err
+    for name in PUBLIC:
+        assert len({(tmp_path / kind / name).read_bytes() for kind in ("csv", "parquet", "jsonl")}) == 1
+
+
+CUSTOMERS = {
+    "signed_up": '{ date = ["2018-01-01", "2025-12-31"], cycle = ["month"] }',
+    "country": '{ categories = ["DE", "FR", "NL", "PL", "other"], missing = "category" }',
+    "plan": '{ categories = ["free", "basic", "plus"] }',
+    "age": "{ range = [18, 99], indicator = true }",
+    "income": '{ range = [0, 1e6], scale = "symlog", threshold = 1000 }',
+    "visits": "{ bins = [0, 5, 10, 20, 60] }",
+    "tickets": "{ range = [0, 20] }",
+    "note": "{ text = { hash = 16 } }",
+}
 
 
 @pytest.mark.privacy

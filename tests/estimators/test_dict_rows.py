@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import warnings
 from collections import Counter, defaultdict
 from decimal import Decimal
 
@@ -173,3 +174,15 @@ def test_a_rule_is_stated_once_and_well(names, buckets, why):
 def test_a_list_is_no_example(features):
     with pytest.raises(InvalidInput, match="an example is a dict"):
         features.row([1.0, 2.0])
+
+
+def test_indicators_that_would_be_ignored_are_told_of_once():
+    """A scaler's features for missing values, beside those that a model declares."""
+    named = NamedFeatures(["age", "income"])
+    scaled = {"age": 0.5, "income": 0.1, "age (missing)": 1.0}
+    with pytest.warns(UserWarning, match=r"'age \(missing\)', which a PublicScaler adds.* is ignored\. Add it to"):
+        assert named.row(scaled).tolist() == [0.5, 0.1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert named.row(scaled).tolist() == [0.5, 0.1]
+        assert NamedFeatures(["age", "age (missing)"]).row(scaled).tolist() == [0.5, 1.0]

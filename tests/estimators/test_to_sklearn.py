@@ -50,6 +50,11 @@ CASES = {
     "huber": (PrivateLinearRegression(**REGRESS, loss="huber"), NUMBERS),
     "absolute": (PrivateLinearRegression(**REGRESS, loss="absolute"), NUMBERS),
     "quantile": (PrivateLinearRegression(**REGRESS, loss="quantile", quantile=0.9), NUMBERS),
+    "range of labels": (PrivateLinearRegression(**CLASSIFY, label_range=(4.0, 6.0)), NUMBERS),
+    "range of labels, log": (
+        PrivateLinearRegression(**CLASSIFY, label_range=(1.0, 20.0), label_scale="log", loss="huber"),
+        NUMBERS,
+    ),
     "private labels": (
         PrivateLinearRegression(**REGRESS | {"feature_bound": "private", "label_bound": "private"}),
         NUMBERS,
@@ -136,8 +141,18 @@ def test_declared_columns_are_the_first_step():
     found = PrivateLinearSVC(**stated | {"columns": columns | {"age": {"range": "private"}}}, classes=["no", "yes"])
     with pytest.raises(InvalidInput, match="found privately"):
         found.fit(table, TWO).to_sklearn()
-    with pytest.raises(InvalidInput, match="label_range"):
-        PrivateLinearRegression(**stated, label_range=(0.0, 9.0)).fit(table, NUMBERS).to_sklearn()
+    spend = PrivateLinearRegression(**stated, label_range=(0.0, 9.0)).fit(table, NUMBERS)
+    agree(spend, pickle.loads(pickle.dumps(spend.to_sklearn())), table)
+
+
+def test_a_range_of_labels_clips_predictions():
+    """In the units of the labels, as one model of scikit-learn around another."""
+    model, pipeline = fitted("range of labels")
+    predicted = pipeline.predict(np.vstack([100.0 * X, np.eye(3)]))
+    assert predicted.min() == 4.0
+    assert predicted.max() == 6.0
+    assert type(pipeline[-1].regressor_).__name__ == "Ridge"
+    assert pipeline.score(X, NUMBERS) == pytest.approx(model.score(X, NUMBERS))
 
 
 def test_a_pipeline_is_what_was_published_then():

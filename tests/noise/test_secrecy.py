@@ -255,7 +255,10 @@ def test_as_many_bits_whatever_the_data(compiled, monkeypatch):
         def source(count, into=None, /, at=at, counts=counts):
             counts.append(count)
             at[0] += count
-            into[:count] = bits[at[0] - count : at[0]]
+            words = bits[at[0] - count : at[0]]
+            if into is None:
+                return words
+            into[:count] = words
             return into[:count]
 
         with monkeypatch.context() as patched:

@@ -49,10 +49,14 @@ class Cost:
 
     def __post_init__(self) -> None:
         stated = self.parts
+        for part in stated:
+            if type(part) is not float or not part >= 0.0:
+                break
+        else:  # as most are, and every release makes a cost
+            return
         for name, part in zip(_PARTS, stated, strict=True):
-            if type(part) is not float:  # most are, and every release makes a cost
-                object.__setattr__(self, name, part := float_or_nan(part))
-            if not part >= 0.0:
+            object.__setattr__(self, name, number := float_or_nan(part))
+            if not number >= 0.0:
                 raise InvalidInput(f"costs must be 0 or more, got {stated}.")
 
     @property

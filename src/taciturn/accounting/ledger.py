@@ -948,7 +948,7 @@ def _check_live(line: Line, at: Position) -> None:
 
 def at_most(less: Cost, more: Cost) -> bool:
     """Whether no part of one cost exceeds that of the other."""
-    return all(map(operator.le, less.parts, more.parts))
+    return less is more or all(map(operator.le, less.parts, more.parts))
 
 
 def written(cost: Cost) -> list[str]:

@@ -17,7 +17,7 @@ from taciturn.accounting.cost import Cost, total
 from taciturn.accounting.gdp import Privacy, epsilon_of
 from taciturn.accounting.guarantee import Guarantee
 from taciturn.accounting.ledger import LedgerLike, as_ledger
-from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, shift_of
+from taciturn.accounting.objective import delta_perturbed, epsilon_perturbed, log_moment, shift_of
 from taciturn.accounting.unit import EXAMPLE, Unit
 from taciturn.core.accounted import OTHER_SETTINGS, Accounted, Prepared, must_be_state
 from taciturn.core.loop import fast_clip
@@ -220,6 +220,15 @@ class ObjectivePerturbation(Accounted):
         for which either lies beyond the sampler's reach are charged.
         """
         return self._cost(self._split[0], self._shift, self._dimensions)
+
+    def log_moment(self, a: float) -> float:
+        """`accounting.objective.log_moment` of the perturbed objective, for compositions that add up moments."""
+        return log_moment(a, self._shift * (1.0 + 1e-9), self._hessian, self._dimensions)
+
+    @property
+    def cost_beside(self) -> Cost:
+        """The cost of the noise on the output and of the sampler, which is beside that of the perturbed objective."""
+        return total([sampling_cost(self.problem.size, self._shift), self._output.cost(None)])
 
     def _cost(self, epsilon: float, shift: float, dimensions: int) -> Cost:
         sampled = math.exp(sampling_cost(self.problem.size, 0.0).extra_epsilon)  # the sampler's share of this delta

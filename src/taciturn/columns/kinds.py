@@ -85,6 +85,9 @@ OneHotMissing = Literal["zero", "category", "bad"]
 
 _LARGEST = 1e300  # of the numbers whose range is found
 
+INDICATOR = " (missing)"
+"""What the name of an indicator of missing values ends in."""
+
 MOST_BUCKETS = 2**20
 """Largest number of buckets of a hashed column; with more features, the noise outweighs the data."""
 
@@ -749,7 +752,7 @@ def _indicators(indicator: bool) -> Groups:
 
 
 def _indicator_names(name: str, indicator: bool) -> tuple[str, ...]:
-    return (f"{name} (missing)",) if indicator else ()
+    return (f"{name}{INDICATOR}",) if indicator else ()
 
 
 def _declared(missing: Any, default: Any, indicator: bool = False) -> dict[str, Any]:

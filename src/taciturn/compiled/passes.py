@@ -1256,11 +1256,18 @@ class FTRLPass:
             cut = Cut(calibrated.noise_rows(seed, k + 1, count), steps, largest)
             noisy, points, sd = shown.room(count, len(total), len(point))
             sd[:] = noise_sds(calibrated, k + 1, count)
-            stand_for = examples_of(calibrated, np.arange(k + 1, k + count + 1), rounds)
-            strides = np.asarray(self.learner.stride(stand_for, sd))
+            strides = self._strides(k, rounds, sd)
             block = Block(self.leader, point, total, t, X[:rest], y[:rest], rounds, strides, noisy, points)
             secret, public = self.through(block, secret, public, k + 1, cut)
             shown.written(count)
         if rest < len(y):
             ftrl.gradients(self.leader, point, total, as_parts(X[rest:]), y[rest:])
         return Standing(t + len(y), k + count, {"sum": total}, secret, public, point)
+
+    def _strides(self, k: int, rounds: Integers, sd: Array) -> Array:
+        """What the sums of the releases after the k-th are divided by; of one release by numbers, which is faster."""
+        if len(rounds) == 1:
+            stands_for = examples_of(self.calibrated, k + 1, rounds[0])
+            return np.array([self.learner.stride(float(stands_for), float(sd[0]))])
+        stand_for = examples_of(self.calibrated, np.arange(k + 1, k + len(rounds) + 1), rounds)
+        return np.asarray(self.learner.stride(stand_for, sd))

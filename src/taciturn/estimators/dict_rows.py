@@ -21,7 +21,7 @@ import numpy as np
 from taciturn._util.arrays import Array
 from taciturn.columns.encoder import ColumnEncoder, encoder_of
 from taciturn.columns.hashing import bucket_cache
-from taciturn.columns.kinds import Categories, Hashed
+from taciturn.columns.kinds import INDICATOR, Categories, Hashed
 from taciturn.errors import InvalidInput, did_you_mean, expect, float_or_nan, integer
 
 Row: TypeAlias = "array[float]"
@@ -73,10 +73,14 @@ class NamedFeatures:
                 self._texts.setdefault(before, {})[text] = column
         self._known = frozenset((*self.names, *self._texts))
         self._warned = False
+        self._first = True
         self._all = itemgetter(*self.names) if self.dimension > 1 and not self._texts else None
         self._format = f"{self.dimension}d"
 
     def row(self, x: Mapping[Any, Any]) -> Row:
+        if self._first and isinstance(x, Mapping):
+            self._first = False
+            self._warn_of_indicators(x)
         if self._all is not None and type(x) is dict:  # a defaultdict would add missing names
             try:
                 return array("d", struct.pack(self._format, *self._all(x)))  # faster than an array of a tuple
@@ -101,6 +105,16 @@ class NamedFeatures:
             if isinstance(text, str) and text in columns:
                 row[columns[text]] = 1.0
         return row
+
+    def _warn_of_indicators(self, x: Mapping[Any, Any]) -> None:
+        """Warn if a `PublicScaler` before the model adds indicators of missing values that it would ignore."""
+        ignored = [f"{name}{INDICATOR}" for name in self.names if f"{name}{INDICATOR}" in x.keys() - self._known]
+        if ignored:
+            warnings.warn(
+                f"the feature {ignored[0]!r}, which a PublicScaler adds for missing values, is not among the declared "
+                "features, and is ignored. Add it to features=, or leave indicator=True out.",
+                stacklevel=5,
+            )
 
     def _reject_one_hot(self, x: Mapping[Any, Any]) -> None:
         """Reject names that river's `OneHotEncoder` makes of a declared name: they would be ignored."""

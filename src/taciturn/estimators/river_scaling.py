@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taciturn._util.arrays import Array
-from taciturn.columns.kinds import MissingNumber, Range
+from taciturn.columns.kinds import INDICATOR, MissingNumber, Range
 from taciturn.columns.values import text_of
 from taciturn.errors import InvalidInput, expect, float_or_nan, positive
 from taciturn.estimators.keywords import Keywords
@@ -59,7 +59,7 @@ class PublicScaler(Keywords, base.MiniBatchTransformer):
         self._ends = {name: _ends(name, limits) for name, limits in ranges.items()}
         columns = {name: Range(str(name), *ends, missing, indicator) for name, ends in self._ends.items()}
         self._filled = {name: math.nan if missing == "bad" else column.filled for name, column in columns.items()}
-        self._indicators = {name: f"{name} (missing)" for name in ranges} if indicator else {}
+        self._indicators = {name: f"{name}{INDICATOR}" for name in ranges} if indicator else {}
 
     def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
         """The example with every ranged feature scaled, and missing ones filled; texts stay as they are."""

@@ -272,7 +272,8 @@ class Feed:
     def _bad_row(self, row: Row) -> str:
         return (
             f"{self.features.describe_bad_feature(row)} of this example is not a finite number. Nothing was learnt. "
-            f"Correct it, or leave it out, which is 0. {_ZERO_OUT}"
+            "Declare what a missing value is, by columns={'age': {'range': [0, 100]}} or by PublicScaler before the "
+            f"model, or leave the name out, which is 0. {_ZERO_OUT}"
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -310,6 +311,8 @@ class RowScores:
         self._slow = problem.features is not None or units != (0.0, 1.0)
         d = problem.mapped_dimension
         self._longest = longest_row(problem.feature_bound, d)
+        self._longest_squared = self._longest * self._longest
+        self._slow |= not self._longest > 1e-100  # whose square would underflow
         self._several = problem.outputs > 1
         self._constant: Any
         if self._several:
@@ -323,11 +326,11 @@ class RowScores:
         if self._slow:
             return self._scores_of(row)
         entries, weights = self._features.meet(row, self._weights)
-        length = math.hypot(*entries.tolist())
-        if not length < 1e280:  # near overflow, or a bad row
+        squared = entries.dot(entries)
+        if not squared < 1e280:  # near overflow, or a bad row
             return self._scores_of(row)
-        if length > self._longest:
-            entries = entries * (self._longest / length)
+        if squared > self._longest_squared:
+            entries = entries * (self._longest / math.sqrt(squared))
         scores = weights.dot(entries) + self._constant
         return scores if self._several else float(scores)
 

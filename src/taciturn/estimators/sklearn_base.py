@@ -425,10 +425,11 @@ class PrivateLinearModel(Keywords, BaseEstimator):
         found (each a `PublicMap`), the clipping of rows (`NormClip`), and a linear model of scikit-learn with the
         released weights: `LogisticRegression`; `LinearSVC` for the hinge loss and for naive Bayes, whose scores are no
         probabilities; `SGDClassifier` for classes that were learnt by PQFTL, without their probabilities; `Ridge`,
-        `HuberRegressor` or `QuantileRegressor` for numbers. It predicts what this estimator predicts, on rows of any
+        `HuberRegressor` or `QuantileRegressor` for numbers, in a `TransformedTargetRegressor` if `label_range` was
+        stated, whose predictions are clipped. It predicts what this estimator predicts, on rows of any
         length, and can be pickled. It has nothing that is not published already, so it costs no privacy. Do not fit it
-        again on private data: its steps are not private learners. There are no steps for `label_range`, and for columns
-        whose ranges are found privately.
+        again on private data: its steps are not private learners. There is no step for columns whose ranges are found
+        privately.
 
         Returns
         -------
@@ -456,12 +457,8 @@ class PrivateLinearModel(Keywords, BaseEstimator):
                 "to_sklearn() has no step for ranges of columns that are found privately, or hashed without signs, as "
                 "for naive Bayes. Predict with this estimator, or with a pickle of it."
             )
-        if opened.settings.target is not None:
-            raise InvalidInput(
-                "to_sklearn() has no step for label_range. Predict with this estimator, or with a pickle of it; or "
-                "center the labels yourself, and state label_bound."
-            )
-        return pipeline_of(opened.stream.problem, opened.stream.model, opened.classes, opened.names, columns)
+        stream, target = opened.stream, opened.settings.target
+        return pipeline_of(stream.problem, stream.model, opened.classes, opened.names, columns, target)
 
     def _scores(self, X: Any) -> Array:
         opened = self._fitted
@@ -475,17 +472,19 @@ class PrivateLinearModel(Keywords, BaseEstimator):
 
     def _html_repr(self) -> str:
         """The diagram of scikit-learn, and below it the budget of the stream and of the ledger, if there are any."""
+        return str(super()._html_repr()) + self._cost_html()
+
+    def _cost_html(self) -> str:
+        """The budget of the stream, or of the search that chose this model, and of the ledger, if there are any."""
         opened = self._opened
         if opened is None or opened.selection is None:
-            budgets = budgets_html(None if opened is None else opened.stream, self.ledger)
-        else:
-            spent, seeded = spent_by(opened.selection), opened.selection.simulated
-            title = f"Chosen by a search, which cost epsilon = {rounded_up(spent.epsilon)} at delta = {spent.delta:g}"
-            tried = len(opened.selection.candidates)
-            told = facts([("rows learnt", f"{opened.stream.t:,}"), ("settings tried", f"{tried:,}")])
-            title = f"Simulation: not private. {title}" if seeded else title
-            budgets = card(title, told, alarm=seeded) + budgets_html(None, self.ledger)
-        return str(super()._html_repr()) + budgets
+            return budgets_html(None if opened is None else opened.stream, self.ledger)
+        spent, seeded = spent_by(opened.selection), opened.selection.simulated
+        title = f"Chosen by a search, which cost epsilon = {rounded_up(spent.epsilon)} at delta = {spent.delta:g}"
+        tried = len(opened.selection.finals)
+        told = facts([("rows learnt", f"{opened.stream.t:,}"), ("settings tried", f"{tried:,}")])
+        title = f"Simulation: not private. {title}" if seeded else title
+        return card(title, told, alarm=seeded) + budgets_html(None, self.ledger)
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._opened is not None

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 try:
+    from sklearn.compose import TransformedTargetRegressor
     from sklearn.linear_model import HuberRegressor, LogisticRegression, QuantileRegressor, Ridge, SGDClassifier
     from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import FunctionTransformer
     from sklearn.svm import LinearSVC
 except ImportError:  # pragma: no cover
     raise ImportError("taciturn.estimators.to_sklearn needs scikit-learn: install taciturn[sklearn].") from None
 
 from taciturn._util.arrays import Array
 from taciturn.columns.encoder import encoder_of
+from taciturn.columns.target import Number
+from taciturn.columns.values import ArrayValues
 from taciturn.estimators.scaling import NormClip, PublicColumns, PublicMap
 from taciturn.problem.features import Chain, FeatureMap
 from taciturn.problem.losses import Absolute, Huber, Logistic, Quantile, Squared
@@ -24,11 +29,13 @@ from taciturn.problem.problem import Problem
 from taciturn.problem.weighted import unweighted
 
 
-def pipeline_of(problem: Problem, point: Array, classes: Any, names: Any, columns: Any = None) -> Pipeline:
+def pipeline_of(
+    problem: Problem, point: Array, classes: Any, names: Any, columns: Any = None, target: Number | None = None
+) -> Pipeline:
     """The predictions of a released point, for a problem, its labels (None for numbers) and the names of its columns.
 
-    `columns` declares the columns of a table, if that was not of numbers. The pipeline is a function of what was
-    published, and so costs no privacy.
+    `columns` declares the columns of a table, if that was not of numbers, and `target` the range of its labels, if that
+    was stated. The pipeline is a function of what was published, and so costs no privacy.
 
     >>> from taciturn import L2Ball, Logistic
     >>> problem = Problem(Logistic(), L2Ball(1.0), dimension=2, intercept=1.0)
@@ -53,7 +60,8 @@ def pipeline_of(problem: Problem, point: Array, classes: Any, names: Any, column
         model = _classifier(problem, classes)
         model.coef_, model.intercept_ = weights.copy(), intercepts.copy()
     model.fit_intercept = problem.intercept > 0.0
-    steps.append(("model", _fitted(model, width)))
+    model = _fitted(model, width)
+    steps.append(("model", model if target is None else _in_units_of(target, model)))
     if names is not None:
         steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
     return Pipeline(steps)
@@ -68,6 +76,18 @@ def _parts(features: FeatureMap | None) -> tuple[FeatureMap, ...]:
 def _fitted(step: Any, width: int) -> Any:
     step.n_features_in_ = width
     return step
+
+
+def _in_units_of(target: Number, model: Any) -> Any:
+    """A fitted model of labels, as one that predicts what the labels were made of: centred, scaled back and clipped."""
+    units = FunctionTransformer(partial(_labels, target), inverse_func=target.decode, check_inverse=False)
+    made = TransformedTargetRegressor(regressor=model, transformer=units, check_inverse=False)
+    made.regressor_, made.transformer_, made._training_dim = model, units, 1
+    return made
+
+
+def _labels(target: Number, values: Any) -> Array:
+    return target.encode(ArrayValues(np.asarray(values, dtype=np.float64)))[0]
 
 
 def _regressor(problem: Problem) -> Any:

@@ -43,7 +43,7 @@ from taciturn.mechanisms.lattice import (
     shifts,
 )
 from taciturn.mechanisms.release_noise import BLOCK, rounds_from, share, shares
-from taciturn.noise.sampling import LARGEST_SCALE, sampling_cost
+from taciturn.noise.sampling import LARGEST_SCALE, sampling_cost, sampling_parts
 
 Shape = Literal["S", "S^(2/3)", "S^(1/2)"]
 _POWERS = {"S": 1.0, "S^(2/3)": 2.0 / 3.0, "S^(1/2)": 0.5}
@@ -179,8 +179,7 @@ class FiniteGaussian(OnLattice):
         block, within = divmod(k - 1, _AT_ONCE)
         spent = self._before[block] + float(self._of_block(block)[2][within])
         spent *= 1.0 + (self._timetable.count + 64) * 2.0**-51
-        sampling = sampling_cost(k * self.size, self._farthest)
-        return Cost(spent, 0.0, sampling.extra_epsilon, sampling.extra_delta)
+        return Cost(spent, 0.0, *sampling_parts(k * self.size, self._farthest))
 
     def cost_for(self, certificate: Certificate) -> Cost:
         """The cost of this noise for another certificate, added up and rounded up as `cost` does it."""

@@ -285,10 +285,10 @@ class OneStepSums(NoisySums):
         return self._step
 
     def step_of_row(self, rows: range) -> Array:
-        return np.full((len(rows), 1), self._step)
+        return np.array([[self._step]]) if len(rows) == 1 else np.full((len(rows), 1), self._step)
 
     def largest_of(self, k: int, count: int) -> Array:
-        return np.full(count, self.largest)
+        return np.array([self.largest]) if count == 1 else np.full(count, self.largest)
 
     def cost(self, k: int | None) -> Cost:
         """The cost of the stream, charged with the first release, however few or many sums are released."""

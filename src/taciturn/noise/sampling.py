@@ -22,7 +22,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from typing import Protocol
+from functools import cache, lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -69,7 +70,7 @@ def secret_bits() -> Bits:
             if not keyed:
                 keyed.append(_counter_mode(os.urandom(32)))
             return keyed[0](count, into)
-        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        words = np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)  # writable, as compiled code knows it
         if into is None:
             return words
         into[:count] = words
@@ -91,16 +92,16 @@ def lattice_normal(scale: ArrayLike, shape: tuple[int, ...], bits: Bits | None =
     >>> lattice_normal(2.0**30, (2, 3)).dtype
     dtype('int64')
     """
-    from taciturn.noise import ziggurat  # Numba takes longer to import than all of this package
-
+    ziggurat = _ziggurat()
     scales, repeat = _runs(np.asarray(scale, dtype=np.float64), shape)
-    bad = ziggurat.first_bad(scales, SMALLEST_SCALE, LARGEST_SCALE)
-    if bad < len(scales):
+    one = len(scales) == 1 and SMALLEST_SCALE <= scales[0] <= LARGEST_SCALE
+    if not one and (bad := ziggurat.first_bad(scales, SMALLEST_SCALE, LARGEST_SCALE)) < len(scales):
         raise InvalidInput(
             f"the noise's scale on its lattice must be 0 or between 2^25 and 2^40, got {scales[bad]}. "
             "Choose another lattice step."
         )
-    return ziggurat.draw(scales, repeat, bits or secret_bits()).reshape(shape)
+    drawn: NDArray[np.int64] = ziggurat.draw(scales, repeat, bits or secret_bits())
+    return drawn.reshape(shape)
 
 
 def lattice_gumbel(shape: tuple[int, ...], bits: Bits | None = None) -> NDArray[np.int64]:
@@ -147,8 +148,29 @@ def sampling_cost(draws: int, shift: float) -> Cost:
     >>> sampling_cost(10**7, shift=2.0).extra_epsilon < 1e-5
     True
     """
-    beyond = 2.0 * draws * float(ndtr(shift - REACH)) * (1.0 + 1e-9)
-    return Cost(extra_epsilon=2.0 * draws * LOG_RATIO, extra_delta=beyond)
+    return Cost(0.0, 0.0, *sampling_parts(draws, shift))
+
+
+def sampling_parts(draws: int, shift: float) -> tuple[float, float]:
+    """The `extra_epsilon` and the `extra_delta` of `sampling_cost`.
+
+    >>> sampling_parts(10**7, 2.0) == sampling_cost(10**7, 2.0).parts[2:4]
+    True
+    """
+    return 2.0 * draws * LOG_RATIO, 2.0 * draws * _beyond(shift) * (1.0 + 1e-9)
+
+
+@lru_cache(maxsize=64)
+def _beyond(shift: float) -> float:
+    return float(ndtr(shift - REACH))
+
+
+@cache
+def _ziggurat() -> Any:
+    """The compiled sampler: Numba takes longer to import than all of this package."""
+    from taciturn.noise import ziggurat
+
+    return ziggurat
 
 
 def _runs(scales: NDArray[np.float64], shape: tuple[int, ...]) -> tuple[NDArray[np.float64], int]:

@@ -87,6 +87,7 @@ GROUP = 16384
 _MOST = 6  # words that one attempt may use
 _NOTHING = np.uint64(2**64 - 1)
 _ZERO, _ONE, _SIGN = np.uint64(0), np.uint64(1), np.uint64(63)
+_NO_WORDS = np.empty(0, dtype=np.uint64)
 _LAYER, _U = np.uint64(LAYERS - 1), np.uint64(2**64 - 2 * LAYERS)
 
 
@@ -98,19 +99,21 @@ def draw(scales: NDArray[np.float64], repeat: int, bits: Bits) -> NDArray[np.int
     array([0, 0])
     """
     drawn = np.empty(scales.size * repeat, dtype=np.int64)
-    as_words, rectangles, words = scales.view(np.uint64), tables(), np.empty(0, dtype=np.uint64)
-    most = min(GROUP, drawn.size)
-    place = np.empty(most + most // 32 + 2 * _MOST + 2, dtype=np.uint64)  # reused, since new memory is slow
+    words, place = _NO_WORDS, _NO_WORDS
     for start in range(0, drawn.size, GROUP):
         count = min(GROUP, drawn.size - start)
-        words = _longer(words, count + count // 32 + 2 * _MOST, bits, place)
+        size = count + count // 32 + 2 * _MOST
+        if drawn.size <= GROUP:
+            words = bits(size)
+        else:
+            place = np.empty(size + 2, dtype=np.uint64) if not start else place  # reused, since new memory is slow
+            words = _longer(words, size, bits, place)
         left = draw_fast(drawn, start, scales, repeat, words[:count], fast_path_table())
         done, used = 0, count
-        while True:
-            done, used = finish(drawn, start, left, done, as_words, repeat, words, used, *rectangles)
-            if done == left.size:
-                break
-            words = _longer(words, words.size + GROUP, bits, place)
+        while done < left.size:
+            done, used = finish(drawn, start, left, done, scales.view(np.uint64), repeat, words, used, *tables())
+            if done < left.size:
+                words = _longer(words, words.size + GROUP, bits, place)
         words = words[used:]
     return drawn
 
@@ -128,7 +131,8 @@ def _longer(words: Words, size: int, bits: Bits, place: Words) -> Words:
     """Extend these words to at least `size` words; in `place` if it has room for two more."""
     size = max(size, words.size)
     out = place if size + 2 <= place.size else np.empty(size + 2, dtype=np.uint64)
-    out[: words.size] = words
+    if words.size:
+        out[: words.size] = words
     bits(size - words.size, out[words.size :])
     return out[:size]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from taciturn._util.arrays import Array
 from taciturn.errors import InvalidInput
-from taciturn.problem.inputs import Source, SparseRows, as_numbers, source_of
+from taciturn.problem.inputs import FLOAT, Source, SparseRows, as_numbers, source_of
 
 
 def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
@@ -21,7 +21,7 @@ def as_rows(X: Any, y: Any, dimension: int) -> tuple[Source, Array]:
     >>> as_rows([[1, 2]], None, dimension=2)
     (array([[1., 2.]]), array([0.]))
     """
-    rows = source_of(X) or as_numbers(X)
+    rows = X if type(X) is np.ndarray and X.dtype is FLOAT else source_of(X) or as_numbers(X)
     labels = np.zeros(rows.shape[:1]) if y is None else as_numbers(y)
     if len(rows.shape) != 2 or rows.shape[1] != dimension or labels.shape != rows.shape[:1]:
         raise InvalidInput(

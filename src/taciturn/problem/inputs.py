@@ -128,6 +128,10 @@ def source_of(X: Any) -> Source | None:
     return None
 
 
+FLOAT = np.dtype(np.float64)
+"""The type of numbers that need no conversion."""
+
+
 def as_numbers(values: Any) -> Array:
     """Convert to an array of floats; entries that are not numbers become NaN, which validation treats as bad values.
 
@@ -137,6 +141,8 @@ def as_numbers(values: Any) -> Array:
     >>> as_numbers(["1.5", None, 2])
     array([1.5, nan, 2. ])
     """
+    if type(values) is np.ndarray and values.dtype is FLOAT:  # most are
+        return values
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(object), None)
     try:

@@ -252,7 +252,7 @@ def check_names(names: Sequence[str], contract: Contract, labelled: bool, keep: 
     for name in keep:
         if names.count(name) != 1:
             what = "not in the header" if name not in names else "twice in the header"
-            near = did_you_mean(name, names)
+            near = " Give each column a --keep of its own." if "," in name else did_you_mean(name, names)
             raise InvalidInput(
                 f"column {name}, which is to be kept, is {what}. Name a column that is there once.{near}"
             )
