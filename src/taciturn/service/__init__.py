@@ -1,0 +1,1 @@
+"""A service that learns and predicts over HTTP."""
