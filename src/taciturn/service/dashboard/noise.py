@@ -148,7 +148,7 @@ class NoiseOfReleases:
 
 def _seeded(plan: Plan, seed: int) -> Plan:
     """The same plan as a simulation."""
-    return replace(plan, private=replace(plan.private, seed=seed))  # type: ignore[arg-type]
+    return replace(plan, private=replace(plan.private, seed=seed))
 
 
 def _estimated(points: Array) -> Noise:

@@ -98,10 +98,10 @@ def _plain(value: float) -> str:
 
 
 def _json(value: Any) -> Markup:
-    """JSON inside HTML: no character in it can end the block.
+    r"""JSON inside HTML: no character in it can end the block.
 
     >>> print(_json({"name": "</script>&"}))
-    {"name":"\\u003c/script\\u003e\\u0026"}
+    {"name":"\u003c/script\u003e\u0026"}
     """
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -28,12 +28,14 @@ from taciturn.columns.values import PlainValues
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import column_in_words, in_plain_words, public, target_in_words
 from taciturn.contract.model_file import Model
-from taciturn.estimators.stream import Spent
 from taciturn.plan import Plan
 from taciturn.service.dashboard.noise import Kind, Noise
 from taciturn.store.overview import recipe_of
 
 Verdict = Literal["signal", "unclear", "noise", "unknown"]
+
+Dated = tuple[Mapping[str, Any], int | None]
+"""A release as in `models.jsonl`, and since when it is visible, in milliseconds since the epoch."""
 
 MOST_RELEASES = 10_000
 """Releases that a chart shows; more are thinned out, and the first and the last stay."""
@@ -46,19 +48,24 @@ _LEVEL = 0.05  # of a false "signal" among all coefficients of a model that is n
 
 @dataclass(frozen=True)
 class Viewer:
-    """Who looks at a page: the name of the token and its scopes, and the CSRF token of the session's forms."""
+    """Who looks at a page: the name of the token, its scopes and only stream, and the secret of the session's forms."""
 
     name: str
     scopes: frozenset[str]
     csrf: str
+    only: str | None = None
 
-    def may(self, scope: str) -> bool:
-        """Whether the token has a scope; `admin` has all of them.
+    def may(self, scope: str, stream: str | None = None) -> bool:
+        """Whether the token has a scope, for a stream; None is what concerns all of them. `admin` has all scopes.
 
-        >>> Viewer("reports", frozenset({"read"}), "").may("operate")
-        False
+        >>> viewer = Viewer("reports", frozenset({"read"}), "", only="clicks")
+        >>> viewer.may("read", "clicks"), viewer.may("operate", "clicks"), viewer.may("read")
+        (True, False, False)
         """
-        return scope in self.scopes or "admin" in self.scopes
+        return (scope in self.scopes or "admin" in self.scopes) and self.only in (None, stream)
+
+    def __repr__(self) -> str:
+        return f"Viewer({self.name!r}, {sorted(self.scopes)})"
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,9 @@ class Published:
         return len(self.numbers)
 
     @classmethod
-    def of_lines(cls, lines: Iterable[tuple[Mapping[str, Any], int]], size: int, most: int = MOST_RELEASES) -> Published:
+    def of_lines(
+        cls, lines: Iterable[tuple[Mapping[str, Any], int]], size: int, most: int = MOST_RELEASES
+    ) -> Published:
         """Of lines as in `models.jsonl`, each with its `visible_at`, for points of `size` entries.
 
         >>> Published.of_lines([({"k": 1, "t": 9, "noise_sd": 2.0, "model": [0.5]}, 0)], size=1).rounds
@@ -158,7 +167,7 @@ class Growing:
         self._held: list[tuple[int, int, float, Array, Array, int]] = []
         self._last: tuple[int, int, float, Array, Array, int] | None = None
 
-    def extend(self, lines: Iterable[tuple[Mapping[str, Any], int]]) -> None:
+    def extend(self, lines: Iterable[Dated]) -> None:
         """Add the next releases, in order; those that are known already change nothing."""
         for line, visible_at in lines:
             k = int(line["k"])
@@ -278,18 +287,20 @@ class StreamView:
     ----------
     name : str
         What it is called.
-    status : {"waiting", "live", "complete", "closed"}
-        Before the first release; between releases; all releases made; or ended.
+    contract, plan : Contract, Plan
+        What was declared, and how it learns.
+    published, noise : Published, Noise
+        The visible releases, and the noise of each.
     gauge : Gauge
         Of the stream itself: its budget is what it has reserved.
     ledger : LedgerRow, optional
         The ledger that it is reserved in.
-    rows : int
-        The round of the last visible release; rows after it are not counted.
-    coming : int, optional
-        Releases to come; None without a horizon.
-    next_round : int, optional
-        The round of the next release.
+    guarantee : str
+        The guarantee, precisely.
+    closed : bool
+        Whether it has ended.
+    inputs, prediction, error : tuple of Input, Prediction, str
+        The form for predictions, and the answer to it.
     """
 
     name: str
@@ -297,12 +308,10 @@ class StreamView:
     plan: Plan
     published: Published
     noise: Noise
-    spent: Spent
     gauge: Gauge
     ledger: LedgerRow | None
     guarantee: str
     closed: bool = False
-    tick: float = 0.0
     inputs: tuple[Input, ...] = ()
     prediction: Prediction | None = None
     error: str = ""
@@ -437,13 +446,13 @@ class StreamView:
         first = self.plan.private.problem.first_point
         moved = np.diff(of.points, axis=0, prepend=first[None, :])
         sizes = np.sqrt((moved**2).mean(axis=1))
-        return np.divide(sizes, sd, out=np.full(len(sd), np.nan), where=sd > 0.0)
+        return np.asarray(np.divide(sizes, sd, out=np.full(len(sd), np.nan), where=sd > 0.0))
 
     @property
     def table(self) -> list[dict[str, Any]]:
         """The last releases, the newest first, for people who read and not look."""
         of, moves = self.published, self.moves
-        names, scale = _names(self.contract, self.plan)
+        _, scale = _names(self.contract, self.plan)
         return [
             {
                 "k": int(of.numbers[i]),
@@ -459,19 +468,21 @@ class StreamView:
     @property
     def card(self) -> list[tuple[str, str]]:
         """The model card: names and values."""
-        contract, data = self.contract, self.plan.as_data()
+        contract, plan, private = self.contract, self.plan, self.plan.private
         horizon = "none: it goes on" if self.horizon is None else f"{self.horizon:,} rows"
-        burn_in = data["burn_in"]
+        features = "linear" if private.problem.features is None else str(private.problem.features)
+        mechanism = getattr(private, "mechanism", None) or type(private).__name__
+        burn_in = plan.burn_in
         return [
             ("Predicts", self.target),
-            ("Loss and method", f"{contract.loss}, {data['method']}"),
-            ("Why this method", str(data["why"])),
-            ("Model in use", str(data["model"])),
-            ("Features", f"{contract.dimension:,}, {data['features']}; rows clipped to norm {contract.feature_bound:.4g}"),
-            ("Releases", f"{data['schedule']}, horizon {horizon}"),
-            ("Mechanism", str(data["mechanism"])),
-            ("Unit of privacy", str(data["unit"])),
-            ("Neighbours", str(data["neighbours"])),
+            ("Loss and method", f"{contract.loss}, {plan.method}"),
+            ("Why this method", plan.why),
+            ("Model in use", "late average of the released points" if plan.averages else "last released point"),
+            ("Features", f"{contract.dimension:,}, {features}; rows clipped to norm {contract.feature_bound:.4g}"),
+            ("Releases", f"{private.timetable.schedule}, horizon {horizon}"),
+            ("Mechanism", str(mechanism)),
+            ("Unit of privacy", str(private.unit)),
+            ("Neighbours", private.neighbours),
             ("Budget", f"epsilon = {contract.epsilon:g}, delta = {contract.delta:g}"),
             ("More than noise", "in no release" if burn_in is None else f"from row {burn_in:,} on"),
         ]
@@ -650,9 +661,7 @@ def ledger_row(ledger: Ledger) -> LedgerRow:
     lines = ledger.lines
     ended = sum(line.closed or line.finished for line in lines.values())
     events = ledger.end_of_history[0]
-    return LedgerRow(
-        ledger.population, ledger.unit, ledger.neighbours, ledger.renews, gauge, len(lines), ended, events
-    )
+    return LedgerRow(ledger.population, ledger.unit, ledger.neighbours, ledger.renews, gauge, len(lines), ended, events)
 
 
 def ledger_view(ledger: Ledger) -> LedgerView:
