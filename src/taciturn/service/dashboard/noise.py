@@ -77,8 +77,8 @@ class NoiseOfReleases:
     >>> data = {"privacy": {"epsilon": 1}, "target": target, "columns": columns, "learning": learning}
     >>> plan = contract_of(data).plan("zero")
     >>> noise = NoiseOfReleases(plan).until(3, np.zeros((3, 2)))
-    >>> noise.kind, [round(sd / plan.noise_sd(k), 6) for k, sd in enumerate(noise.point, 1)]
-    ('exact', [1.0, 1.0, 1.0])
+    >>> noise.kind, [sd == plan.noise_sd(k) for k, sd in enumerate(noise.point.tolist(), 1)]
+    ('exact', [True, True, True])
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import norm
 
 from taciturn._util.arrays import Array
-from taciturn.accounting.cost import FREE
+from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.history import Event, first_fault
 from taciturn.accounting.ledger import Ledger, read_cost
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
@@ -646,16 +646,19 @@ class OperatorView:
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 
 
-def ledger_row(ledger: Ledger) -> LedgerRow:
-    """A ledger in a line."""
+def ledger_row(ledger: Ledger, visible: Mapping[str, Cost] | None = None) -> LedgerRow:
+    """A ledger in a line; what streams have spent by their last visible release takes the place of what they have."""
     privacy = ledger.privacy
     delta = privacy.delta if privacy is not None else 1e-6
-    spent, reserved = ledger.spent, ledger.reserved
+    period, shown = ledger.period, visible or {}
+    present = {name: line for name, line in ledger.lines.items() if period is None or line.holds(period)}
+    spent = total(shown.get(name, line.spent) for name, line in present.items())
+    reserved = total(line.reserved for line in present.values())
     gauge = Gauge(
         None if privacy is None else privacy.epsilon,
         delta,
-        0.0 if spent == FREE else spent.epsilon(delta),
-        0.0 if reserved == FREE else reserved.epsilon(delta),
+        _epsilon(spent, delta),
+        _epsilon(reserved, delta),
         ledger.left,
     )
     lines = ledger.lines
@@ -664,14 +667,19 @@ def ledger_row(ledger: Ledger) -> LedgerRow:
     return LedgerRow(ledger.population, ledger.unit, ledger.neighbours, ledger.renews, gauge, len(lines), ended, events)
 
 
-def ledger_view(ledger: Ledger) -> LedgerView:
+def ledger_view(
+    ledger: Ledger, visible: Mapping[str, Cost] | None = None, before: datetime | None = None
+) -> LedgerView:
     """A ledger with its history, the newest event first, and the check of its chain of hashes.
+
+    `visible` has what streams have spent by their last visible release. Events from `before` on, which is a tick of the
+    public clock, are verified, and not shown.
 
     >>> from taciturn import Ledger, Privacy
     >>> ledger_view(Ledger(Privacy(1.0, 1e-6))).intact
     True
     """
-    row = ledger_row(ledger)
+    row, shown = ledger_row(ledger, visible), visible or {}
     events = list(ledger.history)
     count, end = ledger.end_of_history
     fault = first_fault(events)
@@ -691,14 +699,19 @@ def ledger_view(ledger: Ledger) -> LedgerView:
             lineage,
             names.get(lineage) or lineage[:8],
             whats.get(lineage, "not recorded"),
-            line.reserved.epsilon(delta) if line.reserved != FREE else 0.0,
-            line.spent.epsilon(delta) if line.spent != FREE else 0.0,
+            _epsilon(line.reserved, delta),
+            _epsilon(shown.get(lineage, line.spent), delta),
             "closed" if line.closed else "finished" if line.finished else "open",
         )
         for lineage, line in ledger.lines.items()
     )
-    entries = tuple(_entry(event, names, delta) for event in reversed(events))
-    return LedgerView(row, lines, entries, fault, end)
+    entries = (_entry(event, names, delta) for event in reversed(events))
+    past = tuple(one for one in entries if before is None or one.at is None or one.at < before)
+    return LedgerView(row, lines, past, fault, past[0].chain if past else end)
+
+
+def _epsilon(cost: Cost, delta: float) -> float:
+    return 0.0 if cost == FREE else cost.epsilon(delta)
 
 
 def _entry(event: Event, names: Mapping[str, str], delta: float) -> HistoryEntry:
@@ -714,7 +727,7 @@ def _entry(event: Event, names: Mapping[str, str], delta: float) -> HistoryEntry
         event.who,
         event.kind,
         names.get(event.lineage, event.lineage[:8]),
-        None if cost is None else 0.0 if cost == FREE else cost.epsilon(delta),
+        None if cost is None else _epsilon(cost, delta),
         event.chain,
     )
 
