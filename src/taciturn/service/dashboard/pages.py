@@ -1,7 +1,7 @@
 """The pages as HTML: pure functions of views (`taciturn.service.dashboard.views`).
 
 Every value is escaped by Jinja. Nothing on a page is inline code or inline style, so that the policy of the service can
-forbid both; numbers for charts are in a JSON block, which browsers do not run.
+forbid both (`taciturn.service.app.SECURITY`); numbers for charts are in a JSON block, which browsers do not run.
 """
 
 from __future__ import annotations
@@ -32,12 +32,6 @@ from taciturn.service.dashboard.views import (
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
 """Style, scripts and the icon."""
-
-POLICY = (
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "img-src 'self' data:"
-)
-"""The content security policy of every page: nothing from elsewhere, and no inline script or style."""
 
 SCOPES = (
     ("learn", "send rows"),
@@ -168,7 +162,7 @@ def ledger_page(viewer: Viewer, view: LedgerView, known: Iterable[str] = (), roo
     return _page("ledger", viewer, root, view=view, known=frozenset(known), most=_MOST_EVENTS)
 
 
-def login_page(csrf: str, to: str = "/", error: str = "", minutes: int = 30, root: str = "") -> str:
+def login_page(csrf: str, to: str = "/", error: str = "", minutes: int = 60, root: str = "") -> str:
     """The form to log in."""
     return _page("login", None, root, csrf=csrf, to=to, error=error, minutes=minutes)
 

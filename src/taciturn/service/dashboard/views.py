@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from taciturn._util.arrays import Array
 from taciturn.accounting.cost import FREE, Cost, total
-from taciturn.accounting.history import Event, first_fault
-from taciturn.accounting.ledger import Ledger, read_cost
+from taciturn.accounting.history import FIRST, Event, first_fault
+from taciturn.accounting.ledger import Ledger, Line, read_cost
 from taciturn.columns.kinds import Bins, Categories, Column, Date, Hashed, PrivateRange, Range, Text
 from taciturn.columns.labels import probabilities
 from taciturn.columns.values import PlainValues
@@ -29,6 +29,7 @@ from taciturn.contract.contract import Contract
 from taciturn.contract.explain import column_in_words, in_plain_words, public, target_in_words
 from taciturn.contract.model_file import Model
 from taciturn.plan import Plan
+from taciturn.service.clock import TickClock
 from taciturn.service.dashboard.noise import Kind, Noise
 from taciturn.store.overview import recipe_of
 
@@ -167,6 +168,13 @@ class Growing:
         self._held: list[tuple[int, int, float, Array, Array, int]] = []
         self._last: tuple[int, int, float, Array, Array, int] | None = None
 
+    def needs(self, k: int, last: int) -> bool:
+        """Whether release k will be held when all up to the `last` are added; the others may be left out."""
+        stride = self._stride
+        while -(-last // stride) > self.most:
+            stride *= 2
+        return k == last or (k - 1) % stride == 0
+
     def extend(self, lines: Iterable[Dated]) -> None:
         """Add the next releases, in order; those that are known already change nothing."""
         for line, visible_at in lines:
@@ -179,9 +187,9 @@ class Growing:
             self.count = k
             if (k - 1) % self._stride == 0:
                 self._held.append(self._last)
-            if len(self._held) > self.most:
-                self._held = self._held[::2]
+            while -(-k // self._stride) > self.most:
                 self._stride *= 2
+                self._held = [row for row in self._held if (row[0] - 1) % self._stride == 0]
 
     @property
     def published(self) -> Published:
@@ -246,9 +254,9 @@ def verdict(value: float, sd: float, coefficients: int) -> Verdict:
     if not sd > 0.0 or not math.isfinite(sd):
         return "unknown"
     ratio = abs(value) / sd
-    if ratio >= norm.isf(_LEVEL / 2.0 / coefficients):
+    if ratio >= -ndtri(_LEVEL / 2.0 / coefficients):
         return "signal"
-    return "unclear" if ratio >= norm.isf(_LEVEL / 2.0) else "noise"
+    return "unclear" if ratio >= -ndtri(_LEVEL / 2.0) else "noise"
 
 
 @dataclass(frozen=True)
@@ -546,7 +554,14 @@ class LedgerRow:
     gauge: Gauge
     lines: int
     closed: int
-    events: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is visible of a stream in a ledger: what it has spent by its last visible release, and whether it ended."""
+
+    spent: Cost
+    closed: bool
 
 
 @dataclass(frozen=True)
@@ -602,6 +617,7 @@ class TokenRow:
     expires: datetime | None
     revoked: bool = False
     own: bool = False
+    expired: bool = False
 
 
 @dataclass(frozen=True)
@@ -618,9 +634,20 @@ class OperatorView:
     to_row: int
     curve: tuple[tuple[float, float], ...] = ()
     more: tuple[tuple[str, str], ...] = field(default_factory=tuple)
+    why: str = "Diagnostics begin with the first rows that this service learns."
+    closed: bool = False
 
     @classmethod
-    def of_diagnostics(cls, name: str, data: Mapping[str, Any], more: Iterable[tuple[str, str]] = ()) -> OperatorView:
+    def without_diagnostics(
+        cls, name: str, why: str, more: Iterable[tuple[str, str]] = (), closed: bool = False
+    ) -> OperatorView:
+        """Of a stream that is not evaluated, and why."""
+        return cls(name, "", None, None, None, None, 0, 0, (), tuple(more), why, closed)
+
+    @classmethod
+    def of_diagnostics(
+        cls, name: str, data: Mapping[str, Any], more: Iterable[tuple[str, str]] = (), closed: bool = False
+    ) -> OperatorView:
         """Of `taciturn.runs.diagnostics.Diagnostics.as_data`."""
         measure = str(data["measure"])
         seen = data["to_row"] > data["from_row"]
@@ -635,6 +662,7 @@ class OperatorView:
             int(data["to_row"]),
             tuple((float(t), float(value)) for t, value in data["curve"]),
             tuple(more),
+            closed=closed,
         )
 
     @property
@@ -646,40 +674,36 @@ class OperatorView:
 # ---- ledgers ---------------------------------------------------------------------------------------------------------
 
 
-def ledger_row(ledger: Ledger, visible: Mapping[str, Cost] | None = None) -> LedgerRow:
-    """A ledger in a line; what streams have spent by their last visible release takes the place of what they have."""
+def ledger_row(ledger: Ledger, visible: Mapping[str, Seen] | None = None) -> LedgerRow:
+    """A ledger in a line; of streams that are served it has what is visible, which takes the place of what is."""
     privacy = ledger.privacy
     delta = privacy.delta if privacy is not None else 1e-6
-    period, shown = ledger.period, visible or {}
-    present = {name: line for name, line in ledger.lines.items() if period is None or line.holds(period)}
-    spent = total(shown.get(name, line.spent) for name, line in present.items())
-    reserved = total(line.reserved for line in present.values())
+    period, seen = ledger.period, visible or {}
+    lines = ledger.lines
+    present = {name: line for name, line in lines.items() if period is None or line.holds(period)}
     gauge = Gauge(
         None if privacy is None else privacy.epsilon,
         delta,
-        _epsilon(spent, delta),
-        _epsilon(reserved, delta),
+        _epsilon(total(seen[name].spent if name in seen else line.spent for name, line in present.items()), delta),
+        _epsilon(total(line.reserved for line in present.values()), delta),
         ledger.left,
     )
-    lines = ledger.lines
-    ended = sum(line.closed or line.finished for line in lines.values())
-    events = ledger.end_of_history[0]
-    return LedgerRow(ledger.population, ledger.unit, ledger.neighbours, ledger.renews, gauge, len(lines), ended, events)
+    ended = sum(_state(line, seen.get(name)) != "open" for name, line in lines.items())
+    return LedgerRow(ledger.population, ledger.unit, ledger.neighbours, ledger.renews, gauge, len(lines), ended)
 
 
 def ledger_view(
-    ledger: Ledger, visible: Mapping[str, Cost] | None = None, before: datetime | None = None
+    ledger: Ledger, visible: Mapping[str, Seen] | None = None, clock: TickClock | None = None
 ) -> LedgerView:
     """A ledger with its history, the newest event first, and the check of its chain of hashes.
 
-    `visible` has what streams have spent by their last visible release. Events from `before` on, which is a tick of the
-    public clock, are verified, and not shown.
+    By a clock, an event is shown from the tick after it on, with the time of that tick; all of them are verified.
 
     >>> from taciturn import Ledger, Privacy
     >>> ledger_view(Ledger(Privacy(1.0, 1e-6))).intact
     True
     """
-    row, shown = ledger_row(ledger, visible), visible or {}
+    row, seen = ledger_row(ledger, visible), visible or {}
     events = list(ledger.history)
     count, end = ledger.end_of_history
     fault = first_fault(events)
@@ -700,34 +724,43 @@ def ledger_view(
             names.get(lineage) or lineage[:8],
             whats.get(lineage, "not recorded"),
             _epsilon(line.reserved, delta),
-            _epsilon(shown.get(lineage, line.spent), delta),
-            "closed" if line.closed else "finished" if line.finished else "open",
+            _epsilon(seen[lineage].spent if lineage in seen else line.spent, delta),
+            _state(line, seen.get(lineage)),
         )
         for lineage, line in ledger.lines.items()
     )
-    entries = (_entry(event, names, delta) for event in reversed(events))
-    past = tuple(one for one in entries if before is None or one.at is None or one.at < before)
-    return LedgerView(row, lines, past, fault, past[0].chain if past else end)
+    entries = (_entry(event, names, delta, clock) for event in reversed(events))
+    now = None if clock is None else _time(clock.last())
+    shown = tuple(one for one in entries if now is None or one.at is None or one.at <= now)
+    return LedgerView(row, lines, shown, fault, shown[0].chain if shown else FIRST)
+
+
+def _state(line: Line, seen: Seen | None) -> Literal["open", "closed", "finished"]:
+    """Of a stream that is served, what is visible."""
+    if seen is not None:
+        return "closed" if seen.closed else "open"
+    return "closed" if line.closed else "finished" if line.finished else "open"
 
 
 def _epsilon(cost: Cost, delta: float) -> float:
     return 0.0 if cost == FREE else cost.epsilon(delta)
 
 
-def _entry(event: Event, names: Mapping[str, str], delta: float) -> HistoryEntry:
+def _entry(event: Event, names: Mapping[str, str], delta: float, clock: TickClock | None) -> HistoryEntry:
     reserved = event.data.get("reserved")
-    cost = None if reserved is None else read_cost(reserved)
     try:
         at = datetime.fromisoformat(event.at)
     except ValueError:
         at = None
+    if at is not None and clock is not None:
+        at = _time(clock.last(int(at.timestamp() * 1000.0)) + clock.period)
     return HistoryEntry(
         event.number,
         at,
         event.who,
         event.kind,
         names.get(event.lineage, event.lineage[:8]),
-        None if cost is None else _epsilon(cost, delta),
+        None if reserved is None else _epsilon(read_cost(reserved), delta),
         event.chain,
     )
 

@@ -181,7 +181,15 @@
     const source = new EventSource(root.dataset.live);
     source.addEventListener("open", () => { state.textContent = "Live: this page follows new releases."; });
     source.addEventListener("error", () => { state.textContent = "Not connected. Reconnecting…"; });
-    source.addEventListener("release", refresh);
+    source.addEventListener("release", (event) => {
+      const known = x && x.k.length ? x.k[x.k.length - 1] : 0;
+      if (Number(event.lastEventId) > known) refresh();
+    });
+    source.addEventListener("closed", () => {
+      source.close();
+      state.textContent = "";
+      refresh();
+    });
     addEventListener("pagehide", () => source.close());
   }
 
