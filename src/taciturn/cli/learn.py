@@ -125,6 +125,7 @@ def learn(
             folder = Folder(out, stack.enter_context(locked(out)))
             open_run = runs.resume if resume else runs.begin
             refresh = ReportRefresh(declared)
+            about: dict[str, Any] = {} if resume else {"declared": declared.declared}
             run = open_run(
                 folder,
                 Store(address, witness=witness, key=key),
@@ -136,6 +137,7 @@ def learn(
                 refresh=refresh,
                 seconds=commit_every,
                 format=kind,
+                **about,
             )
             check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)

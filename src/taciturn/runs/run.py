@@ -69,6 +69,9 @@ from taciturn.store.encryption import read_key
 NAME = "stream"
 """Name of the stream in the store of its own folder."""
 
+SERVED = "served"
+"""In what is public about a stream: it learns by `taciturn serve`."""
+
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
 _WATCHED_ROWS = 2**8  # the same with diagnostics: rows that are evaluated by one model
@@ -372,6 +375,8 @@ def _load(
 def _check_contract(saved: Saved, contract: str, address: object) -> None:
     if "contract" not in saved.about:
         raise StateConflict(f"{saved.name} in {address} was not written by taciturn learn. Pass another --name.")
+    if SERVED in saved.about:
+        raise StateConflict(f"{saved.name} in {address} learns by taciturn serve. Send its rows there.")
     if saved.about["contract"] != contract:
         raise StateConflict(
             f"{address}: the contract is not the one this run began with. Restore the contract; or start a new run in "
@@ -387,6 +392,7 @@ def begin(
     *,
     name: str = NAME,
     ledger: Ledger | None = None,
+    declared: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Run:
     """Start a run: its whole cost is reserved, and its first state committed, before the first row is read.
@@ -405,6 +411,8 @@ def begin(
         Name of the stream in the store.
     ledger : Ledger, optional
         Where the cost is reserved.
+    declared : dict, optional
+        The contract as plain data, which is public: `taciturn serve` shows the stream by it.
     **settings
         Other parameters of `Run`.
     """
@@ -431,7 +439,7 @@ def begin(
         reserved=private.total_cost,
         state=content,
         input=SeenRows().checkpoint.to_bytes(),
-        about={"contract": contract, "lineage": lineage},
+        about={"contract": contract, "lineage": lineage} | ({} if declared is None else {"declared": declared}),
         neighbours=private.problem.neighbours,
         unit=private.unit.name,
         ledger=ledger,
