@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -15,10 +14,12 @@ from dashboard_sample import declared, sample
 from taciturn import Ledger, Privacy
 from taciturn.accounting.cost import FREE, gaussian
 from taciturn.contract.contract import contract_of
+from taciturn.service.clock import TickClock
 from taciturn.service.dashboard.views import (
     Gauge,
     Growing,
     Published,
+    Seen,
     StreamView,
     inputs_of,
     ledger_row,
@@ -39,6 +40,16 @@ def test_thinned_releases_are_even_and_have_both_ends(count: int, most: int) -> 
     assert len(set(steps[:-1].tolist())) <= 1
     np.testing.assert_array_equal(of.rounds, 3 * of.numbers)
     np.testing.assert_array_equal(of.models[:, 0], of.numbers)
+
+
+@given(count=st.integers(1, 300), most=st.integers(2, 40), first=st.integers(0, 300))
+def test_releases_that_are_not_needed_may_be_left_out(count: int, most: int, first: int) -> None:
+    whole, some = Growing(1, most), Growing(1, most)
+    lines = [({"k": k, "t": k, "noise_sd": 1.0, "model": [0.0]}, None) for k in range(1, count + 1)]
+    whole.extend(lines)
+    for last in (min(first, count), count):
+        some.extend(line for line in lines[some.count : last] if some.needs(line[0]["k"], last))
+    assert some.published.numbers.tolist() == whole.published.numbers.tolist()
 
 
 def test_known_releases_are_not_added_twice() -> None:
@@ -111,18 +122,22 @@ def _values(text: str) -> object:
     return PlainValues([text])
 
 
-def test_ledger_shows_what_is_visible_and_its_chain() -> None:
+def test_ledger_shows_what_is_visible_and_its_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(Privacy(1.0, 1e-6), population="customers")
     ledger.reserve("one", gaussian(0.02), name="clicks")
     ledger.record_spent("one", gaussian(0.02))
     assert ledger_row(ledger).gauge.spent > 0.0
-    assert ledger_row(ledger, {"one": FREE}).gauge.spent == 0.0
-    view = ledger_view(ledger, {"one": FREE})
+    nothing = {"one": Seen(FREE, False)}
+    assert ledger_row(ledger, nothing).gauge.spent == 0.0
+    view = ledger_view(ledger, nothing)
     assert view.intact
     assert (view.lines[0].name, view.lines[0].spent) == ("clicks", 0.0)
     assert [one.kind for one in view.history] == ["opened"]
-    earlier = datetime.now(UTC) - timedelta(hours=1)
-    assert ledger_view(ledger, before=earlier).history == ()
+    with monkeypatch.context() as patched:
+        patched.setattr(TickClock, "now", staticmethod(lambda: 5_000))
+        assert ledger_view(ledger, clock=TickClock(1.0)).history == ()
+    closed = ledger_view(ledger, {"one": Seen(FREE, True)})
+    assert (view.lines[0].state, closed.lines[0].state, closed.row.closed) == ("open", "closed", 1)
     assert not view.row.gauge.exhausted
     ledger.charge(gaussian(ledger.largest_mu**2 * 0.999999))
     assert ledger_view(ledger).row.gauge.exhausted

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from taciturn._util.arrays import Array
+from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.unit import User
 from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
 from taciturn.core.private import Private
@@ -92,7 +92,7 @@ class NoiseOfReleases:
         self._squares: list[Array] = []  # rows of mean squares of points, models and moves, one row a release
         self._last: list[Array] = []
 
-    def until(self, k: int, points: Array, numbers: Sequence[int] | None = None) -> Noise:
+    def until(self, k: int, points: Array, numbers: Integers | Sequence[int] | None = None) -> Noise:
         """The noise of the releases up to number k, or of those with these numbers.
 
         `points` are the released points of these numbers, from which it is estimated if nothing else is known.

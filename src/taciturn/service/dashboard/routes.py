@@ -44,7 +44,7 @@ from taciturn.service.dashboard.views import (
     ledger_view,
     predict,
 )
-from taciturn.service.host import Host
+from taciturn.service.host import Host, View
 from taciturn.service.service import Service, UnknownLedger
 from taciturn.service.tokens import (
     SESSION_SECONDS,
@@ -87,7 +87,16 @@ class Dashboard:
         at = None if view.visible_at is None else datetime.fromtimestamp(view.visible_at / 1000.0, UTC)
         target = target_in_words(contract)
         return StreamRow(
-            host.name, target, status, view.k, view.t, table.horizon, gauge_of(host), host.ledger, at, host.simulated
+            host.name,
+            target,
+            status,
+            view.k,
+            view.t,
+            table.horizon,
+            gauge_of(host, view),
+            host.ledger,
+            at,
+            host.simulated,
         )
 
     def _ledger_of(self, host: Host) -> LedgerRow | None:
@@ -132,7 +141,7 @@ class _Drawn:
             host.plan,
             published,
             noise,
-            gauge_of(host),
+            gauge_of(host, shown),
             ledger,
             host.guarantee,
             closed=shown.closed,
@@ -155,16 +164,16 @@ def _lines(host: Host, growing: Growing, last: int) -> Iterator[Dated]:
         after = min(chunk.last, last)
 
 
-def gauge_of(host: Host) -> Gauge:
-    """The budget of a stream: all of it is reserved."""
-    budget, spent = host.budget, host.view.spent
+def gauge_of(host: Host, view: View) -> Gauge:
+    """The budget of a stream at a view: all of it is reserved."""
+    budget, spent = host.budget, view.spent
     return Gauge(budget.epsilon, budget.delta, spent.epsilon, budget.epsilon, None)
 
 
 # ---- who looks -------------------------------------------------------------------------------------------------------
 
 
-class _ToLogin(Exception):  # noqa: N818, not an error
+class _ToLogin(Exception):
     """A page that needs a session."""
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from taciturn._util.arrays import Array
+from taciturn._util.arrays import Array, Integers
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.accounting.history import FIRST, Event, first_fault
 from taciturn.accounting.ledger import Ledger, Line, read_cost
@@ -95,8 +95,8 @@ class Gauge:
 
     @property
     def exhausted(self) -> bool:
-        """Whether less than a thousandth of the budget is left for another stream."""
-        return self.left is not None and self.budget is not None and self.left < 1e-3 * self.budget
+        """Whether less than a hundredth of the budget is left for another stream."""
+        return self.left is not None and self.budget is not None and self.left < 0.01 * self.budget
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,12 @@ class Published:
         How many there are, those that were thinned out included.
     """
 
-    numbers: Array
-    rounds: Array
+    numbers: Integers
+    rounds: Integers
     noise_sd: Array
     models: Array
     points: Array
-    visible_at: Array
+    visible_at: Integers
     count: int
 
     def __len__(self) -> int:

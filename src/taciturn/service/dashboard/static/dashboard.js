@@ -104,8 +104,7 @@
     main: colour("--main"), band: colour("--band"), line: colour("--line"), soft: colour("--soft"),
   });
 
-  function draw() {
-    const began = performance.now();
+  function draw(began) {
     const colours = theme();
     for (const chart of charts) {
       if (chart.plot) chart.plot.destroy();
@@ -119,6 +118,7 @@
   }
 
   function begin() {
+    const began = performance.now();
     const x = data("chart-data");
     if (x && typeof uPlot !== "undefined") {
       for (const place of document.querySelectorAll(".plot[data-series]")) {
@@ -130,7 +130,7 @@
       }
       for (const place of document.querySelectorAll(".plot[data-value]")) single(place, x, () => x.value, null, "");
     }
-    draw();
+    draw(began);
     const sizes = new ResizeObserver(() => {
       for (const { place, plot } of charts) {
         if (plot && place.clientWidth && place.clientWidth !== plot.width) {
@@ -139,7 +139,7 @@
       }
     });
     for (const { place } of charts) sizes.observe(place);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(performance.now()));
     live(x);
     copies();
   }
