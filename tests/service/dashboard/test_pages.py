@@ -44,7 +44,7 @@ HOSTILE = st.one_of(
     ),
     st.text(min_size=1, max_size=40),
 )
-VOID = {"meta", "link", "input", "br", "img", "rect", "line", "path"}
+VOID = {"wbr", "meta", "link", "input", "br", "img", "rect", "line", "path"}
 
 
 class Parsed(HTMLParser):

@@ -101,6 +101,15 @@ def _json(value: Any) -> Markup:
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
+def _breakable(name: str) -> Markup:
+    """A name that may be broken after its signs of equality.
+
+    >>> print(_breakable("town=<Oslo>"))
+    town=<wbr>&lt;Oslo&gt;
+    """
+    return Markup("=<wbr>").join(str(name).split("="))
+
+
 _environment = Environment(
     loader=FileSystemLoader(FOLDER / "templates"),
     autoescape=True,
@@ -118,6 +127,7 @@ _environment.filters.update(
     plain=_plain,
     time=_time,
     json=_json,
+    breakable=_breakable,
     urlencode_all=lambda text: quote(str(text), safe=""),
 )
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
+from urllib.parse import quote
 
 import numpy as np
 from scipy.special import ndtri
@@ -506,9 +508,49 @@ class StreamView:
         return [(column.name, column_in_words(column)) for column in self.contract.columns]
 
     @property
+    def example(self) -> str:
+        """How rows are sent, for a shell."""
+        rows = json.dumps({"rows": [example_row(self.contract)]}, ensure_ascii=False)
+        return (
+            f'curl "$SERVICE/v1/streams/{quote(self.name, safe="")}/examples" \\\n'
+            '  -H "Authorization: Bearer $TOKEN" -H "Idempotency-Key: $(uuidgen)" \\\n'
+            f"  --json {shlex.quote(rows)}"
+        )
+
+    @property
     def declared(self) -> str:
         """The contract as JSON."""
         return json.dumps(self.contract.declared, indent=2, ensure_ascii=False)
+
+
+def example_row(contract: Contract) -> dict[str, Any]:
+    """A row that the contract can read, made up from its declarations.
+
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "bought", "positive": ["yes"]}
+    >>> columns = {"age": {"range": [0, 100]}, "town": {"categories": ["Oslo", "Bergen"]}}
+    >>> example_row(contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": columns}))
+    {'age': 50.0, 'town': 'Oslo', 'bought': 'yes'}
+    """
+    row: dict[str, Any] = {} if contract.user is None else {contract.user: "a1"}
+    for column in contract.read:
+        if isinstance(column, Range):
+            row[column.name] = (column.low + column.high) / 2.0
+        elif isinstance(column, Bins):
+            row[column.name] = column.edges[0]
+        elif isinstance(column, PrivateRange):
+            row[column.name] = 0
+        else:
+            row[column.name] = (
+                column.values[0]
+                if isinstance(column, Categories)
+                else str(column.low)
+                if isinstance(column, Date)
+                else "…"
+            )
+    names = contract.target.names
+    row[contract.target.column] = names[-1] if names else getattr(contract.target, "low", 0)
+    return row
 
 
 @dataclass(frozen=True)
