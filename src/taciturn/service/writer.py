@@ -52,7 +52,7 @@ RETRIES = 20
 LEASE = 1000
 """Milliseconds for which others wait for the process that wrote last, at most `PATIENCE` of them."""
 
-PATIENCE = 0.2
+PATIENCE = 0.05
 """Seconds for which a process waits for another that has the lease."""
 
 MOST_RELEASED = 2**22
@@ -236,7 +236,7 @@ class Writer:
                     continue
                 lease = current.lease
                 if lease is not None and lease.holder != self.service.id and waited < PATIENCE:
-                    wait = min((lease.expires - self.service.clock.now()) / 1000.0, 0.02)
+                    wait = min((lease.expires - self.service.clock.now()) / 1000.0, 0.01)
                     if wait > 0.0:
                         time.sleep(wait)
                         waited += wait
