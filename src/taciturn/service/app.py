@@ -16,6 +16,7 @@ that id, the kind of the error and the place in the code, and never its text, wh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import importlib.util
 import logging
@@ -23,7 +24,7 @@ import secrets
 import time
 import tomllib
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -39,7 +40,7 @@ from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreU
 from taciturn.service import messages
 from taciturn.service.events import release_events
 from taciturn.service.rows import MEDIA, NotRows, TooManyRows
-from taciturn.service.service import Service, UnknownLedger, UnknownStream
+from taciturn.service.service import Service, UnknownLedger, UnknownStream, without
 from taciturn.service.tokens import Token, csrf_matches, session_of
 from taciturn.service.writer import Busy, KeyReused, RequestTooLarge, StreamClosed
 
@@ -75,7 +76,7 @@ class Problem(Exception):
 class Answer(NamedTuple):
     """An answer: its content, or parts of it as they come."""
 
-    content: bytes | AsyncIterator[bytes]
+    content: bytes | AsyncGenerator[bytes, None]
     media: bytes = _JSON
     status: int = 200
     headers: Sequence[tuple[bytes, bytes]] = (_NO_STORE,)
@@ -274,10 +275,10 @@ class Application:
         try:
             await self.router(scope, receive, marked)
         except Exception as error:
-            if status:
+            if status:  # the answer has begun: uvicorn ends the connection
                 LOG.error("an answer ended early: %s %s", type(error).__name__, place_of(error))
-                raise ConnectionAbortedError from None
-            await respond(marked, error_answer(self.service, error))
+            else:
+                await respond(marked, error_answer(self.service, error))
         finally:
             route = scope.get("taciturn.route", "")
             seconds = time.perf_counter() - began
@@ -325,11 +326,11 @@ class _Endpoint:
             answer = error_answer(self.service, error)
             if operation.method == "POST" and not call.body_read:  # what is left of the body is not waited for
                 answer = answer._replace(headers=[*answer.headers, (b"connection", b"close")])
-        await respond(send, answer)
+        await respond(send, answer, self.service.limits.body_seconds)
 
 
-async def respond(send: Send, answer: Answer) -> None:
-    """Send an answer."""
+async def respond(send: Send, answer: Answer, seconds: float | None = None) -> None:
+    """Send an answer; each part of one that comes in parts must be read within some seconds."""
     content = answer.content
     if isinstance(content, bytes):
         headers = [
@@ -342,8 +343,10 @@ async def respond(send: Send, answer: Answer) -> None:
         return
     headers = [(b"content-type", answer.media), *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    async for part in content:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
+    async with contextlib.aclosing(content) as parts:
+        async for part in parts:
+            async with asyncio.timeout(seconds):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -412,11 +415,6 @@ def error_answer(service: Service, error: Exception) -> Answer:
 def _error(status: int, sentence: str, *headers: tuple[bytes, bytes]) -> Answer:
     content = msgspec.json.encode(messages.Error(sentence))
     return Answer(content, status=status, headers=(_NO_STORE, *headers))
-
-
-def without(address: str, sentence: str) -> str:
-    """A sentence without the address of the store."""
-    return sentence.replace(address, "the store")
 
 
 def place_of(error: BaseException) -> str:
@@ -554,7 +552,7 @@ async def live(call: Call) -> Answer:
     if service.live >= service.limits.live:
         raise Busy("as many clients watch as this server allows. Try again later.")
 
-    async def events() -> AsyncIterator[bytes]:
+    async def events() -> AsyncGenerator[bytes, None]:
         service.live += 1
         gone = asyncio.ensure_future(call.gone())
         source = release_events(service, name, None if seen is None else int(seen))

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from taciturn.accounting.cost import FREE, Cost, total
 from taciturn.contract.contract import Contract
+from taciturn.core.private import Private
 from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
 from taciturn.estimators.stream import Spent
@@ -219,23 +220,32 @@ class Service:
                 self.tokens.refresh(now)
             changed = []
             for name, lineage, committed, ended in streams:
-                host = self._hosts.get(name)
-                if host is None or host.lineage != lineage:
-                    if f"{name} {lineage}" in self._unshown or len(self._hosts) >= self.limits.streams:
-                        continue
-                    host = self._open(name)
-                    if host is None:
-                        continue
-                k = self.store.visible(lineage, tick)
-                closed = bool(ended) and k == int(committed)  # its last release comes first
-                if (k, closed) == (host.view.k, host.view.closed):
-                    continue
-                self.store.load(name)  # which tells the witness of what is shown, and rejects a restored backup
-                if host.at(tick, k, closed):
-                    changed.append(name)
+                try:
+                    if self._look_at(name, lineage, tick, int(committed), bool(ended)):
+                        changed.append(name)
+                except StoreUnavailable:
+                    raise
+                except TaciturnError as error:  # what was visible stays, and other streams go on
+                    LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
             for name in self._hosts.keys() - {name for name, *_ in streams}:
                 self._hosts.pop(name, None)
             return changed
+
+    def _look_at(self, name: str, lineage: str, tick: int, committed: int, ended: bool) -> bool:
+        """Show what is visible of a stream; whether that is more than before."""
+        host = self._hosts.get(name)
+        if host is None or host.lineage != lineage:
+            if f"{name} {lineage}" in self._unshown or len(self._hosts) >= self.limits.streams:
+                return False
+            host = self._open(name)
+            if host is None:
+                return False
+        k = self.store.visible(lineage, tick)
+        closed = ended and k == committed  # its last release comes first
+        if (k, closed) == (host.view.k, host.view.closed):
+            return False
+        self.store.load(name)  # which tells the witness of what is shown, and rejects a restored backup
+        return host.at(tick, k, closed)
 
     def _open(self, name: str) -> Host | None:
         with self._opening:
@@ -291,6 +301,8 @@ class Service:
                 raise InvalidInput("a simulation protects nobody, and reserves nothing. Leave out the ledger.")
         plan = contract.plan(on_bad="zero", seed=self.seed)
         private = plan.private
+        if not isinstance(private, Private):
+            raise InvalidInput("this contract is not learnt row by row. State a method or a release schedule.")
         state = private.draft()
         lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
         generation, t, k, token = state.position
@@ -423,9 +435,10 @@ class Service:
             if shown <= last:
                 yield messages.LedgerEvent(event.number, shown, event.kind, event.lineage)
 
-    def unavailable(self) -> StoreUnavailable:
-        """The error of a store that cannot be used, without its address."""
-        return StoreUnavailable("the store cannot be used now. Try again in a second.")
+
+def without(address: str, sentence: str) -> str:
+    """A sentence without the address of the store."""
+    return sentence.replace(address, "the store")
 
 
 _SMALL = 2**16  # bytes of a body that are decoded in the event loop

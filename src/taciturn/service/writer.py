@@ -27,7 +27,6 @@ decides nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import json
 import time
@@ -53,13 +52,16 @@ RETRIES = 20
 LEASE = 1000
 """Milliseconds for which others wait for the process that wrote last, at most `PATIENCE` of them."""
 
-PATIENCE = 0.2
+PATIENCE = 0.05
 """Seconds for which a process waits for another that has the lease."""
 
 MOST_RELEASED = 2**22
 """Entries of all points that one request may release."""
 
 _WATCH = "diagnostics."
+
+Outcome = tuple[int, int] | Exception
+"""The first and the last round of a request's rows, or why they were not learnt."""
 
 
 class Busy(TaciturnError):
@@ -157,7 +159,7 @@ class Writer:
             while self._queue:
                 group = self._take()
                 try:
-                    outcomes = await self.service.in_thread(self._commit, group)
+                    outcomes = await self.service.in_thread(self._outcomes, group)
                 except Exception as error:  # the same for all: nothing of the group was committed, as far as is known
                     outcomes = [error] * len(group)
                 for entry, outcome in zip(group, outcomes, strict=True):
@@ -204,7 +206,24 @@ class Writer:
         self._learning = Learning(saved, state, extra["model"], watch)
         return self._learning
 
-    def _commit(self, group: Sequence[Entry]) -> list[tuple[int, int] | Exception]:
+    def _outcomes(self, group: Sequence[Entry]) -> list[Outcome]:
+        """The outcome of each request; an error that was not foreseen is that of the request that causes it."""
+        try:
+            return self._commit(group)
+        except TaciturnError:
+            raise
+        except Exception:
+            if len(group) == 1:
+                raise
+        outcomes: list[Outcome] = []
+        for entry in group:
+            try:
+                outcomes += self._commit([entry])
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _commit(self, group: Sequence[Entry]) -> list[Outcome]:
         """The outcome of each request: its rounds, or an error before anything of it was learnt."""
         waited = 0.0
         seen: set[tuple[int, str]] = set()
@@ -217,7 +236,7 @@ class Writer:
                     continue
                 lease = current.lease
                 if lease is not None and lease.holder != self.service.id and waited < PATIENCE:
-                    wait = min((lease.expires - self.service.clock.now()) / 1000.0, 0.02)
+                    wait = min((lease.expires - self.service.clock.now()) / 1000.0, 0.01)
                     if wait > 0.0:
                         time.sleep(wait)
                         waited += wait
@@ -237,12 +256,10 @@ class Writer:
             raise
         raise StoreUnavailable(f"other processes were faster with {self.name} {RETRIES} times. Try again later.")
 
-    def _attempt(
-        self, at: Learning, group: Sequence[Entry], learnt: Any, visible_at: int
-    ) -> list[tuple[int, int] | Exception]:
+    def _attempt(self, at: Learning, group: Sequence[Entry], learnt: Any, visible_at: int) -> list[Outcome]:
         """Steps 2 and 3 of the order above."""
         service, host = self.service, self.service.host(self.name)
-        outcomes: list[tuple[int, int] | Exception] = []
+        outcomes: list[Outcome] = []
         fresh: list[Entry] = []
         t = at.state.t
         for entry in group:
@@ -325,8 +342,7 @@ class Writer:
 
     def forget(self) -> None:
         """Load the stream again before the next block."""
-        with contextlib.suppress(Exception):
-            self._learning = None
+        self._learning = None
 
 
 def key_reused() -> KeyReused:
