@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 from taciturn.contract.contract import contract_of
 from taciturn.contract.explain import target_in_words
 from taciturn.errors import TaciturnError
-from taciturn.service.app import Answer, Call, Problem, error_answer, natural, respond, without
+from taciturn.service.app import Answer, Call, Problem, error_answer, natural, respond
 from taciturn.service.dashboard import pages
 from taciturn.service.dashboard.noise import NoiseOfReleases
 from taciturn.service.dashboard.views import (
@@ -45,7 +45,7 @@ from taciturn.service.dashboard.views import (
     predict,
 )
 from taciturn.service.host import Host, View
-from taciturn.service.service import Service, UnknownLedger
+from taciturn.service.service import Service, UnknownLedger, without
 from taciturn.service.tokens import (
     SESSION_SECONDS,
     Token,
@@ -188,11 +188,11 @@ def _visitor(call: Call) -> tuple[Token, Viewer] | None:
 
 
 def _must_come_from_here(call: Call) -> None:
-    """Reject a form of another site, as far as its browser says so."""
+    """Reject a form of another site, as far as its browser says so; a proxy may have changed the host."""
     site = call.header(b"sec-fetch-site")
     origin = call.header(b"origin")
-    elsewhere = origin is not None and origin != "null" and urlsplit(origin).netloc != call.header(b"host")
-    if site not in (None, "same-origin", "none") or elsewhere:
+    elsewhere = origin is not None and urlsplit(origin).netloc != call.header(b"host")
+    if elsewhere if site is None else site not in ("same-origin", "none"):
         raise Problem(403, "this form came from another site. Open the page here, and send it again.")
 
 
