@@ -219,6 +219,8 @@ class Operation:
         Headers, with what they are for; those that end with `!` are required.
     errors : tuple of int
         Statuses of errors, besides those that every route has.
+    filters : bool
+        Whether the answer has only what the token may see.
     """
 
     method: Literal["GET", "POST"]
@@ -233,6 +235,7 @@ class Operation:
     query: dict[str, dict[str, Any]] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     errors: tuple[int, ...] = ()
+    filters: bool = False
 
 
 class Application:
@@ -320,7 +323,7 @@ class _Endpoint:
         call = Call(self.service, scope, receive)
         try:
             if operation.scope is not None:
-                authorise(call, operation.scope)
+                authorise(call, operation.scope, operation.filters)
             answer = await operation.handler(call)
         except Exception as error:
             answer = error_answer(self.service, error)
@@ -350,8 +353,11 @@ async def respond(send: Send, answer: Answer, seconds: float | None = None) -> N
     await send({"type": "http.response.body", "body": b""})
 
 
-def authorise(call: Call, scope: str) -> None:
-    """Find the token of a request, and reject one that is missing, unknown, expired or of another scope."""
+def authorise(call: Call, scope: str, filters: bool = False) -> None:
+    """Find the token of a request, and reject one that is missing, unknown, expired or of another scope.
+
+    Where the handler `filters` what it shows, a token for one stream is enough.
+    """
     given = call.header(b"authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
@@ -362,7 +368,7 @@ def authorise(call: Call, scope: str) -> None:
     if token is None:
         sentence = "a valid token is needed. Send it in the header Authorization: Bearer TOKEN."
         raise Problem(401, sentence, (b"www-authenticate", b'Bearer realm="taciturn"'))
-    if not token.allows(scope, call.stream):
+    if not token.allows(scope, token.stream if filters else call.stream):
         raise Problem(403, f"this token does not allow this. It needs the scope {scope}, for this stream.")
     changes = call.session is not None and call.scope["method"] not in ("GET", "HEAD")
     if changes and not csrf_matches(call.session or "", call.header(b"x-csrf-token") or ""):
@@ -694,7 +700,13 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(404, 429),
     ),
     Operation(
-        "GET", "/v1/streams", "read", list_streams, "The streams that the token may read.", gives=messages.Streams
+        "GET",
+        "/v1/streams",
+        "read",
+        list_streams,
+        "The streams that the token may read.",
+        gives=messages.Streams,
+        filters=True,
     ),
     Operation(
         "POST",
@@ -750,7 +762,13 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/readyz", None, ready, "Whether it could read the store.", gives=messages.Health, errors=(503,)),
     Operation("GET", "/openapi.json", None, openapi, "This document.", gives="application/json"),
     Operation(
-        "GET", "/metrics", "read", metrics, "Numbers for monitoring; for operators also theirs.", gives="text/plain"
+        "GET",
+        "/metrics",
+        "read",
+        metrics,
+        "Numbers for monitoring; for operators also theirs.",
+        gives="text/plain",
+        filters=True,
     ),
 )
 """Everything that the application answers, but for the pages of the dashboard."""

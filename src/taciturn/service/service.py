@@ -165,11 +165,13 @@ class Service:
         self._threads = ThreadPoolExecutor(8, "taciturn")
         self._clock_thread = ThreadPoolExecutor(1, "taciturn-clock")
         self._ticking: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # Life.
 
     async def start(self) -> None:
         """Look at the store, and from then on at every tick."""
+        self._loop = asyncio.get_running_loop()
         await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
         self.ready = True
         self._ticking = asyncio.get_running_loop().create_task(self._tick())
@@ -177,6 +179,7 @@ class Service:
     async def stop(self) -> None:
         """Answer what waits, and end."""
         self.ready = False
+        self._loop = None
         if self._ticking is not None:
             self._ticking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -196,14 +199,11 @@ class Service:
         while True:
             await asyncio.sleep(self.clock.until_next())
             try:
-                changed = await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
+                await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
                 self.ready = True
             except (TaciturnError, OSError) as error:  # the view of the last tick stays
                 self.ready = False
                 LOG.warning("the store could not be read at a tick: %s", type(error).__name__)
-                continue
-            for name in changed:
-                self.changes.tell(name)
 
     async def in_thread(self, work: Callable[..., _Made], *arguments: Any) -> _Made:
         """What a function returns that may wait for the store."""
@@ -229,6 +229,9 @@ class Service:
                     LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
             for name in self._hosts.keys() - {name for name, *_ in streams}:
                 self._hosts.pop(name, None)
+            if self._loop is not None:
+                for name in changed:
+                    self._loop.call_soon_threadsafe(self.changes.tell, name)
             return changed
 
     def _look_at(self, name: str, lineage: str, tick: int, committed: int, ended: bool) -> bool:
