@@ -43,7 +43,7 @@
     return {
       width: Math.max(place.clientWidth, 120),
       height: place.clientHeight,
-      padding: [8, 8, 0, 0],
+      padding: [8, 18, 0, 0],
       legend: { show: false },
       scales: { x: { time: false }, y: { range: extra.range } },
       cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false }, sync: { key: "releases" } },
