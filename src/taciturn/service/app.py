@@ -90,13 +90,18 @@ def json_answer(message: msgspec.Struct, status: int = 200) -> Answer:
 class Call:
     """A request, as handlers see it: the service, headers, parameters, the token, and the body when it is read."""
 
-    __slots__ = ("_receive", "body_read", "headers", "parameters", "scope", "service", "session", "token")
+    __slots__ = ("_receive", "_twice", "body_read", "headers", "parameters", "scope", "service", "session", "token")
 
     def __init__(self, service: Service, scope: Scope, receive: Receive) -> None:
         self.service = service
         self.scope = scope
         self._receive = receive
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.headers: dict[bytes, bytes] = {}
+        self._twice: set[bytes] = set()
+        for name, value in scope["headers"]:
+            if name in self.headers:
+                self._twice.add(name)
+            self.headers[name] = value
         self.parameters: dict[str, str] = scope.get("path_params", {})
         self.token: Token | None = None
         self.session: str | None = None
@@ -123,13 +128,10 @@ class Call:
 
     def header(self, name: bytes) -> str | None:
         """The only header of this name; an error if there are several."""
-        if name not in self.headers:
-            return None
-        found = [value for key, value in self.scope["headers"] if key == name]
-        if len(found) > 1:
-            raise Problem(400, f"the header {name.decode()} comes {len(found)} times. Send it once.")
-        value: bytes = found[0]
-        return value.decode("latin-1")
+        value = self.headers.get(name)
+        if name in self._twice:
+            raise Problem(400, f"the header {name.decode()} comes more than once. Send it once.")
+        return None if value is None else value.decode("latin-1")
 
     @property
     def media(self) -> str:
@@ -158,26 +160,21 @@ class Call:
         parts: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(limits.body_seconds):
-                while True:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        raise Problem(400, "the connection ended before the body did.")
-                    part = message.get("body", b"")
-                    size += len(part)
-                    self.service.bodies += len(part)
-                    if size > most:
-                        raise too_large(most)
-                    if self.service.bodies > limits.bodies:
-                        raise Busy("more is sent than this server holds. Try again in a second.")
-                    parts.append(part)
-                    if not message.get("more_body", False):
-                        self.body_read = True
-                        return parts[0] if len(parts) == 1 else b"".join(parts)
-        except TimeoutError:
-            raise Problem(
-                408, f"the body did not arrive within {limits.body_seconds:g} seconds. Send it faster."
-            ) from None
+            while True:
+                message = await self._receive()  # the server ends a connection that is too slow
+                if message["type"] == "http.disconnect":
+                    raise Problem(400, "the connection ended before the body did.")
+                part = message.get("body", b"")
+                size += len(part)
+                self.service.bodies += len(part)
+                if size > most:
+                    raise too_large(most)
+                if self.service.bodies > limits.bodies:
+                    raise Busy("more is sent than this server holds. Try again in a second.")
+                parts.append(part)
+                if not message.get("more_body", False):
+                    self.body_read = True
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
             self.service.bodies -= size
 

@@ -29,6 +29,7 @@ from taciturn.readers.predictions import has_probabilities
 from taciturn.runs.run import SERVED
 from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
+from taciturn.service.predictor import RowPredictor
 from taciturn.service.rows import RowBatch, encoded
 from taciturn.store import Saved, Store
 
@@ -112,6 +113,7 @@ class Host:
         state = plan.private.read(saved.state, store.layers(saved))
         self.private: Private = plan.private.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
+        self._predictor = RowPredictor(self.contract)
         self._found: Found | None = None
         self._found_known = False
         self._lock = threading.Lock()
@@ -237,7 +239,14 @@ class Host:
         model, names = view.model, self.contract.target.names
         if probabilities:
             has_probabilities(model)
-        made: list[Any] = []
+        if batch.records is not None:
+            scores = self._predictor.scores(model, batch.records)
+            if scores is not None:
+                made = self.contract.decode_predictions(scores).tolist()
+                if not probabilities:
+                    return messages.Predictions(self.name, view.k, made)
+                return messages.Predictions(self.name, view.k, made, list(names), model.probabilities(scores).tolist())
+        made = []
         chances: list[list[float] | None] = []
         for X, _, _, bad in encoded([batch], self.contract, labelled=False):
             scores = model.scores(X)

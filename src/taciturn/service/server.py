@@ -1,7 +1,7 @@
-"""The HTTP server: uvicorn, with limits on how long and how large the head of a request may be.
+"""The HTTP server: uvicorn, with limits on how long a request may take to arrive, and how large its head may be.
 
-uvicorn waits for ever for a client that has sent half a request. Here a head that has not arrived in time, or is too
-large, ends the connection (408, 431). The body has limits of its own (`taciturn.service.app.Call.body`).
+uvicorn waits for ever for a client that has sent half a request. Here a head or a body that has not arrived in time, or
+a head that is too large, ends the connection (408, 431). How large a body may be is for `taciturn.service.app.Call`.
 """
 
 from __future__ import annotations
@@ -27,31 +27,39 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """Uvicorn's protocol, with these limits."""
 
     class LimitedProtocol(HttpToolsProtocol):
-        """Ends connections whose heads are slow or large."""
+        """Ends connections whose requests are slow, or have large heads.
+
+        A request that arrives at once needs no timer.
+        """
 
         _timer: asyncio.TimerHandle | None = None
         _size = 0
+        _in_head = True
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._wait_for_head()
-
-        def _wait_for_head(self) -> None:
-            self._size = 0
-            self._timer = self.loop.call_later(limits.head_seconds, self._end, b"408 Request Timeout")
+            self._wait(limits.head_seconds)
 
         def data_received(self, data: bytes) -> None:
-            if self._timer is None and (self.cycle is None or self.cycle.response_complete):
-                self._wait_for_head()
             self._size += len(data)
             super().data_received(data)
-            if self._timer is not None and self._size > limits.head:
+            if self._in_head and self._size > limits.head:
                 self._end(b"431 Request Header Fields Too Large")
+            elif self._size and self._timer is None and not self.transport.is_closing():
+                self._wait(limits.head_seconds if self._in_head else limits.body_seconds)
 
-        def on_headers_complete(self) -> None:
+        def _wait(self, seconds: float) -> None:
+            """Wait for the rest of a head, or of a body."""
+            self._timer = self.loop.call_later(seconds, self._end, b"408 Request Timeout")
+
+        def _arrived(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+
+        def on_headers_complete(self) -> None:
+            self._arrived()
+            self._in_head = False
             if self._size > limits.head:
                 head = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
                 if head > limits.head:
@@ -64,17 +72,17 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 super().on_body(body)
 
         def on_message_complete(self) -> None:
+            self._arrived()
+            self._in_head, self._size = True, 0
             if not self.transport.is_closing():
                 super().on_message_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            self._arrived()
             super().connection_lost(exc)
 
         def _end(self, status: bytes) -> None:
-            self._timer = None
+            self._arrived()
             if not self.transport.is_closing():
                 self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
                 self.transport.close()
