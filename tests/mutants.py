@@ -18,6 +18,9 @@ SELECTED = (
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "learners/test_class_sums.py::test_no_pair_exceeds_the_certificate",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
+    "service/dashboard/test_views.py::test_ledger_shows_what_is_visible_and_its_chain",
+    "service/dashboard/test_routes.py::test_what_is_not_visible_yet_is_on_no_page",
+    "service/dashboard/test_routes.py::test_a_token_sees_what_its_scope_allows",
     "core/test_staged.py::test_every_row_is_read_once_and_in_one_part",
     "core/test_staged.py::test_what_stages_find_is_decided_from_what_they_release",
     "core/test_staged.py::test_an_example_costs_the_largest_mu_and_the_samplers_shares_add_up",
@@ -80,6 +83,24 @@ class Mutant:
 
 
 MUTANTS = (
+    Mutant(
+        "the page of a ledger has what releases cost that are not visible",
+        "service/dashboard/views.py",
+        "_epsilon(total(seen[name].spent if name in seen else line.spent for name, line in present.items()), delta)",
+        "_epsilon(total(line.spent for line in present.values()), delta)",
+    ),
+    Mutant(
+        "the page of a stream has releases that are not visible",
+        "service/dashboard/routes.py",
+        "self._growing.extend(_lines(host, self._growing, shown.k))",
+        "self._growing.extend(_lines(host, self._growing, host.store.load(host.name).position[2]))",
+    ),
+    Mutant(
+        "readers see the operator's numbers",
+        "service/dashboard/routes.py",
+        '("GET", "/streams/{s}/operator", "operate", _operator)',
+        '("GET", "/streams/{s}/operator", "read", _operator)',
+    ),
     Mutant(
         "the count of a tick is not charged",
         "learners/tick_sums.py",

@@ -180,6 +180,7 @@ def test_what_a_token_may_not_do_is_not_offered(made: Sample) -> None:
     assert "Ledgers" not in pages.stream_page(only, made.view)
 
 
+@pytest.mark.privacy
 def test_public_pages_do_not_depend_on_rows_without_a_release() -> None:
     """Two streams whose releases are the same, and whose rows after the last release are not: equal pages."""
     first, second = sample(rows=1500), sample(rows=1503)
@@ -190,6 +191,7 @@ def test_public_pages_do_not_depend_on_rows_without_a_release() -> None:
     assert pages.stream_part(first.view, 0, [1]) == pages.stream_part(second.view, 0, [1])
 
 
+@pytest.mark.privacy
 def test_only_the_operators_page_has_exact_numbers_and_is_marked(made: Sample) -> None:
     for where, page in every_page(made, made.view).items():
         marked = "NOT PRIVATE" in page.replace("numbers that are NOT PRIVATE", "").replace(

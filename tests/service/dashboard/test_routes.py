@@ -157,6 +157,7 @@ def test_forms_without_the_secret_of_the_session_are_rejected(site: Site, path: 
     assert [token.label for token in site.service.tokens.list() if token.label == "forged"] == []
 
 
+@pytest.mark.privacy
 @pytest.mark.parametrize(
     ("scopes", "stream", "allowed"),
     [
@@ -237,6 +238,7 @@ def test_contracts_and_tokens_with_mistakes_are_told_why(site: Site) -> None:
     assert str(Path(site.service.store.address).parent) not in answer.text
 
 
+@pytest.mark.privacy
 def test_what_is_not_visible_yet_is_on_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock whose next tick is an hour away: rows are learnt and releases committed, and pages do not change."""
     address = tmp_path / "taciturn.db"
@@ -267,6 +269,7 @@ def test_static_files_are_those_of_the_package(site: Site) -> None:
         assert httpx.get(f"{site.url}/static/{name}").status_code == 404
 
 
+@pytest.mark.privacy
 def test_pages_have_no_row_and_no_exact_count(site: Site) -> None:
     browser = site.browser("admin")
     for path in PAGES:

@@ -96,6 +96,7 @@ def test_chart_of_later_releases_continues_the_chart() -> None:
     assert view.chart(indices=[99, -1])["series"] == []
 
 
+@pytest.mark.privacy
 def test_a_view_takes_no_state_and_no_row() -> None:
     """What a page cannot receive it cannot show: the fields of a view, by name."""
     assert {field.name for field in fields(StreamView)} == {
@@ -122,6 +123,7 @@ def _values(text: str) -> object:
     return PlainValues([text])
 
 
+@pytest.mark.privacy
 def test_ledger_shows_what_is_visible_and_its_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(Privacy(1.0, 1e-6), population="customers")
     ledger.reserve("one", gaussian(0.02), name="clicks")
