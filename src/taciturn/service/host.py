@@ -107,6 +107,8 @@ class Host:
         self.earlier = saved.earlier
         self.reserved = saved.reserved
         self.contract: Contract = contract_of(saved.about["declared"])
+        if self.contract.digest != saved.about.get("contract"):
+            raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
         plan = self.contract.plan(on_bad="zero", seed=saved.about.get("seed"))
         if not isinstance(plan.private, Private):
             raise InvalidInput(f"{saved.name} is not learnt row by row, and cannot be shown.")

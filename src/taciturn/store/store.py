@@ -834,7 +834,7 @@ class Store:
             json.dumps(written(saved.spent)),
             saved.chain,
             saved.previous,
-            json.dumps(saved.about, sort_keys=True),
+            json.dumps(saved.about),  # in its order, which is that of a contract's columns, and so of weights
             saved.ledger,
             saved.population,
             saved.neighbours,
