@@ -137,7 +137,7 @@ def assert_nothing_runs(page: Parsed) -> None:
         assert tag != "style"
         if tag == "script":
             assert attributes.get("src", "").startswith("/static/") or attributes.get("type") == "application/json"
-        for name in ("href", "src", "action", "data-live", "data-part"):
+        for name in ("href", "src", "action", "data-live", "data-refresh"):
             value = attributes.get(name)
             known = value is None or re.match(r"(/(?!/)|#|[a-z]+(-\d+)?$)", value)
             assert known, (tag, name, value)

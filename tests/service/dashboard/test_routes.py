@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +17,7 @@ from taciturn import Ledger, Privacy
 from taciturn.client import Client
 from taciturn.contract.contract import contract_of
 from taciturn.service.clock import TickClock
+from taciturn.service.rows import JSON, encoded, read_rows
 from taciturn.service.server import running
 from taciturn.service.service import Service
 from taciturn.service.tokens import COOKIE
@@ -258,6 +262,62 @@ def test_what_is_not_visible_yet_is_on_no_page(tmp_path: Path, monkeypatch: pyte
         after = {path: browser.get(path).text for path in paths}
         made.close()
     assert before == after
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "classes": {"target": {"column": "y", "classes": ["a", "b", "c"]}},
+    "hinge": {"target": {"column": "y", "classes": ["a", "b"]}, "learning": {"loss": "hinge"}},
+    "numbers": {"target": {"column": "y", "range": [0, 10]}},
+    "absolute": {"target": {"column": "y", "range": [0, 10]}, "learning": {"loss": "absolute"}},
+    "giga": {"learning": {"method": "giga", "ridge": 0.1}},
+    "random": {"learning": {"features": 20}},
+    "ranges": {"columns": {"x": {"range": "private"}, "z": {"range": [0, 1]}}, "learning": {"horizon": 30_000}},
+    "precondition": {"learning": {"precondition": True, "horizon": 100_000}},
+    "endless": {"learning": {"horizon": None}},
+    "forget": {"learning": {"forget": 500, "horizon": None}},
+    "users": {"privacy": {"epsilon": 5.0, "user": "id", "rows_per_user": 5}},
+    "months": {"privacy": {"epsilon": 5.0, "user": "id", "rows_per_user": 5, "period": "month"}},
+    "hashed": {
+        "columns": {"x": {"hash": 64}, "z": {"text": {"hash": 32}}, "d": {"date": ["2024-01-01", "2025-01-01"]}}
+    },
+}
+"""What contracts of many kinds declare otherwise than a plain one."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams_of_every_kind_have_pages(site: Site, kind: str) -> None:
+    plain: dict[str, Any] = {
+        "privacy": {"epsilon": 5.0},
+        "target": {"column": "y", "positive": ["b"]},
+        "learning": {"horizon": 2000},
+        "columns": {"x": {"range": [0, 1]}, "z": {"bins": [0, 0.5, 1]}},
+    }
+    for part, changes in KINDS[kind].items():
+        merged = {**plain[part], **changes} if part == "learning" else changes
+        plain[part] = {name: value for name, value in merged.items() if value is not None}
+    contract = contract_of(plain)
+    row = {"x": 0.25, "z": 0.75, "d": "2024-05-31", "y": 3 if kind in ("numbers", "absolute") else "b", "id": "u"}
+    browser = site.browser("admin")
+    with Client(site.url, site.admin) as client:
+        client.create(kind, plain)
+        empty = browser.get(f"/streams/{kind}")
+        assert (empty.status_code, "--json" in empty.text) == (200, True)
+        example = json.loads(shlex.split(re.search(r"--json (.*?)</pre>", unescape(empty.text), re.DOTALL)[1])[0])  # type: ignore[index]
+        batch = read_rows(JSON, json.dumps(example).encode(), contract, labelled=True)
+        [(*_, bad)] = encoded([batch], contract, labelled=True)
+        assert not bad.any()
+        rows = site.service.host(kind).private.timetable.due(3) or 0
+        client.learn(kind, [row] * rows)
+        next(model for model in client.live(kind) if model.k >= 3)
+    page = browser.get(f"/streams/{kind}")
+    assert page.status_code == 200
+    chart = json.loads(re.search(r'id="chart-data">(.*?)</script>', page.text)[1])  # type: ignore[index]
+    assert chart["k"] == [1, 2, 3]
+    assert len(chart["series"]) >= 2
+    csrf = field(page, "csrf")
+    tried = browser.post(f"/streams/{kind}/try", data={"csrf": csrf, "c0": "0.5" if kind != "hashed" else "a word"})
+    assert (tried.status_code, 'class="answer"' in tried.text) == (200, True)
+    assert browser.get(f"/streams/{kind}/part?after=1&series=0,1").status_code == 200
 
 
 def test_static_files_are_those_of_the_package(site: Site) -> None:

@@ -75,6 +75,8 @@ class Dashboard:
         """A stream at its last visible release."""
         drawn = self._drawn.get(host.lineage)
         if drawn is None:
+            for lineage in self._drawn.keys() - {each.lineage for each in self.service.open_hosts()}:
+                self._drawn.pop(lineage, None)
             drawn = self._drawn.setdefault(host.lineage, _Drawn(host))
         return drawn.view(host, self._ledger_of(host))
 

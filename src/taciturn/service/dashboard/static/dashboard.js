@@ -162,7 +162,7 @@
       try {
         const after = x && x.k.length ? x.k[x.k.length - 1] : 0;
         const indices = x ? x.series.map((each) => each.index).join(",") : "";
-        const answer = await fetch(`${root.dataset.part}?after=${after}&series=${indices}`, { credentials: "same-origin" });
+        const answer = await fetch(`${root.dataset.refresh}?after=${after}&series=${indices}`, { credentials: "same-origin" });
         if (answer.redirected || !answer.ok) {
           location.reload(); // the session has ended: log in again
           return;
@@ -187,8 +187,7 @@
     });
     source.addEventListener("closed", () => {
       source.close();
-      state.textContent = "";
-      refresh();
+      location.reload();
     });
     addEventListener("pagehide", () => source.close());
   }
