@@ -411,15 +411,18 @@ def test_a_token_of_one_stream_sees_no_other(site):
 
 
 def test_every_answer_has_the_headers_of_a_careful_server(site):
-    for answer in (
-        httpx.get(f"{site.address}/healthz"),
+    page, *others = (
         httpx.get(f"{site.address}/nothing"),
+        httpx.get(f"{site.address}/healthz"),
         site.client.get(f"/v1/streams/{NAME}/models/latest"),
-    ):
-        for name, value in SECURITY:
-            assert answer.headers[name.decode()] == value.decode()
+    )
+    for name, value in SECURITY:
+        assert page.headers[name.decode()] == value.decode()
+    assert "unsafe" not in page.headers["content-security-policy"]
+    for answer in (page, *others):
+        assert answer.headers["x-content-type-options"] == "nosniff"
         assert "server" not in answer.headers
-        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert "cache-control" in answer.headers
 
 
 def test_the_latest_model_has_a_tag(site):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import ipaddress
 import re
 import socket
@@ -97,6 +98,9 @@ def serve(
                 typer.echo(f"Nobody has a token yet: taciturn token create --store {store} --scope admin")
         if seed is not None:
             warn("new streams are simulations, which are NOT PRIVATE: omit --seed.")
+        gc.collect()
+        gc.freeze()  # modules stay until the end: no collection need look at them
+        gc.set_threshold(50_000, 20, 20)
         tls: dict[str, Any] = {"ssl_certfile": str(tls_cert), "ssl_keyfile": str(tls_key)} if tls_cert else {}
         server_of(service, host, port, **tls).run(sockets=[listening])
 

@@ -57,9 +57,13 @@ SECURITY = (
         b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
     ),
 )
-"""Headers of every answer."""
+"""Headers of every page."""
+
+NO_SNIFF = SECURITY[0]
+"""The one of them that answers to programs have, too: no browser shows them as pages."""
 
 _JSON = b"application/json"
+_KNOWN = 4096  # routes of paths that are remembered
 _NO_STORE = (b"cache-control", b"no-store")
 
 
@@ -137,6 +141,8 @@ class Call:
     def media(self) -> str:
         """The media type of the body, without parameters."""
         kind = self.header(b"content-type") or ""
+        if kind in MEDIA and b"content-encoding" not in self.headers:
+            return kind
         if (self.header(b"content-encoding") or "identity").strip().lower() != "identity":
             raise Problem(415, "bodies are read without content encoding. Send it as it is.")
         base, _, rest = kind.partition(";")
@@ -253,6 +259,7 @@ class Application:
         routes: list[BaseRoute] = [_Endpoint.route(self, operation) for operation in OPERATIONS]
         routes += dashboard(service)
         self.router = Router(routes, redirect_slashes=False)
+        self.known: dict[tuple[str, str], tuple[_Endpoint, dict[str, str]]] = {}  # what the router has found before
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -263,29 +270,37 @@ class Application:
             return await send({"type": "websocket.close", "code": 1000})
         began = time.perf_counter()
         scope["app"] = self
-        status = 0
+        found = self.known.get((scope["method"], scope["path"]))
+        if found is not None:
+            endpoint, scope["path_params"] = found
+            await endpoint(scope, receive, send)
+        else:
+            await self._routed(scope, receive, send)
+        route, status = scope.get("taciturn.route", ""), scope.get("taciturn.status", 0)
+        seconds = time.perf_counter() - began
+        self.service.metrics.answered(scope["method"] if route else "", route, status, seconds)
+        if LOG.isEnabledFor(logging.INFO):
+            LOG.info("%s %s %d %.1f ms", scope["method"] if route else "-", route or "-", status, 1000.0 * seconds)
+        return None
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Find the route, and answer; what is no operation is a page, or an error."""
 
         async def marked(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *SECURITY]
+                scope["taciturn.status"] = message["status"]
+                if "taciturn.api" not in scope:
+                    own = (header for header in message.get("headers", ()) if header != NO_SNIFF)
+                    message["headers"] = [*own, *SECURITY]
             await send(message)
 
         try:
             await self.router(scope, receive, marked)
         except Exception as error:
-            if status:  # the answer has begun: uvicorn ends the connection
+            if "taciturn.status" in scope:  # the answer has begun: uvicorn ends the connection
                 LOG.error("an answer ended early: %s %s", type(error).__name__, place_of(error))
             else:
                 await respond(marked, error_answer(self.service, error))
-        finally:
-            route = scope.get("taciturn.route", "")
-            seconds = time.perf_counter() - began
-            self.service.metrics.answered(scope["method"] if route else "", route, status, seconds)
-            if LOG.isEnabledFor(logging.INFO):
-                LOG.info("%s %s %d %.1f ms", scope["method"] if route else "-", route or "-", status, 1000.0 * seconds)
-        return None
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -307,6 +322,7 @@ class _Endpoint:
     """An operation as an ASGI application."""
 
     def __init__(self, app: Application, operation: Operation) -> None:
+        self.app = app
         self.service = app.service
         self.operation = operation
 
@@ -317,16 +333,23 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self.operation
         scope["taciturn.route"] = operation.path
+        scope["taciturn.api"] = True
         call = Call(self.service, scope, receive)
         try:
             if operation.scope is not None:
                 authorise(call, operation.scope, operation.filters)
+                if len(self.app.known) < _KNOWN:
+                    self.app.known[scope["method"], scope["path"]] = self, call.parameters
             answer = await operation.handler(call)
         except Exception as error:
             answer = error_answer(self.service, error)
             if operation.method == "POST" and not call.body_read:  # what is left of the body is not waited for
                 answer = answer._replace(headers=[*answer.headers, (b"connection", b"close")])
-        await respond(send, answer, self.service.limits.body_seconds)
+        scope["taciturn.status"] = answer.status
+        try:
+            await respond(send, answer, self.service.limits.body_seconds)
+        except TimeoutError:  # of a client that does not read: uvicorn ends the connection
+            LOG.warning("a client was cut off that did not read")
 
 
 async def respond(send: Send, answer: Answer, seconds: float | None = None) -> None:
@@ -336,12 +359,13 @@ async def respond(send: Send, answer: Answer, seconds: float | None = None) -> N
         headers = [
             (b"content-type", answer.media),
             (b"content-length", str(len(content)).encode()),
+            NO_SNIFF,
             *answer.headers,
         ]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
         return
-    headers = [(b"content-type", answer.media), *answer.headers]
+    headers = [(b"content-type", answer.media), NO_SNIFF, *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     async with contextlib.aclosing(content) as parts:
         async for part in parts:

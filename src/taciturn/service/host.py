@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from taciturn._util.arrays import Array
 from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.columns.labels import classes_of
 from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
@@ -116,6 +118,7 @@ class Host:
         self.private: Private = plan.private.resumed(state)
         self.plan: Plan = replace(plan, private=self.private)
         self._predictor = RowPredictor(self.contract)
+        self._names = self.contract.target.names
         self._found: Found | None = None
         self._found_known = False
         self._lock = threading.Lock()
@@ -238,13 +241,13 @@ class Host:
     def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
         """Predictions by the latest visible model."""
         view = self.view
-        model, names = view.model, self.contract.target.names
+        model, names = view.model, self._names
         if probabilities:
             has_probabilities(model)
-        if batch.records is not None:
+        if batch.finite and batch.records is not None:
             scores = self._predictor.scores(model, batch.records)
             if scores is not None:
-                made = self.contract.decode_predictions(scores).tolist()
+                made = self._decoded(scores)
                 if not probabilities:
                     return messages.Predictions(self.name, view.k, made)
                 return messages.Predictions(self.name, view.k, made, list(names), model.probabilities(scores).tolist())
@@ -252,7 +255,7 @@ class Host:
         chances: list[list[float] | None] = []
         for X, _, _, bad in encoded([batch], self.contract, labelled=False):
             scores = model.scores(X)
-            values = self.contract.decode_predictions(scores).tolist()
+            values = self._decoded(scores)
             shares = model.probabilities(scores).tolist() if probabilities else []
             if bad.any():
                 wrong = bad.tolist()
@@ -263,6 +266,14 @@ class Host:
         if not probabilities:
             return messages.Predictions(self.name, view.k, made)
         return messages.Predictions(self.name, view.k, made, list(names), chances)
+
+    def _decoded(self, scores: Array) -> list[Any]:
+        """Predictions as plain values."""
+        names = self._names
+        if names:
+            return [names[number] for number in classes_of(scores).tolist()]
+        made: list[Any] = self.contract.decode_predictions(scores).tolist()
+        return made
 
     def stream(self, tick: float) -> messages.Stream:
         """What is public about the stream."""

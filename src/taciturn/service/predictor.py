@@ -26,7 +26,7 @@ _NESTED = (dict, list)
 
 
 class RowPredictor:
-    """Scores of a few records under a contract. Slow twin: `Model.scores` of the encoded rows.
+    """Scores of a few records under a contract, whose numbers are finite. Slow twin: `Model.scores` of encoded rows.
 
     >>> from taciturn.contract.contract import contract_of
     >>> from taciturn.estimators.stream import Spent
@@ -66,10 +66,8 @@ class RowPredictor:
         for x, record in zip(V, records, strict=True):
             if type(record) is not dict or not self._encode(record, x):
                 return None
-        X = V[:, :d]
-        bound = problem.feature_bound
-        if not np.einsum("ij,ij->i", X, X).max() < bound * bound * (1.0 - 1e-9):  # some row may be too long
-            V[:, :d] = clip_rows(X, bound)
+            if not x.dot(x) < problem.feature_bound**2 * (1.0 - 1e-9):  # it may be too long
+                x[:d] = clip_rows(x[None, :d], problem.feature_bound)
         V[:, d:] = problem.intercept
         return problem.predict_clipped(model.point, V)
 
@@ -85,10 +83,13 @@ class RowPredictor:
                 numbers = np.array(values, dtype=np.float64)
             except (KeyError, OverflowError):
                 return False
-            if not np.isfinite(numbers.sum()):
-                return False
-            within = np.minimum(np.maximum(numbers, self._low), self._high)
-            x[self._places] = 2.0 * ((within - self._low) / self._span) - 1.0
+            low = self._low
+            numbers = np.minimum(np.maximum(numbers, low), self._high)
+            numbers -= low
+            numbers /= self._span
+            numbers *= 2.0
+            numbers -= 1.0
+            x[self._places] = numbers
         for name, pairs, start in self._others:
             value = record.get(name)
             made = None if isinstance(value, _NESTED) else pairs(value)

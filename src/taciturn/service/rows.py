@@ -51,11 +51,15 @@ class TooManyRows(NotRows):
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows of a request: JSON records, which are encoded together with those of other requests; or encoded rows."""
+    """Rows of a request: JSON records, which are encoded together with those of other requests; or encoded rows.
+
+    `finite` says that no number of a record is NaN or infinite.
+    """
 
     records: Sequence[Any] | None
     arrays: Sequence[tuple[Array, Array, Users, Bad]]
     count: int
+    finite: bool = False
 
 
 def read_rows(media: str, body: bytes, contract: Contract, labelled: bool, most: int = 2**16) -> RowBatch:
@@ -69,8 +73,9 @@ def read_rows(media: str, body: bytes, contract: Contract, labelled: bool, most:
     >>> X.ravel(), y
     (array([-0.5,  nan,  nan]), array([ 1., nan, nan]))
     """
+    finite = False
     if media == JSON:
-        records = _records(body)
+        records, finite = _records(body)
     elif media == JSON_LINES:
         lines = body[:-1].split(b"\n") if body.endswith(b"\n") else body.split(b"\n") if body else []
         records = [_line(line) for line in lines]
@@ -80,7 +85,7 @@ def read_rows(media: str, body: bytes, contract: Contract, labelled: bool, most:
     else:
         raise NotRows(f"rows are sent as {', '.join(MEDIA)}. State one of them as the content type.")
     _check_count(len(records), contract, most)
-    return RowBatch(records, (), len(records))
+    return RowBatch(records, (), len(records), finite)
 
 
 def _check_count(rows: int, contract: Contract, most: int) -> None:
@@ -91,9 +96,10 @@ def _check_count(rows: int, contract: Contract, most: int) -> None:
         raise TooManyRows(f"a request to this stream may have {fit:,} rows, and this one has more. Send several.")
 
 
-def _records(body: bytes) -> list[Any]:
+def _records(body: bytes) -> tuple[list[Any], bool]:
+    """The rows of a JSON object, and whether all of their numbers are finite."""
     try:
-        return _decode_rows(body).rows
+        return _decode_rows(body).rows, True
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:  # what Python reads and msgspec does not: NaN, numbers out of range, half a surrogate pair
@@ -102,7 +108,7 @@ def _records(body: bytes) -> list[Any]:
         raise NotRows('the body is not valid JSON. Send {"rows": [{"column": value, …}, …]}.') from None
     if not isinstance(data, dict) or set(data) != {"rows"} or not isinstance(data["rows"], list):
         raise NotRows('the body must be an object with a list of rows and nothing else: {"rows": [{…}, …]}.')
-    return data["rows"]
+    return data["rows"], False
 
 
 def _line(line: bytes) -> Any:

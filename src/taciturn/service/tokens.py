@@ -104,6 +104,7 @@ class Tokens:
         self.database = database
         self._by_hash: dict[bytes, Token] = {}
         self._by_id: dict[str, Token] = {}
+        self._seen: dict[str, Token] = {}  # tokens that were shown since, by their secrets
         self.refresh()
 
     def create(
@@ -171,12 +172,18 @@ class Tokens:
         by_hash = {bytes(row[1]): _read(row) for row in rows}
         self._by_id = {token.id: token for token in by_hash.values()}
         self._by_hash = by_hash
+        self._seen = {}
         return None
 
     def check(self, secret: str) -> Token | None:
         """The token with this secret, if it is live; None for any other text."""
-        token = self._by_hash.get(_hash(secret))
-        if token is None or not token.live(now := TickClock.now()):
+        token = self._seen.get(secret)
+        if token is None:
+            token = self._by_hash.get(_hash(secret))
+            if token is None:
+                return None
+            self._seen[secret] = token
+        if not token.live(now := TickClock.now()):
             return None
         if token.parent is not None:
             parent = self._by_id.get(token.parent)
