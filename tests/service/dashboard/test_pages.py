@@ -174,6 +174,7 @@ def test_what_a_token_may_not_do_is_not_offered(made: Sample) -> None:
     assert "New stream" not in shown["streams"]
     assert "Tokens" not in shown["ledgers"]
     assert "Operator" not in shown["stream"]
+    assert '<th scope="col">By</th>' not in shown["ledger"]  # users and machines are not for readers
     assert "<button>Predict" not in shown["stream"]
     only = Viewer("shop", frozenset({"read", "predict"}), "", only="clicks")
     assert "<button>Predict" in pages.stream_page(only, made.view)

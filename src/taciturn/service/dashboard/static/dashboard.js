@@ -208,7 +208,7 @@
     }
     x.k.push(...added.k);
     x.t.push(...added.t);
-    if (x.moves && added.moves) x.moves.push(...added.moves);
+    if (x.moves) x.moves.push(...(added.moves || added.k.map(() => null))); // thinned out: no moves any more
     x.series.forEach((series, i) => {
       series.value.push(...added.series[i].value);
       series.sd.push(...added.series[i].sd);
