@@ -20,8 +20,9 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf '  make %-10s %s\n' "$$name" "$$what"; done
 
-demo: $(VENV)/.demo ## learn ad clicks privately, and show what privacy costs
+demo: $(VENV)/.demo ## learn ad clicks privately, show what privacy costs, and how the dashboard is opened
 	$(BIN)/python examples/ad_clicks.py
+	$(BIN)/python examples/served_clicks.py
 
 bench: $(VENV)/.peers $(VENV)-diffprivlib/.ready ## run every benchmark against its peers (an hour and a half)
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
@@ -61,7 +62,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
-	$(PINNED) -e ".[cli,plot]"
+	$(PINNED) -e ".[cli,plot,serve]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg

@@ -15,9 +15,15 @@ PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
+    "service/test_writer.py",
+    "service/test_events.py",
+    "service/test_clock.py",
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "learners/test_class_sums.py::test_no_pair_exceeds_the_certificate",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
+    "service/dashboard/test_views.py::test_ledger_shows_what_is_visible_and_its_chain",
+    "service/dashboard/test_routes.py::test_what_is_not_visible_yet_is_on_no_page",
+    "service/dashboard/test_routes.py::test_a_token_sees_what_its_scope_allows",
     "core/test_staged.py::test_every_row_is_read_once_and_in_one_part",
     "core/test_staged.py::test_what_stages_find_is_decided_from_what_they_release",
     "core/test_staged.py::test_an_example_costs_the_largest_mu_and_the_samplers_shares_add_up",
@@ -88,6 +94,66 @@ class Mutant:
 
 
 MUTANTS = (
+    Mutant(
+        "the page of a ledger has what releases cost that are not visible",
+        "service/dashboard/views.py",
+        "_epsilon(total(seen[name].spent if name in seen else line.spent for name, line in present.items()), delta)",
+        "_epsilon(total(line.spent for line in present.values()), delta)",
+    ),
+    Mutant(
+        "the page of a stream has releases that are not visible",
+        "service/dashboard/routes.py",
+        "self._growing.extend(_lines(host, self._growing, shown.k))",
+        "self._growing.extend(_lines(host, self._growing, host.store.load(host.name).position[2]))",
+    ),
+    Mutant(
+        "readers see the operator's numbers",
+        "service/dashboard/routes.py",
+        '("GET", "/streams/{s}/operator", "operate", _operator)',
+        '("GET", "/streams/{s}/operator", "read", _operator)',
+    ),
+    Mutant(
+        "shown before the commit",
+        "service/writer.py",
+        "        generation, _, k, token = state.position\n",
+        "        generation, _, k, token = state.position\n"
+        "        if k > host.view.k:\n"
+        "            host.view = replace(host.view, k=k, t=state.t)\n",
+    ),
+    Mutant(
+        "requests that were learnt are not in the transaction",
+        "store/store.py",
+        "                self._insert_requests(now, saved, requests)\n",
+        "",
+    ),
+    Mutant(
+        "the key of a request is checked outside of the transaction only",
+        "store/store.py",
+        "            if inserted != len(part):\n",
+        "            if inserted > len(part):\n",
+    ),
+    Mutant(
+        "a release is shown before its tick",
+        "store/store.py",
+        '(visible_at IS NULL OR visible_at <= ?) "',
+        '(visible_at IS NULL OR visible_at <= 0 + ? * 1000) "',
+    ),
+    Mutant(
+        "predictions by a model that is not visible yet",
+        "service/host.py",
+        "        view = self.view\n        model, names = view.model, self._names\n",
+        "        view = self.view\n"
+        "        while (found := self.store.chunk(self.lineage, view.k + 1)) is not None:\n"
+        "            view = self._view(view.tick, found[0].last, False)\n"
+        "        model, names = view.model, self._names\n",
+    ),
+    Mutant(
+        "an answer that tells of a bad row",
+        "service/writer.py",
+        "                outcomes.append((t + 1, t + entry.batch.count))\n",
+        "                good = sum(isinstance(each, dict) for each in entry.batch.records or ())\n"
+        "                outcomes.append((t + 1, t + good))\n",
+    ),
     Mutant(
         "the count of a tick is not charged",
         "learners/tick_sums.py",

@@ -41,6 +41,8 @@ ALLOWED = {
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
     "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
+    "taciturn.client": {"secrets", "token_hex", "randbelow"},  # idempotency keys, and pauses between attempts
+    "taciturn.service.dashboard.routes": {"secrets", "token_hex"},  # the secret of a form to log in
 }
 
 

@@ -23,6 +23,7 @@ from taciturn.cli.plan import plan
 from taciturn.cli.privacy import errata, privacy
 from taciturn.cli.renew import renew
 from taciturn.cli.reproduce import app as reproduce
+from taciturn.cli.serve import serve, token
 from taciturn.cli.store import app as store
 from taciturn.errors import TaciturnError
 
@@ -53,6 +54,7 @@ _PATHS = {
 PANELS = {
     "Learn from a file, in this order": (init, check, learn, predict, renew),
     "Before there is data": (plan, privacy),
+    "Streams over HTTP": (serve,),
     "Check the evidence": (audit, errata),
 }
 
@@ -69,6 +71,7 @@ for _panel, _commands in PANELS.items():
         app.command(rich_help_panel=_panel)(_command)
 app.add_typer(budget, name="budget", rich_help_panel="One budget for several models")
 app.add_typer(store, name="store", rich_help_panel="One budget for several models")
+app.add_typer(token, name="token", rich_help_panel="Streams over HTTP")
 app.add_typer(reproduce, name="reproduce", rich_help_panel="Check the evidence")
 
 

@@ -127,6 +127,7 @@ def learn(
             folder = Folder(out, stack.enter_context(locked(out)))
             open_run = runs.resume if resume else partial(runs.begin, about={"model": declared.model_digest})
             refresh = ReportRefresh(declared)
+            about: dict[str, Any] = {} if resume else {"declared": declared.declared}
             run = open_run(
                 folder,
                 Store(address, witness=witness, key=key),
@@ -138,6 +139,7 @@ def learn(
                 refresh=refresh,
                 seconds=commit_every,
                 format=kind,
+                **about,
             )
             check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)

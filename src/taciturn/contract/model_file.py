@@ -228,6 +228,21 @@ def write_model(
         file.write(f"{text}\n".encode("utf-8", "surrogatepass"))
 
 
+def parse_model(data: Any, name: str = "this") -> Model:
+    """Validate the content of a model file.
+
+    >>> parse_model({"format": "another"})
+    Traceback (most recent call last):
+    ...
+    taciturn.errors.InvalidInput: this is not a "taciturn model 1" file. Pass the model.json that ...
+    """
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InvalidInput(
+            f'{name} is not a "{FORMAT}" file. Pass the model.json that this version of taciturn learn wrote.'
+        )
+    return _model(Section("", data))
+
+
 def read_model(path: str | os.PathLike[str]) -> Model:
     """Read and validate a model file."""
     try:
@@ -238,11 +253,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}. Learn a model with taciturn learn.") from None
     except (ValueError, RecursionError):
         raise InvalidInput(f"{path} is not valid JSON. Pass the model.json that taciturn learn wrote.") from None
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InvalidInput(
-            f'{path} is not a "{FORMAT}" file. Pass the model.json that this version of taciturn learn wrote.'
-        )
-    return _model(Section("", data))
+    return parse_model(data, str(path))
 
 
 def _model(file: Section) -> Model:

@@ -647,12 +647,30 @@ class Private(Accounted):
 
         `path` names a file, or is its content, as bytes. `layers` are users' records that a store has beside it.
         """
+        state = self.read(path, layers)
+        if ledger is None and books.is_open(state.lineage):
+            ledger = books.guard_of(state.lineage)
+        return self.resumed(state)._open(state, as_ledger(ledger))
+
+    def read(self, path: str | os.PathLike[str] | bytes, layers: Layers | None = None) -> State:
+        """A dumped state of this stream, validated, and opened in no ledger of this process.
+
+        It is for a stream that a store guards: what is prepared from the state is shown after `Store.commit` has
+        accepted the next one, and never before.
+
+        >>> from taciturn import Privacy, private_sum
+        >>> private = private_sum(1, 1.0, Privacy(1.0, 1e-6), horizon=10)
+        >>> private.read(private.draft().to_bytes())
+        State(t=0, releases=0, generation=0, spent mu = 0, secrets not shown)
+        """
         state = read_state(path, layers)
         one = self.resumed(state)
         one._check_arrays(state)
-        if ledger is None and books.is_open(state.lineage):
-            ledger = books.guard_of(state.lineage)
-        return one._open(replace(state, spent=one._spent(state.t, state.k)), as_ledger(ledger))
+        return replace(state, spent=one._spent(state.t, state.k))
+
+    def spent_after(self, t: int, k: int) -> Cost:
+        """The cost of all that was published by round t, in which the k-th release was the last; public."""
+        return self._spent(t, k)
 
     def fork(self, state: State, ledger: LedgerLike | None = None) -> State:
         """A second stream from `state` on, charged in full, in the same ledger or in `ledger`."""

@@ -330,13 +330,14 @@ class Problem:
         linear = getattr(type(self.loss), "scores", ScoresLoss.scores) is ScoresLoss.scores  # overridden: needs arrays
         sparse = linear and type(self) is Problem and self.features is None
         blocks = clipped_blocks(self, rows, sparse)
-        scores = np.concatenate([self._scores(point, V) for V in blocks])
+        return np.concatenate([self.predict_clipped(point, V) for V in blocks])
+
+    def predict_clipped(self, point: Array, V: Any) -> Array:
+        """The same for rows that are clipped already, with the intercept's constant appended."""
+        scores = self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
         if (self.label_center, self.label_scale) == (0.0, 1.0):
             return scores
         return self.label_center + self.label_scale * scores
-
-    def _scores(self, point: Array, V: Any) -> Array:
-        return self.loss.scores(point, V) if isinstance(self.loss, ScoresLoss) else np.asarray(V @ point)
 
     def values(self, x: Array, V: Array, y: Array) -> Array:
         """`f(x)` on each clipped example: the data term and the ridge."""

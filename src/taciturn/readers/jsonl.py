@@ -8,7 +8,7 @@ order mark at the start of the file is skipped (`taciturn.readers.lines`); anywh
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +32,28 @@ class JsonRows:
 
     def parse(self, block: bytes, first: int, size: int = 0) -> Iterator[Parsed]:
         """Parse a block whose first line has the number `first`."""
-        broken: dict[int, str] = {}
-        records = []
         ends = line_ends(block).tolist()
-        for row, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            record = self._record(block[start:end])
-            if isinstance(record, str):
-                broken[row] = record
-            records.append({} if isinstance(record, str) else record)
-        values = {name: self._column(name, [record.get(name) for record in records], broken) for name in self.columns}
-        yield Parsed(values, np.arange(first, first + len(ends)), broken, size)
+        records = [self.record(block[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+        yield self.parsed(records, first, size)
 
-    def _record(self, line: bytes) -> dict[str, Any] | str:
+    def parsed(self, records: Sequence[Any], first: int = 1, size: int = 0) -> Parsed:
+        """Rows that were decoded: an object each, or the error of one that is none.
+
+        >>> part = JsonRows(columns=("x",)).parsed([{"x": 1}, {"x": {}}, "it is not valid JSON"])
+        >>> part.values["x"].values, sorted(part.broken)
+        ([1, None, None], [1, 2])
+        """
+        broken: dict[int, str] = {}
+        if not all(type(record) is dict for record in records):
+            for row, record in enumerate(records):
+                if not isinstance(record, dict):
+                    broken[row] = record if isinstance(record, str) else "it is not a JSON object"
+            records = [record if isinstance(record, dict) else {} for record in records]
+        values = {name: self._column(name, [record.get(name) for record in records], broken) for name in self.columns}
+        return Parsed(values, np.arange(first, first + len(records)), broken, size)
+
+    @staticmethod
+    def record(line: bytes) -> dict[str, Any] | str:
         """The object of a line, or its error."""
         if len(line.rstrip(b"\n")) > LONGEST:
             return f"it is longer than {LONGEST:,} bytes"

@@ -76,13 +76,13 @@ def _batches(file: Any, columns: tuple[str, ...], most: int, groups: list[int]) 
 
 
 def check_kinds(
-    file: Any, names: tuple[str, ...], numbers: frozenset[str], dates: frozenset[str] = frozenset()
+    schema: Any, names: tuple[str, ...], numbers: frozenset[str], dates: frozenset[str] = frozenset()
 ) -> None:
     """Reject nested columns, and columns with a declared range, of numbers or dates, that hold neither."""
     from pyarrow import types
 
     for name in names:
-        kind = file.schema_arrow.field(name).type
+        kind = schema.field(name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         text = types.is_string(kind) or types.is_large_string(kind)
         number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)

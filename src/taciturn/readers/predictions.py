@@ -48,7 +48,7 @@ def write_predictions(
     2
     """
     if proba:
-        _has_probabilities(model)
+        has_probabilities(model)
     names = model.contract.target.names
     header = ["prediction", *(f"probability_{name}" for name in names if proba)]
     for name in keep:
@@ -100,7 +100,8 @@ def _named(line: list[Any], names: tuple[Any, ...]) -> dict[str, Any]:
     return {"prediction": line[0], **chances}
 
 
-def _has_probabilities(model: Model) -> None:
+def has_probabilities(model: Model) -> None:
+    """Reject a model whose scores are no probabilities."""
     if not model.contract.target.names or model.contract.loss == "hinge":
         what = "hinge loss" if model.contract.target.names else "a number"
         raise InvalidInput(

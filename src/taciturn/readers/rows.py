@@ -232,11 +232,16 @@ def _parquet(
             raise not_seekable()
         source = sys.stdin.buffer
     with open_parquet(source) as file:
-        check_names(tuple(file.schema_arrow.names), contract, labelled, keep)
-        dates = frozenset(column.name for column in contract.read if isinstance(column, Date))
-        check_kinds(file, columns, _numbers(contract), dates)
+        check_schema(file.schema_arrow, contract, labelled, keep)
         yield None
         yield from parquet_blocks(file, columns, most, size_of(source), 0 if start is None else start.row)
+
+
+def check_schema(schema: Any, contract: Contract, labelled: bool, keep: Sequence[str] = ()) -> None:
+    """Reject an Arrow schema that lacks a column of the contract, or has one of a kind that cannot be read."""
+    check_names(tuple(schema.names), contract, labelled, keep)
+    dates = frozenset(column.name for column in contract.read if isinstance(column, Date))
+    check_kinds(schema, tuple(columns_to_read(contract, labelled, keep)), _numbers(contract), dates)
 
 
 def _numbers(contract: Contract) -> frozenset[str]:

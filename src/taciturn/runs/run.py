@@ -73,6 +73,9 @@ NAME = "stream"
 CHARGE = "charge"
 """Key of what a run costs by neighbour relation, in what is public about its stream."""
 
+SERVED = "served"
+"""In what is public about a stream: it learns by `taciturn serve`."""
+
 _MOST_TEXT = 2**23  # bytes of lines that wait for a commit, at most
 _MOST_ROWS = 2**13  # rows that are learnt at once; a commit may be due after them
 _WATCHED_ROWS = 2**8  # the same with diagnostics: rows that are evaluated by one model
@@ -376,6 +379,8 @@ def _load(
 def _check_contract(saved: Saved, contract: str, address: object) -> None:
     if "contract" not in saved.about:
         raise StateConflict(f"{saved.name} in {address} was not written by taciturn learn. Pass another --name.")
+    if SERVED in saved.about:
+        raise StateConflict(f"{saved.name} in {address} learns by taciturn serve. Send its rows there.")
     if saved.about["contract"] != contract:
         raise StateConflict(
             f"{address}: the contract is not the one this run began with. Restore the contract; or start a new run in "
@@ -392,6 +397,7 @@ def begin(
     name: str = NAME,
     ledger: Ledger | None = None,
     closes: Saved | None = None,
+    declared: dict[str, Any] | None = None,
     about: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Run:
@@ -413,6 +419,8 @@ def begin(
         Where the cost is reserved.
     closes : Saved, optional
         A stream of the same store that ends in the same transaction.
+    declared : dict, optional
+        The contract as plain data, which is public: `taciturn serve` shows the stream by it.
     about : dict, optional
         More public data of the run.
     **settings
@@ -445,6 +453,7 @@ def begin(
             "contract": contract,
             "lineage": lineage,
             CHARGE: Charge.of(private.guarantee).as_data(),
+            **({} if declared is None else {"declared": declared}),
             **(about or {}),
         },
         neighbours=private.problem.neighbours,

@@ -14,6 +14,7 @@ from taciturn.accounting.cost import FREE
 from taciturn.contract.contract import Contract
 from taciturn.contract.explain import public
 from taciturn.estimators.stream import Spent
+from taciturn.plan import Plan
 from taciturn.runs.diagnostics import BadRowCount, Diagnostics
 from taciturn.runs.ingest import Ending
 from taciturn.runs.journal import last_lines
@@ -48,10 +49,14 @@ def outcome(run: Run, ending: Ending) -> str:
 
 def guarantee(run: Run, contract: Contract) -> str:
     """The guarantee of the published sequence: after `taciturn store adopt`, of all streams that are in it."""
-    text = contract.guarantee(run.stream.plan)
-    if run.saved.earlier == FREE:
+    return guarantee_of_all(contract, run.stream.plan, None if run.saved.earlier == FREE else run.budget)
+
+
+def guarantee_of_all(contract: Contract, plan: Plan, total: Spent | None) -> str:
+    """The guarantee of a published sequence; `total` is what all of its streams cost, if there are several."""
+    text = contract.guarantee(plan)
+    if total is None:
         return text
-    total = run.budget
     return (
         f"{text} This run was adopted from a restored backup: its published sequence holds the releases of an earlier "
         f"stream, too, and those made after the backup were public. The guarantee of all of them together is epsilon = "

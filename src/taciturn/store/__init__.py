@@ -12,6 +12,6 @@ Module          Contents
 ``verify``      checks a ledger's history, and computes its costs again
 """
 
-from taciturn.store.store import Chunk, Saved, Store
+from taciturn.store.store import Chunk, Current, Lease, Request, Saved, Store
 
-__all__ = ["Chunk", "Saved", "Store"]
+__all__ = ["Chunk", "Current", "Lease", "Request", "Saved", "Store"]

@@ -5,7 +5,8 @@
 1. compare the stream's (lineage, generation, token) with those of the state that was used, and store those of the new
    state, in one UPDATE; with them the new state, what it has spent, its position in the input and its chain hash; add
    the layers of users' records that are new, and remove those that the new state does not name;
-2. insert the releases: this table is the outbox, from which they are shown;
+2. insert the releases: this table is the outbox, from which they are shown, not before `visible_at` if that is given;
+   insert the requests whose rows the new state has learnt;
 3. if the ledger is in the same database, record there what is spent;
 4. COMMIT: all of it is on the disk, or none of it. Then tell the witness, if there is one. Then show. A ledger
    elsewhere is told what is spent.
@@ -70,7 +71,7 @@ from taciturn.accounting.ledger import (
 )
 from taciturn.core.state import learnt_before, new_name, read_extra, read_state
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
-from taciturn.store.book import DatabaseBook
+from taciturn.store.book import DatabaseBook, choose_population
 from taciturn.store.database import Database, OutcomeUnknown, Row, Transaction, check_name, unavailable
 from taciturn.store.encryption import is_encrypted, read_key
 from taciturn.store.witness import Place, accepted
@@ -79,6 +80,8 @@ _FIELDS = (
     "name, lineage, generation, token, t, k, reserved, spent, chain, previous, about, ledger, population, neighbours, "
     "closed, key, state, input"
 )
+
+_AT_ONCE = 1_000  # requests in a statement
 
 _EARLIER = "adopted from"  # in what is public about a stream: costs of the streams before it
 
@@ -90,6 +93,37 @@ class Chunk(NamedTuple):
     last: int
     t: int
     content: bytes
+
+
+class Request(NamedTuple):
+    """A request whose rows were learnt: keyed hashes of its key and of its content, and the rounds of its rows."""
+
+    key: bytes
+    body: bytes
+    first: int
+    last: int
+
+
+class Lease(NamedTuple):
+    """The process that wrote a stream last, and until when others wait for it, in milliseconds since the epoch.
+
+    It avoids wasted work. What decides who writes is the comparison of generation and token in each commit.
+    """
+
+    holder: str
+    expires: int
+
+
+class Current(NamedTuple):
+    """Whether a state is still the newest of its stream, and what else the store has of the stream at that moment.
+
+    `visible_at` is that of its last releases, 0 if they have none; `requests` are those of some keys that were learnt.
+    """
+
+    newest: bool
+    lease: Lease | None
+    visible_at: int
+    requests: Mapping[bytes, Request]
 
 
 @dataclass(frozen=True)
@@ -341,8 +375,14 @@ class Store:
         if old.ledger == "" and old.population is not None:
             DatabaseBook(self.database, old.population).change_within(now, old.lineage, used_up, "closed")
         now.execute(
-            "INSERT INTO releases (lineage, first, last, t, content) "
-            "SELECT ?, first, last, t, content FROM releases WHERE lineage = ?",
+            "INSERT INTO releases (lineage, first, last, t, content, visible_at) "
+            "SELECT ?, first, last, t, content, visible_at FROM releases WHERE lineage = ?",
+            new.lineage,
+            old.lineage,
+        )
+        now.execute(
+            "INSERT INTO requests (lineage, key, body, first, last) "
+            "SELECT ?, key, body, first, last FROM requests WHERE lineage = ?",
             new.lineage,
             old.lineage,
         )
@@ -363,6 +403,11 @@ class Store:
         if place not in self._ledgers:
             self._ledgers[place] = Ledger(saved.ledger, population=saved.population)
         return self._ledgers[place]
+
+    def ledger(self, population: str) -> Ledger:
+        """The ledger of these people in the same database."""
+        chosen = choose_population(self.database, population)
+        return Ledger.of_book(DatabaseBook(self.database, chosen, self._witness))
 
     def _must_be_new(self, name: str) -> None:
         if name in self.names():
@@ -414,12 +459,18 @@ class Store:
         releases: Sequence[Chunk] = (),
         layers: Mapping[str, bytes | None] | None = None,
         learnt: Learnt = JUST_NOW,
+        visible_at: int | None = None,
+        requests: Sequence[Request] = (),
+        lease: Lease | None = None,
     ) -> Saved:
         """The next state of a stream, if `saved` is the newest; then its releases may be shown.
 
         `layers` are those of users' records that the state needs, by name: None for one that is stored already.
         `learnt` says when the rows of the state were learnt; a stream with periods needs it if its ledger renews.
-        Raises `StateConflict`, and stores nothing, if another process went on with the stream.
+        The releases may be shown from `visible_at` on, in milliseconds since the epoch; by default at once. `requests`
+        are those whose rows were learnt, and `lease` that of the process that commits.
+        Raises `StateConflict`, and stores nothing, if another process went on with the stream, or has learnt one of
+        the requests.
         """
         check_step(saved.position, position, saved.spent, spent, saved.reserved)
         _check_releases(saved.position[2], position[2], releases)
@@ -445,9 +496,18 @@ class Store:
                 self._change_layers(now, saved, layers)
                 for chunk in releases:
                     now.execute(
-                        "INSERT INTO releases (lineage, first, last, t, content) VALUES (?, ?, ?, ?, ?)",
+                        "INSERT INTO releases (lineage, first, last, t, content, visible_at) VALUES (?, ?, ?, ?, ?, ?)",
                         saved.lineage,
                         *chunk,
+                        visible_at,
+                    )
+                self._insert_requests(now, saved, requests)
+                if lease is not None:
+                    now.execute(
+                        "INSERT INTO leases (lineage, holder, expires) VALUES (?, ?, ?) "
+                        "ON CONFLICT (lineage) DO UPDATE SET holder = excluded.holder, expires = excluded.expires",
+                        saved.lineage,
+                        *lease,
                     )
                 if saved.ledger == "":
                     self._record_spent_within(now, new, learnt, position[2] > saved.position[2])
@@ -458,6 +518,75 @@ class Store:
         if saved.ledger:
             self._mirror(new, learnt.finished)
         return new
+
+    def _insert_requests(self, now: Transaction, saved: Saved, requests: Sequence[Request]) -> None:
+        """Store requests that were learnt, many in a statement; one that was learnt before is a conflict."""
+        for start in range(0, len(requests), _AT_ONCE):
+            part = requests[start : start + _AT_ONCE]
+            inserted = now.execute(
+                "INSERT INTO requests (lineage, key, body, first, last) VALUES "
+                + ", ".join(["(?, ?, ?, ?, ?)"] * len(part))
+                + " ON CONFLICT DO NOTHING",
+                *(value for request in part for value in (saved.lineage, *request)),
+            )
+            if inserted != len(part):
+                raise StateConflict(
+                    f"a request to {saved.name} was learnt before, or twice in this commit. Nothing was released; load "
+                    "it again, and answer the request as it was answered."
+                )
+
+    def current(self, saved: Saved, keys: Sequence[bytes] = ()) -> Current:
+        """What a process must know before it goes on from `saved`, in one transaction that reads."""
+        requests: dict[bytes, Request] = {}
+        with self.database.transaction(write=False) as now:
+            found = now.rows("SELECT generation, token FROM streams WHERE lineage = ?", saved.lineage)
+            lease = now.rows("SELECT holder, expires FROM leases WHERE lineage = ?", saved.lineage)
+            shown = now.rows(
+                "SELECT visible_at FROM releases WHERE lineage = ? ORDER BY first DESC LIMIT 1", saved.lineage
+            )
+            for start in range(0, len(keys), _AT_ONCE):
+                part = keys[start : start + _AT_ONCE]
+                rows = now.rows(
+                    "SELECT key, body, first, last FROM requests WHERE lineage = ? AND key IN "
+                    f"({', '.join('?' * len(part))})",
+                    saved.lineage,
+                    *part,
+                )
+                requests |= {bytes(key): Request(bytes(key), bytes(body), *map(int, at)) for key, body, *at in rows}
+        return Current(
+            [(int(generation), token) for generation, token in found] == [(saved.position[0], saved.position[3])],
+            Lease(lease[0][0], int(lease[0][1])) if lease else None,
+            int(shown[0][0] or 0) if shown else 0,
+            requests,
+        )
+
+    def visible(self, lineage: str, at: int) -> int:
+        """The number of the last release that may be shown `at` this time, in milliseconds since the epoch."""
+        with self.database.transaction(write=False) as now:
+            return self._visible_within(now, lineage, at)
+
+    def _visible_within(self, now: Transaction, lineage: str, at: int) -> int:
+        found = now.rows(
+            "SELECT last FROM releases WHERE lineage = ? AND (visible_at IS NULL OR visible_at <= ?) "
+            "ORDER BY first DESC LIMIT 1",
+            lineage,
+            at,
+        )
+        return int(found[0][0]) if found else 0
+
+    def chunk(self, lineage: str, number: int) -> tuple[Chunk, int | None] | None:
+        """The chunk with this release, and from when on it may be shown; None if it is not committed."""
+        with self.database.transaction(write=False) as now:
+            found = now.rows(
+                "SELECT first, last, t, content, visible_at FROM releases WHERE lineage = ? AND first <= ? "
+                "ORDER BY first DESC LIMIT 1",
+                lineage,
+                number,
+            )
+        if not found or int(found[0][1]) < number:
+            return None
+        first, last, t, content, visible_at = found[0]
+        return Chunk(int(first), int(last), int(t), bytes(content)), None if visible_at is None else int(visible_at)
 
     def _check_learnt(self, saved: Saved, learnt: Learnt) -> None:
         """Reject a commit that does not say in which periods its rows were learnt."""
@@ -718,7 +847,7 @@ class Store:
             json.dumps(written(saved.spent)),
             saved.chain,
             saved.previous,
-            json.dumps(saved.about, sort_keys=True),
+            json.dumps(saved.about),  # in its order, which is that of a contract's columns, and so of weights
             saved.ledger,
             saved.population,
             saved.neighbours,

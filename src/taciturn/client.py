@@ -1,0 +1,486 @@
+"""A client of `taciturn serve`: rows are learnt once, whatever the network does.
+
+**Retries.** A request that fails on the way, or is answered by 408, 429, 502, 503 or 504, is sent again after a pause,
+which doubles each time and has a random part; the server's `Retry-After` is waited for. Every request with rows to
+learn has a random `Idempotency-Key` and keeps it when it is sent again, so that its rows are learnt once: a server that
+has learnt them answers with the rounds that they have taken. A request that begins or ends a stream is not sent again
+once it may have arrived.
+
+It needs the extra `client` (httpx), and for tables the extra `data` (pandas, pyarrow).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from taciturn.contract.model_file import Model, parse_model
+from taciturn.errors import InvalidInput, TaciturnError, integer, positive
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Client", "Learnt", "Predictions", "Released", "ServiceError"]
+
+_JSON = "application/json"
+_ARROW = "application/vnd.apache.arrow.stream"
+_AGAIN = frozenset({408, 429, 502, 503, 504})
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
+_ROWS = 10_000  # of a request
+_PAGE = 1_000  # releases of a page
+
+
+class ServiceError(TaciturnError):
+    """A service rejected a request, or could not be reached; `status` is that of HTTP, None without an answer.
+
+    >>> raise ServiceError("there is no such stream. List them by GET /v1/streams.", 404)
+    Traceback (most recent call last):
+    ...
+    taciturn.client.ServiceError: there is no such stream. List them by GET /v1/streams.
+    """
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Learnt(NamedTuple):
+    """The first and the last round that rows have taken; other rows may lie between them.
+
+    >>> Learnt(1, 100).last
+    100
+    """
+
+    first: int
+    last: int
+
+
+class Predictions(NamedTuple):
+    """Predictions, the release that made them, and the classes and their probabilities, if they were asked for.
+
+    >>> Predictions(3, ["yes"]).predictions
+    ['yes']
+    """
+
+    release: int
+    predictions: list[Any]
+    classes: list[Any] | None = None
+    probabilities: list[list[float] | None] | None = None
+
+
+class Released(NamedTuple):
+    """A release: its number, its round, the standard deviation of its noise, and the model to use, if it was asked for.
+
+    `point` is the released point itself, if models are averages.
+
+    >>> Released(1, 100, 0.5).t
+    100
+    """
+
+    k: int
+    t: int
+    noise_sd: float
+    model: list[float] | None = None
+    point: list[float] | None = None
+
+
+class Client:
+    """A connection to a service.
+
+    Parameters
+    ----------
+    url : str
+        Its address.
+    token : str, optional
+        What it is asked with; by default the environment variable `TACITURN_TOKEN`.
+    timeout : float
+        Seconds to wait for an answer.
+    retries : int
+        How often a request is sent again at most.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from taciturn.service.server import running
+    >>> from taciturn.service.service import Service
+    >>> from taciturn.store import Store
+    >>> contract = {
+    ...     "privacy": {"epsilon": 1.0},
+    ...     "target": {"column": "bought", "positive": ["yes"]},
+    ...     "learning": {"horizon": 1000, "release": 100},
+    ...     "columns": {"age": {"range": [0, 100]}},
+    ... }
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> service = Service(Store(f"{folder.name}/taciturn.db"), tick=0.05)
+    >>> _, token = service.tokens.create(["admin"])
+    >>> with running(service) as url, Client(url, token) as client:
+    ...     _ = client.create("purchases", contract)
+    ...     client.learn("purchases", [{"age": 30, "bought": "yes"}, {"age": 70, "bought": "no"}] * 50)
+    ...     next(client.live("purchases")).t
+    ...     client.predict("purchases", [{"age": 50}]).release
+    Learnt(first=1, last=100)
+    100
+    1
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        retries: int = 8,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        try:
+            import httpx
+        except ImportError:  # pragma: no cover
+            raise InvalidInput("taciturn.client needs the extra `client` (httpx): install taciturn[client].") from None
+        token = os.environ.get("TACITURN_TOKEN") if token is None else token
+        if not token:
+            raise InvalidInput(
+                "a token is needed. Pass token=, or set TACITURN_TOKEN; taciturn token create makes one."
+            )
+        if not token.isascii() or not token.isprintable():
+            raise InvalidInput("the token has characters that no token has. Pass it as it was printed.")
+        self.retries = integer("retries", retries, least=0)
+        self._timeout = positive("timeout", timeout)
+        self._errors: tuple[type[Exception], ...] = (httpx.TransportError,)
+        self._not_sent: tuple[type[Exception], ...] = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+        self._models: dict[str, tuple[str, Model]] = {}
+        try:
+            self._http = httpx.Client(
+                base_url=url,
+                timeout=self._timeout,
+                headers={"Authorization": f"Bearer {token}"},
+                transport=transport,
+                follow_redirects=False,
+            )
+        except (httpx.InvalidURL, TypeError):
+            raise InvalidInput("the url must be an address such as https://models.example.org.") from None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.disconnect()
+
+    def __repr__(self) -> str:
+        return f"Client({str(self._http.base_url)!r})"
+
+    def disconnect(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # Streams.
+
+    def streams(self) -> list[dict[str, Any]]:
+        """What is public about the streams that the token may read."""
+        found: list[dict[str, Any]] = self._json("GET", "/v1/streams")["streams"]
+        return found
+
+    def stream(self, name: str) -> dict[str, Any]:
+        """What is public about a stream, with its contract and its guarantee in words."""
+        return self._json("GET", _path(name))
+
+    def create(
+        self, name: str, contract: Mapping[str, Any] | str | os.PathLike[str], ledger: str | None = None
+    ) -> dict[str, Any]:
+        """Begin a stream; all of its cost is reserved now.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+        contract : dict or path
+            The contract as plain data, or its TOML file.
+        ledger : str, optional
+            The people whose ledger pays for it.
+        """
+        declared = dict(contract) if isinstance(contract, Mapping) else _toml(Path(contract))
+        content = {"name": name, "contract": declared, "ledger": ledger}
+        return self._json("POST", "/v1/streams", _body(content), _JSON, repeat=False)
+
+    def close(self, name: str) -> dict[str, Any]:
+        """End a stream: nothing more is learnt or released. What it reserved stays reserved."""
+        return self._json("POST", f"{_path(name)}/close", b"", repeat=False)
+
+    # Rows.
+
+    def learn(self, name: str, rows: Any, *, key: str | None = None, batch: int = _ROWS) -> Learnt:
+        """Learn from rows, each once, and return the rounds that they have taken, after the commit.
+
+        Parameters
+        ----------
+        name : str
+            The stream.
+        rows : iterable of dict, DataFrame or pyarrow.Table
+            The rows, with the target and, if the contract names one, the column of ids. A row that the contract cannot
+            read takes its round and has no influence.
+        key : str, optional
+            Idempotency key, for callers that may repeat this call with the same rows: those of the first call are
+            learnt, and the second gets the same answer. By default a random one.
+        batch : int
+            Rows of a request; each request is learnt as a whole or not at all.
+        """
+        key = secrets.token_hex(16) if key is None else key
+        first = last = None
+        for i, (body, media) in enumerate(_requests(rows, integer("batch", batch))):
+            headers = {"Idempotency-Key": key if i == 0 else f"{key}-{i}"}
+            answer = self._json("POST", f"{_path(name)}/examples", body, media, headers)
+            first, last = answer["first"] if first is None else first, answer["last"]
+        if first is None or last is None:
+            raise InvalidInput("there is no row to learn from. Pass at least one.")
+        return Learnt(first, last)
+
+    def predict(self, name: str, rows: Any, *, probabilities: bool = False, batch: int = _ROWS) -> Predictions:
+        """Predictions for rows by the latest visible model; None for a row that the contract cannot read.
+
+        If there are several requests and a release comes between them, `release` is that of the last.
+        """
+        made: list[Any] = []
+        chances: list[list[float] | None] = []
+        release, classes = 0, None
+        query = {"probabilities": "true"} if probabilities else {}
+        for body, media in _requests(rows, integer("batch", batch)):
+            answer = self._json("POST", f"{_path(name)}/predict", body, media, query=query)
+            release, classes = answer["release"], answer.get("classes")
+            made += answer["predictions"]
+            chances += answer.get("probabilities") or []
+        return Predictions(release, made, classes, chances if probabilities else None)
+
+    # Releases.
+
+    def model(self, name: str, k: int | None = None) -> Model:
+        """The latest visible model, which is not sent again while it is the same; or that after the k-th release."""
+        path = f"{_path(name)}/models/{'latest' if k is None else integer('k', k)}"
+        known = self._models.get(name) if k is None else None
+        answer = self._send("GET", path, headers={} if known is None else {"If-None-Match": known[0]})
+        if answer.status_code == 304 and known is not None:
+            return known[1]
+        made = parse_model(json.loads(answer.content.decode("utf-8", "surrogatepass")), "what the service sent")
+        if k is None and "etag" in answer.headers:
+            self._models[name] = answer.headers["etag"], made
+        return made
+
+    def releases(self, name: str, after: int = 0, *, weights: bool = False) -> Iterator[Released]:
+        """The visible releases after a number, oldest first; with their weights, if they are asked for."""
+        following: int | None = integer("after", after, least=0)
+        while following is not None:
+            query = {"after": str(following), "limit": str(_PAGE), "weights": "true" if weights else "false"}
+            page = self._json("GET", f"{_path(name)}/models", query=query)
+            yield from (Released(**each) for each in page["releases"])
+            following = page["next"]
+
+    def live(self, name: str, after: int | None = None) -> Iterator[Released]:
+        """Releases as they become visible, until the stream is closed; a lost connection is opened again.
+
+        Without `after` it begins with the latest release, or the first if there is none yet.
+        """
+        seen = None if after is None else integer("after", after, least=0)
+        failures = 0
+        while True:
+            try:
+                headers = {"Accept": "text/event-stream"} | ({} if seen is None else {"Last-Event-ID": str(seen)})
+                for kind, data in self._events(f"{_path(name)}/live", headers):
+                    failures = 0
+                    if kind == "closed":
+                        return
+                    if kind == "release" and (seen is None or data["k"] > seen):
+                        seen = data["k"]
+                        yield Released(**data)
+            except self._errors:
+                failures += 1
+                if failures > self.retries:
+                    raise self._unreachable() from None
+            time.sleep(_pause(failures))
+
+    def _events(self, path: str, headers: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Events until the connection ends."""
+        import httpx
+
+        timeout = httpx.Timeout(self._timeout, read=max(self._timeout, 60.0))  # a comment comes every 15 seconds
+        with self._http.stream("GET", path, headers=headers, timeout=timeout) as answer:
+            if answer.status_code in _AGAIN:
+                raise httpx.ReadError("busy")
+            if answer.status_code != 200:
+                answer.read()
+                raise _error(answer)
+            kind, parts = "message", []
+            for line in answer.iter_lines():
+                if line.startswith("event:"):
+                    kind = line[6:].strip()
+                elif line.startswith("data:"):
+                    parts.append(line[5:].removeprefix(" "))
+                elif not line and parts:
+                    yield kind, json.loads("\n".join(parts))
+                    kind, parts = "message", []
+
+    # Ledgers, and the operator's numbers.
+
+    def ledgers(self) -> list[str]:
+        """The people who have ledgers in the store."""
+        found: list[str] = self._json("GET", "/v1/ledgers")["ledgers"]
+        return found
+
+    def ledger(self, population: str) -> dict[str, Any]:
+        """What is public about a ledger."""
+        return self._json("GET", f"/v1/ledgers/{quote(population, safe='')}")
+
+    def diagnostics(self, name: str) -> dict[str, Any]:
+        """NOT PRIVATE: numbers computed from exact rows, for the operator alone."""
+        return self._json("GET", f"{_path(name)}/diagnostics")
+
+    # Requests.
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        media: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        repeat: bool = True,
+    ) -> dict[str, Any]:
+        sent = dict(headers or {}) | ({} if media is None else {"Content-Type": media})
+        answer = self._send(method, path, body, sent, query, repeat)
+        try:
+            made = answer.json()
+        except ValueError:
+            made = None
+        if not isinstance(made, dict):
+            raise ServiceError("the answer is not that of taciturn serve. Check the address.", answer.status_code)
+        return made
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        repeat: bool = True,
+    ) -> httpx.Response:
+        """The answer of a request, which is sent again while that is safe and may help."""
+        attempt = 0
+        while True:
+            wait = None
+            try:
+                answer = self._http.request(method, path, content=body, headers=headers, params=query)
+                if answer.status_code in (200, 201, 304):
+                    return answer
+                # 429 and 503 are answers of a service that has not begun; others may come from a proxy in between.
+                again = answer.status_code in ((429, 503) if not repeat else _AGAIN)
+                if not again or attempt >= self.retries:
+                    raise _error(answer)
+                wait = _retry_after(answer.headers.get("retry-after"))
+            except self._errors as error:
+                if attempt >= self.retries or not (repeat or isinstance(error, self._not_sent)):
+                    raise self._unreachable() from None
+            attempt += 1
+            time.sleep(max(_pause(attempt), 0.0 if wait is None else wait))
+
+    def _unreachable(self) -> ServiceError:
+        return ServiceError(f"{self._http.base_url} did not answer. Check the address, and that the service runs.")
+
+
+def _path(name: str) -> str:
+    return f"/v1/streams/{quote(name, safe='')}"
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}. Pass the contract's file, or a dict.") from None
+    except ValueError:
+        raise InvalidInput(f"{path} is not valid TOML. Put texts in quotes and lists in brackets.") from None
+
+
+def _body(content: Any) -> bytes:
+    try:
+        return json.dumps(content, allow_nan=True, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput("rows are dicts of numbers, texts, booleans, dates and None. Convert the rest.") from None
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and dates as JSON has them."""
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(type(value).__name__)
+
+
+def _requests(rows: Any, batch: int) -> Iterator[tuple[bytes, str]]:
+    """Bodies and media types of the requests that hold these rows."""
+    kind = type(rows).__module__.partition(".")[0]
+    if kind == "pandas":
+        rows, kind = _arrow().Table.from_pandas(rows, preserve_index=False), "pyarrow"
+    if kind == "pyarrow":
+        pa = _arrow()
+        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+        for start in range(0, table.num_rows, batch):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table.slice(start, batch))
+            yield sink.getvalue().to_pybytes(), _ARROW
+        return
+    if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
+        raise InvalidInput(f"rows are a list of dicts, a DataFrame or an Arrow table, got {type(rows).__name__}.")
+    part: list[Any] = []
+    for row in rows:
+        part.append(row)
+        if len(part) == batch:
+            yield _body({"rows": part}), _JSON
+            part = []
+    if part:
+        yield _body({"rows": part}), _JSON
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:  # pragma: no cover
+        raise InvalidInput("tables need the extra `data` (pandas, pyarrow): install taciturn[data].") from None
+    return pa
+
+
+def _error(answer: httpx.Response) -> ServiceError:
+    try:
+        sentence = str(answer.json()["error"])
+    except (ValueError, KeyError, TypeError):
+        sentence = f"the service answered with status {answer.status_code}. Check the address."
+    return ServiceError(sentence, answer.status_code)
+
+
+def _retry_after(text: str | None) -> float | None:
+    """Seconds of a `Retry-After` header, a number or a date, at most a minute.
+
+    >>> _retry_after("3"), _retry_after("3600"), _retry_after("soon"), _retry_after(None)
+    (3.0, 60.0, None, None)
+    """
+    if text is None:
+        return None
+    try:
+        seconds = float(text) if text.strip().isdigit() else parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, TypeError):
+        return None
+    return min(max(seconds, 0.0), 60.0)
+
+
+def _pause(attempt: int) -> float:
+    """Seconds before an attempt: doubled each time, with a random half, so that clients do not come back together."""
+    whole = min(_FIRST_PAUSE * 2.0 ** max(attempt - 1, 0), _LONGEST_PAUSE)
+    return whole * (0.5 + secrets.randbelow(1024) / 2048.0)

@@ -1,0 +1,164 @@
+"""The noise of released points and models, in the units of their entries: a computation from public settings alone.
+
+A release states the standard deviation of the noise on what it was added to (`Plan.noise_on`). For iterates that is the
+point itself. For private FTRL it is a sum of gradients, and noise of earlier points returns in later sums (by the
+curvature of `taciturn.FTRL`), and in averages; so the noise of a point is found by *simulation*: the same plan, under a
+seed, learns from rows without influence. Its points are noise alone, and their entries are exchangeable, so that the
+root mean square over entries and seeds is the standard deviation. No data and no secret takes part.
+
+For other methods, whose points are not linear in the noisy sums, the noise is *estimated* from successive released
+points: that is an upper bound while the points still learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from taciturn._util.arrays import Array, Integers
+from taciturn.accounting.unit import User
+from taciturn.algorithms.objective_perturbation import ObjectivePerturbation
+from taciturn.core.private import Private
+from taciturn.core.staged import Staged
+from taciturn.errors import TaciturnError
+from taciturn.estimators.stream import Stream
+from taciturn.learners.ftrl import FTRL
+from taciturn.mechanisms.prefix_sum import PrefixSum
+from taciturn.plan import Plan
+from taciturn.runs.journal import models_to_use
+
+Kind = Literal["exact", "simulated", "estimated"]
+
+_SAMPLES = 64  # entries of all simulated points together, at least: a standard error of 9 %
+_MOST_PATHS = 16
+_MOST_ROWS = 2**13  # learnt at once
+_MOST_ENTRIES = 2**20  # of rows that are learnt at once
+_MOST_WORK = 2**27  # entries of all rows of a simulation
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the noise on an entry, by release.
+
+    Attributes
+    ----------
+    kind : {"exact", "simulated", "estimated"}
+        How they are known.
+    point, model : ndarray
+        Of the released points, and of the models to use.
+    move : ndarray, optional
+        Of the difference of a released point and the one before; the first is that of the first point. None if it is
+        not known.
+    """
+
+    kind: Kind
+    point: Array
+    model: Array
+    move: Array | None
+
+
+class NoiseOfReleases:
+    """The noise of the releases of one plan; what was simulated is kept, so that it is extended only.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the stream learns.
+
+    Examples
+    --------
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "bought", "positive": ["yes"]}
+    >>> learning = {"method": "giga", "ridge": 0.1, "horizon": 1000, "release": 100}
+    >>> columns = {"age": {"range": [0, 100]}}
+    >>> data = {"privacy": {"epsilon": 1}, "target": target, "columns": columns, "learning": learning}
+    >>> plan = contract_of(data).plan("zero")
+    >>> noise = NoiseOfReleases(plan).until(3, np.zeros((3, 2)))
+    >>> noise.kind, [sd == plan.noise_sd(k) for k, sd in enumerate(noise.point.tolist(), 1)]
+    ('exact', [True, True, True])
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        private = plan.private
+        self._simulated = isinstance(private, Private) and isinstance(private.learner, FTRL)
+        self._exact = not isinstance(private, ObjectivePerturbation | Staged) and not isinstance(
+            private.mechanism, PrefixSum
+        )
+        self._paths: list[Stream] = []
+        self._squares: list[Array] = []  # rows of mean squares of points, models and moves, one row a release
+        self._last: list[Array] = []
+
+    def until(self, k: int, points: Array, numbers: Integers | Sequence[int] | None = None) -> Noise:
+        """The noise of the releases up to number k, or of those with these numbers.
+
+        `points` are the released points of these numbers, from which it is estimated if nothing else is known.
+        """
+        if k == 0:
+            return Noise("exact", np.zeros(0), np.zeros(0), np.zeros(0))
+        wanted = np.arange(k) if numbers is None else np.asarray(numbers, dtype=np.int64) - 1
+        if self._exact:
+            sd = np.array([self.plan.noise_sd(each) for each in range(1, k + 1)])
+            before = np.concatenate([[0.0], sd[:-1]])
+            return Noise("exact", sd[wanted], sd[wanted], np.hypot(sd, before)[wanted])
+        if self._simulated and self._extend(k):
+            point, model, move = np.sqrt(np.concatenate(self._squares)[wanted]).T
+            return Noise("simulated", point, model, move)
+        return _estimated(points)
+
+    def _extend(self, k: int) -> bool:
+        """Simulate up to release k; False if that is too much work, or the plan cannot be run without users."""
+        table, problem = self.plan.private.timetable, self.plan.private.problem
+        end = table.due(k)
+        paths = min(_MOST_PATHS, -(-_SAMPLES // problem.size))
+        if end is None or end * problem.size * paths > _MOST_WORK:
+            return False
+        try:
+            if not self._paths:
+                plans = [_seeded(self.plan, seed) for seed in range(1, paths + 1)]
+                self._paths = [Stream(plan) for plan in plans]
+                self._last = [plan.private.problem.first_point for plan in plans]
+            rows = max(1, min(_MOST_ROWS, _MOST_ENTRIES // problem.dimension))
+            while (t := self._paths[0].t) < end:
+                self._learn(min(rows, end - t))
+        except TaciturnError:  # a unit whose rows cannot be made up
+            self._simulated = False
+            return False
+        return True
+
+    def _learn(self, rows: int) -> None:
+        X, y = np.zeros((rows, self.plan.private.problem.dimension)), np.full(rows, np.nan)
+        users = np.zeros(rows, dtype=np.int64) if isinstance(self.plan.private.unit, User) else None
+        parts = []
+        for i, path in enumerate(self._paths):
+            before = path.model
+            releases = path.learn(X, y, users)
+            if not len(releases):
+                return  # of no path, as their schedules are the same
+            points = np.asarray(releases.points)
+            models = models_to_use(path.plan, releases, before)
+            moves = np.diff(points, axis=0, prepend=self._last[i][None, :])
+            self._last[i] = points[-1]
+            parts.append(np.stack([(each**2).mean(axis=1) for each in (points, models, moves)], axis=1))
+        self._squares.append(np.mean(parts, axis=0))
+
+
+def _seeded(plan: Plan, seed: int) -> Plan:
+    """The same plan as a simulation."""
+    return replace(plan, private=replace(plan.private, seed=seed))
+
+
+def _estimated(points: Array) -> Noise:
+    """Half the mean square of what points move by: all of it noise, if they learn no more."""
+    if len(points) < 2:
+        nothing = np.full(len(points), np.nan)
+        return Noise("estimated", nothing, nothing, None)
+    squares = (np.diff(points, axis=0) ** 2).mean(axis=1) / 2.0
+    squares = np.concatenate([squares[:1], squares])
+    width = min(9, len(squares))
+    padded = np.pad(squares, (width // 2, width - 1 - width // 2), mode="edge")
+    sd = np.sqrt(np.convolve(padded, np.full(width, 1.0 / width), mode="valid"))
+    return Noise("estimated", sd, sd, None)

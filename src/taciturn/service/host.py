@@ -1,0 +1,319 @@
+"""One stream as readers see it: its visible releases, their models, and predictions.
+
+What is answered here depends on visible releases and public settings only. A view is replaced at ticks of the clock
+(`taciturn.service.clock`), by `Host.at`, and never in between; so predictions, the latest model, events and metrics all
+change at once. A release that is committed and not visible yet does not exist for readers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.columns.labels import classes_of
+from taciturn.contract.contract import Contract, contract_of
+from taciturn.contract.model_file import Found, Model, found_in
+from taciturn.core.private import Private
+from taciturn.errors import InvalidInput
+from taciturn.estimators.stream import Spent
+from taciturn.plan import Plan
+from taciturn.readers.predictions import has_probabilities
+from taciturn.runs.run import SERVED
+from taciturn.runs.summary import guarantee_of_all
+from taciturn.service import messages
+from taciturn.service.predictor import RowPredictor
+from taciturn.service.rows import RowBatch, encoded
+from taciturn.store import Saved, Store
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is visible of a stream from one tick to the next.
+
+    Attributes
+    ----------
+    tick : int
+        The tick, in milliseconds since the epoch.
+    k, t : int
+        Number of visible releases, and the round of the last; both 0 before the first.
+    visible_at : int, optional
+        When the last became visible.
+    noise_sd : float, optional
+        Standard deviation of its noise.
+    cost : Cost
+        What the releases of this stream cost, up to the last visible one.
+    spent : Spent
+        The same as an epsilon, with what the streams cost that it was adopted from.
+    model : Model
+        The model to use; before the first release the data-free one.
+    body, etag : bytes, str
+        The model as it is sent, and its hash.
+    closed : bool
+        Whether the stream has ended.
+    """
+
+    tick: int
+    k: int
+    t: int
+    visible_at: int | None
+    noise_sd: float | None
+    cost: Cost
+    spent: Spent
+    model: Model
+    body: bytes
+    etag: str
+    closed: bool
+
+
+class Host:
+    """A stream of a store that a service shows.
+
+    Parameters
+    ----------
+    store : Store
+        Where the stream is.
+    saved : Saved
+        The stream, as it is now.
+
+    Attributes
+    ----------
+    contract : Contract
+        What was declared of it.
+    plan : Plan
+        How it learns, with the calibration that it began with.
+    private : Private
+        The private algorithm of the plan.
+    served : bool
+        Whether it learns by this service, and not by `taciturn learn`.
+    """
+
+    def __init__(self, store: Store, saved: Saved) -> None:
+        if "declared" not in saved.about:
+            raise InvalidInput(f"{saved.name} has no contract in the store, and cannot be shown.")
+        self.store = store
+        self.name = saved.name
+        self.lineage = saved.lineage
+        self.ledger = saved.population
+        self.served = SERVED in saved.about
+        self.simulated = "seed" in saved.about
+        self.earlier = saved.earlier
+        self.reserved = saved.reserved
+        self.contract: Contract = contract_of(saved.about["declared"])
+        if self.contract.digest != saved.about.get("contract"):
+            raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
+        plan = self.contract.plan(on_bad="zero", seed=saved.about.get("seed"))
+        if not isinstance(plan.private, Private):
+            raise InvalidInput(f"{saved.name} is not learnt row by row, and cannot be shown.")
+        state = plan.private.read(saved.state, store.layers(saved))
+        self.private: Private = plan.private.resumed(state)
+        self.plan: Plan = replace(plan, private=self.private)
+        self._predictor = RowPredictor(self.contract)
+        self._names = self.contract.target.names
+        self._found: Found | None = None
+        self._found_known = False
+        self._lock = threading.Lock()
+        self.view = self._view(0, 0, False)
+
+    @property
+    def horizon(self) -> int | None:
+        """The last round, if there is one."""
+        return self.private.timetable.horizon
+
+    # Views.
+
+    def at(self, tick: int, k: int, closed: bool) -> bool:
+        """Show the first k releases from this tick on; whether that is a change."""
+        with self._lock:
+            if (k, closed) == (self.view.k, self.view.closed):
+                return False
+            self.view = self._view(tick, k, closed)
+            return True
+
+    def _view(self, tick: int, k: int, closed: bool) -> View:
+        line, visible_at = ({}, None) if k == 0 else self._line(k)
+        model = self._model(line)
+        body = model_body(model)
+        return View(
+            tick,
+            k,
+            model.round,
+            visible_at,
+            line.get("noise_sd"),
+            self._cost(model.round, k),
+            model.spent,
+            model,
+            body,
+            hashlib.sha256(body).hexdigest()[:32],
+            closed,
+        )
+
+    def _cost(self, t: int, k: int) -> Cost:
+        return self.private.spent_after(t, k) if k else FREE
+
+    def _line(self, k: int) -> tuple[dict[str, Any], int | None]:
+        """The line of a release that is committed, and when it becomes visible."""
+        found = self.store.chunk(self.lineage, k)
+        if found is None:
+            raise LookupError(f"release {k} is not in the store")
+        chunk, visible_at = found
+        return json.loads(chunk.content.split(b"\n")[k - chunk.first]), visible_at
+
+    def _model(self, line: dict[str, Any]) -> Model:
+        k, t = line.get("k", 0), line.get("t", 0)
+        point = np.array(line["model"]) if line else self.contract.problem.first_point
+        return Model(
+            self.contract,
+            point,
+            t,
+            k,
+            self.epsilon(self._cost(t, k)),
+            self.guarantee,
+            self.simulated,
+            {} if self.earlier != FREE else self.private.guarantee.as_data(),
+            self._stages() if k else None,
+        )
+
+    def _stages(self) -> Found | None:
+        """What stages have found; it is the same at every release, and public since the first."""
+        if not self._found_known:
+            saved = self.store.load(self.name)
+            state = self.private.read(saved.state, self.store.layers(saved))
+            self._found = found_in(self.private.problem_at(state))
+            self._found_known = True
+        return self._found
+
+    def epsilon(self, cost: Cost) -> Spent:
+        """A cost of this stream, with what the streams reserved that it was adopted from."""
+        both, delta = total([self.earlier, cost]), self.contract.delta
+        return Spent(0.0 if both == FREE else both.epsilon(delta), delta)
+
+    @property
+    def budget(self) -> Spent:
+        """The most that the stream can cost: the contract's budget; after an adoption, that of all streams."""
+        if self.earlier == FREE:
+            return Spent(self.contract.epsilon, self.contract.delta)
+        return self.epsilon(self.reserved)
+
+    @cached_property
+    def guarantee(self) -> str:
+        """The guarantee in words."""
+        return guarantee_of_all(self.contract, self.plan, None if self.earlier == FREE else self.budget)
+
+    # Answers.
+
+    def model_at(self, k: int) -> bytes | None:
+        """The model after the k-th release, as it is sent; None if that is not visible."""
+        view = self.view
+        if not 1 <= k <= view.k:
+            return None
+        return view.body if k == view.k else model_body(self._model(self._line(k)[0]))
+
+    def releases(self, after: int, most: int, weights: bool = False) -> list[messages.Released]:
+        """The visible releases after a number, at most so many."""
+        made: list[messages.Released] = []
+        last = min(self.view.k, after + most)
+        for line in self._lines(after, last):
+            more = (line["model"], line.get("point")) if weights else (None, None)
+            made.append(messages.Released(line["k"], line["t"], line["noise_sd"], *more))
+        return made
+
+    def _lines(self, after: int, last: int) -> Iterator[dict[str, Any]]:
+        while after < last:
+            found = self.store.chunk(self.lineage, after + 1)
+            if found is None:
+                return
+            chunk, _ = found
+            lines = chunk.content.split(b"\n")
+            for number in range(after + 1, min(chunk.last, last) + 1):
+                yield json.loads(lines[number - chunk.first])
+            after = min(chunk.last, last)
+
+    def predict(self, batch: RowBatch, probabilities: bool = False) -> messages.Predictions:
+        """Predictions by the latest visible model."""
+        view = self.view
+        model, names = view.model, self._names
+        if probabilities:
+            has_probabilities(model)
+        if batch.finite and batch.records is not None:
+            scores = self._predictor.scores(model, batch.records)
+            if scores is not None:
+                made = self._decoded(scores)
+                if not probabilities:
+                    return messages.Predictions(self.name, view.k, made)
+                return messages.Predictions(self.name, view.k, made, list(names), model.probabilities(scores).tolist())
+        made = []
+        chances: list[list[float] | None] = []
+        for X, _, _, bad in encoded([batch], self.contract, labelled=False):
+            scores = model.scores(X)
+            values = self._decoded(scores)
+            shares = model.probabilities(scores).tolist() if probabilities else []
+            if bad.any():
+                wrong = bad.tolist()
+                values = [None if no else value for no, value in zip(wrong, values, strict=True)]
+                shares = [None if no else share for no, share in zip(wrong, shares, strict=True)] if shares else []
+            made += values
+            chances += shares
+        if not probabilities:
+            return messages.Predictions(self.name, view.k, made)
+        return messages.Predictions(self.name, view.k, made, list(names), chances)
+
+    def _decoded(self, scores: Array) -> list[Any]:
+        """Predictions as plain values."""
+        names = self._names
+        if names:
+            return [names[number] for number in classes_of(scores).tolist()]
+        made: list[Any] = self.contract.decode_predictions(scores).tolist()
+        return made
+
+    def stream(self, tick: float) -> messages.Stream:
+        """What is public about the stream."""
+        view, table = self.view, self.private.timetable
+        return messages.Stream(
+            self.name,
+            view.closed,
+            self.served,
+            self.simulated,
+            view.k,
+            view.t,
+            table.due(view.k + 1),
+            table.horizon,
+            view.visible_at,
+            tick,
+            budget_message(view.spent),
+            budget_message(self.budget),
+            self.ledger,
+        )
+
+    def details(self, tick: float) -> messages.StreamDetails:
+        """The same, with contract and guarantee."""
+        private = self.private
+        return messages.StreamDetails(
+            self.stream(tick),
+            self.guarantee,
+            str(private.unit),
+            private.neighbours,
+            f"{self.plan.method}: {self.plan.why}",
+            self.plan.noise_on,
+            self.contract.declared,
+        )
+
+
+def model_body(model: Model) -> bytes:
+    """A model as `model.json` has it."""
+    text = json.dumps(model.as_data(), indent=2, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode("utf-8", "surrogatepass")
+
+
+def budget_message(spent: Spent) -> messages.Budget:
+    """An epsilon that is not finite is null."""
+    return messages.Budget(spent.epsilon if math.isfinite(spent.epsilon) else None, spent.delta)

@@ -1,0 +1,232 @@
+"""Rows of a request: a JSON object with a list of them, JSON lines, or an Arrow stream.
+
+**What is an error, and what is a bad row.** The frame of a request is validated before anything is learnt: its media
+type, that JSON is JSON, the schema of an Arrow stream. What a row holds is not: a row that the contract cannot read is
+a bad row, takes its round and has no influence, and the answer does not depend on it. In JSON lines each line is a
+frame of its own, so a line that is not JSON is a bad row as well. JSON is read as `taciturn.readers.jsonl` does, Arrow
+as Parquet is.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from taciturn._util.arrays import Array
+from taciturn.columns.kinds import Bad
+from taciturn.contract.contract import Contract
+from taciturn.errors import InvalidInput
+from taciturn.readers.jsonl import JsonRows
+from taciturn.readers.lines import LONGEST
+from taciturn.readers.parsed import Parsed, columns_to_read
+from taciturn.readers.rows import check_schema
+from taciturn.runs.resume import Users
+from taciturn.service.messages import Rows
+
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+MEDIA = (JSON, JSON_LINES, ARROW)
+"""Media types of rows."""
+
+_ENTRIES = 2**20  # largest number of features that are encoded at once, over all rows
+
+_decode_rows = msgspec.json.Decoder(Rows).decode
+_decode_line = msgspec.json.Decoder().decode
+
+
+class NotRows(InvalidInput):
+    """A request whose frame cannot be read; nothing was learnt."""
+
+
+class TooManyRows(NotRows):
+    """A request with more rows than the server takes at once."""
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """Rows of a request: JSON records, which are encoded together with those of other requests; or encoded rows.
+
+    `finite` says that no number of a record is NaN or infinite.
+    """
+
+    records: Sequence[Any] | None
+    arrays: Sequence[tuple[Array, Array, Users, Bad]]
+    count: int
+    finite: bool = False
+
+
+def read_rows(media: str, body: bytes, contract: Contract, labelled: bool, most: int = 2**16) -> RowBatch:
+    """The rows of a request, of which there may be at most `most`, and fewer if they have many features.
+
+    >>> from taciturn.contract.contract import contract_of
+    >>> target = {"column": "y", "range": [0, 2]}
+    >>> contract = contract_of({"privacy": {"epsilon": 1}, "target": target, "columns": {"x": {"range": [0, 4]}}})
+    >>> batch = read_rows(JSON, b'{"rows": [{"x": 1, "y": 2}, {"x": "one", "y": 2}, 7]}', contract, labelled=True)
+    >>> [(X, y, users, bad)] = encoded([batch], contract, labelled=True)
+    >>> X.ravel(), y
+    (array([-0.5,  nan,  nan]), array([ 1., nan, nan]))
+    """
+    finite = False
+    if media == JSON:
+        records, finite = _records(body)
+    elif media == JSON_LINES:
+        lines = body[:-1].split(b"\n") if body.endswith(b"\n") else body.split(b"\n") if body else []
+        records = [_line(line) for line in lines]
+    elif media == ARROW:
+        table = _table(body, contract, labelled, most)
+        return RowBatch(None, _encoded_table(table, contract, labelled), table.num_rows)
+    else:
+        raise NotRows(f"rows are sent as {', '.join(MEDIA)}. State one of them as the content type.")
+    _check_count(len(records), contract, most)
+    return RowBatch(records, (), len(records), finite)
+
+
+def _check_count(rows: int, contract: Contract, most: int) -> None:
+    fit = max(1, min(most, 8 * _ENTRIES // contract.dimension))
+    if rows == 0:
+        raise NotRows("there is no row in the body. Send at least one.")
+    if rows > fit:
+        raise TooManyRows(f"a request to this stream may have {fit:,} rows, and this one has more. Send several.")
+
+
+def _records(body: bytes) -> tuple[list[Any], bool]:
+    """The rows of a JSON object, and whether all of their numbers are finite."""
+    try:
+        return _decode_rows(body).rows, True
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:  # what Python reads and msgspec does not: NaN, numbers out of range, half a surrogate pair
+        data = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        raise NotRows('the body is not valid JSON. Send {"rows": [{"column": value, …}, …]}.') from None
+    if not isinstance(data, dict) or set(data) != {"rows"} or not isinstance(data["rows"], list):
+        raise NotRows('the body must be an object with a list of rows and nothing else: {"rows": [{…}, …]}.')
+    return data["rows"], False
+
+
+def _line(line: bytes) -> Any:
+    if len(line) > LONGEST:
+        return JsonRows.record(line)
+    try:
+        record = _decode_line(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return JsonRows.record(line)
+    return record if isinstance(record, dict) else "it is not a JSON object"
+
+
+def _table(body: bytes, contract: Contract, labelled: bool, most: int) -> Any:
+    """The columns of an Arrow stream that are read, after a check of its schema and of its size."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise NotRows("this server reads no Arrow: it lacks the extra `data`. Send JSON.") from None
+    try:
+        buffer = pa.py_buffer(body)
+        for message in pa.ipc.MessageReader.open_stream(buffer):
+            _must_not_be_compressed(bytes(message.metadata))
+        with pa.ipc.open_stream(buffer) as stream:
+            check_schema(stream.schema, contract, labelled)
+            columns = columns_to_read(contract, labelled)
+            _check_kinds(stream.schema, columns)
+            batches, rows = [], 0
+            for batch in stream:
+                rows += batch.num_rows
+                if rows > most:
+                    break
+                batch.validate(full=True)  # offsets that point outside of a buffer would be read as they are
+                batches.append(batch.select(columns))
+            _check_count(rows, contract, most)
+        return pa.Table.from_batches(batches).combine_chunks()
+    except NotRows:
+        raise
+    except InvalidInput as error:
+        raise NotRows(str(error)) from None
+    except (pa.ArrowException, OSError, ValueError, struct.error):
+        raise NotRows("the body is not an Arrow stream. Write it with pyarrow.ipc.new_stream.") from None
+
+
+def _check_kinds(schema: Any, columns: Sequence[str]) -> None:
+    """Reject columns of a type that has no values of its own, such as runs, intervals and extensions."""
+    from pyarrow import types
+
+    known = (
+        *(types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_string),
+        *(types.is_large_string, types.is_timestamp, types.is_date32, types.is_date64),
+    )
+    for name in columns:
+        kind = schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if not any(check(kind) for check in known):
+            raise NotRows(f"column {name} holds {kind}, which is not read. Send numbers, texts, booleans or dates.")
+
+
+def _must_not_be_compressed(metadata: bytes) -> None:
+    """Reject compressed buffers: a small body could become more than memory holds.
+
+    The metadata is a FlatBuffer: a table `Message`, whose field 1 is the kind of its header (3 for a batch of records,
+    2 for a dictionary) and field 2 the header, in which field 3 of a batch is the compression (Arrow's `Message.fbs`).
+    """
+    message = struct.unpack_from("<I", metadata, 0)[0]
+    kind = _field(metadata, message, 1)
+    header = _field(metadata, message, 2)
+    if kind is None or header is None or metadata[kind] not in (2, 3):
+        return
+    batch = header + struct.unpack_from("<I", metadata, header)[0]
+    if metadata[kind] == 2:  # a dictionary has its batch in field 1
+        inner = _field(metadata, batch, 1)
+        if inner is None:
+            return
+        batch = inner + struct.unpack_from("<I", metadata, inner)[0]
+    if _field(metadata, batch, 3) is not None:
+        raise NotRows("Arrow streams are read without compression. Write it without IpcWriteOptions(compression=…).")
+
+
+def _field(metadata: bytes, table: int, index: int) -> int | None:
+    """Where a field of a table of a FlatBuffer is; None if it is not there."""
+    fields = table - struct.unpack_from("<i", metadata, table)[0]
+    if 4 + 2 * index >= struct.unpack_from("<H", metadata, fields)[0]:
+        return None
+    offset = struct.unpack_from("<H", metadata, fields + 4 + 2 * index)[0]
+    return table + offset if offset else None
+
+
+def _encoded_table(table: Any, contract: Contract, labelled: bool) -> list[tuple[Array, Array, Users, Bad]]:
+    from taciturn.readers.arrow import ArrowValues
+
+    columns = columns_to_read(contract, labelled)
+    most = max(1, _ENTRIES // contract.dimension)
+    made = []
+    for start in range(0, table.num_rows, most):
+        part = table.slice(start, most)
+        values = {name: ArrowValues(part.column(name)) for name in columns}
+        parsed = Parsed(values, np.arange(start + 1, start + 1 + part.num_rows))
+        X, y, bad = parsed.encode(contract, labelled)
+        made.append((X, y, parsed.users(contract) if labelled else None, bad))
+    return made
+
+
+def encoded(
+    batches: Sequence[RowBatch], contract: Contract, labelled: bool
+) -> Iterator[tuple[Array, Array, Users, Bad]]:
+    """Features, labels, ids of users and a mask of bad rows, in the order of the rows, some rows at a time."""
+    most = max(1, _ENTRIES // contract.dimension)
+    rows = JsonRows(tuple(columns_to_read(contract, labelled)))
+    records: list[Any] = []  # of consecutive requests: they are encoded at once
+    for batch in (*batches, None):
+        if batch is not None and batch.records is not None:
+            records.extend(batch.records)
+            continue
+        for start in range(0, len(records), most):
+            parsed = rows.parsed(records[start : start + most], start + 1)
+            X, y, bad = parsed.encode(contract, labelled)
+            yield X, y, parsed.users(contract) if labelled else None, bad
+        records = []
+        if batch is not None:
+            yield from batch.arrays

@@ -1,0 +1,448 @@
+"""The streams, ledgers and tokens of a store, and what is visible of them at the last tick."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from taciturn.accounting.cost import FREE, Cost, total
+from taciturn.contract.contract import Contract
+from taciturn.core.private import Private
+from taciturn.core.state import new_name
+from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.estimators.stream import Spent
+from taciturn.runs.run import SERVED
+from taciturn.service import messages
+from taciturn.service.clock import TickClock
+from taciturn.service.events import Changes
+from taciturn.service.host import Host, budget_message
+from taciturn.service.metrics import Metrics
+from taciturn.service.rows import RowBatch, read_rows
+from taciturn.service.tokens import Token, Tokens
+from taciturn.service.writer import Writer
+from taciturn.store import Store
+from taciturn.store.book import populations
+
+LOG = logging.getLogger("taciturn")
+
+_Made = TypeVar("_Made")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class UnknownStream(InvalidInput):
+    """There is no such stream, or it cannot be shown."""
+
+
+class UnknownLedger(InvalidInput):
+    """There is no such ledger."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server takes at most.
+
+    Parameters
+    ----------
+    body, bodies : int
+        Bytes of a request's body, and of all bodies that are read at a time.
+    body_seconds, head_seconds : float
+        Seconds that a client may take to send a body, and the head of a request.
+    head : int
+        Bytes of the head of a request.
+    rows, group_rows : int
+        Rows of a request, and of a commit of several requests.
+    queued_rows, queued_bytes : int
+        What may wait to be learnt, for each stream.
+    connections, live : int
+        Open connections, and those of them for server-sent events.
+    streams, dimension : int
+        Streams of a store, and features of a stream.
+    """
+
+    body: int = 2**24
+    bodies: int = 2**27
+    body_seconds: float = 20.0
+    head_seconds: float = 10.0
+    head: int = 2**15
+    rows: int = 2**16
+    group_rows: int = 2**16
+    queued_rows: int = 2**18
+    queued_bytes: int = 2**26
+    connections: int = 1_000
+    live: int = 200
+    streams: int = 256
+    dimension: int = 2**16
+
+
+class Service:
+    """What a server serves: the streams, ledgers and tokens of a store.
+
+    Methods that are not coroutines and touch the store may wait for it: call them by `in_thread` in an event loop.
+
+    Parameters
+    ----------
+    store : Store
+        Where the streams are.
+    tick : float
+        Seconds between two ticks of the public clock.
+    limits : Limits
+        What is taken at most.
+    seed : int, optional
+        Begin simulations, which are NOT PRIVATE, for tests and demonstrations.
+    diagnostics : bool
+        NOT PRIVATE: compute the operator's diagnostics from exact rows.
+    read_only : bool
+        Show and predict only, beside processes that learn.
+    secure : bool
+        Whether clients come by TLS: cookies are then marked so.
+
+    Attributes
+    ----------
+    clock : TickClock
+        The public clock.
+    tokens : Tokens
+        Who may do what.
+    changes : Changes
+        Wakes those who wait for new releases.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> service = Service(Store(f"{folder.name}/streams.db"))
+    >>> columns = {"age": {"range": [0, 100]}}
+    >>> target = {"column": "bought", "positive": ["yes"]}
+    >>> from taciturn.contract.contract import contract_of
+    >>> contract = contract_of({"privacy": {"epsilon": 1.0}, "target": target, "columns": columns})
+    >>> service.create("clicks", contract).stream(1.0).releases
+    0
+    >>> service.streams(service.tokens.create(["read"])[0])[0].name
+    'clicks'
+    >>> service.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        tick: float = 1.0,
+        limits: Limits | None = None,
+        seed: int | None = None,
+        diagnostics: bool = False,
+        read_only: bool = False,
+        secure: bool = False,
+    ) -> None:
+        self.store = store
+        self.clock = TickClock(tick)
+        self.limits = Limits() if limits is None else limits
+        self.seed = seed
+        self.diagnostics = diagnostics
+        self.read_only = read_only
+        self.secure = secure
+        self.id = new_name()
+        self.tokens = Tokens(store.database)
+        self.metrics = Metrics()
+        self.changes = Changes()
+        self.writers: dict[str, Writer] = {}
+        self.live = 0
+        self.bodies = 0
+        self.ready = False
+        self._hosts: dict[str, Host] = {}
+        self._unshown: set[str] = set()
+        self._opening = threading.Lock()
+        self._refreshing = threading.Lock()
+        self._threads = ThreadPoolExecutor(8, "taciturn")
+        self._clock_thread = ThreadPoolExecutor(1, "taciturn-clock")
+        self._ticking: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # Life.
+
+    async def start(self) -> None:
+        """Look at the store, and from then on at every tick."""
+        self._loop = asyncio.get_running_loop()
+        await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
+        self.ready = True
+        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+
+    async def stop(self) -> None:
+        """Answer what waits, and end."""
+        self.ready = False
+        self._loop = None
+        if self._ticking is not None:
+            self._ticking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._ticking
+        self.changes.end()
+        for writer in list(self.writers.values()):
+            await writer.finish()
+        self.close()
+
+    def close(self) -> None:
+        """End the threads, and close the connections to the store."""
+        self._threads.shutdown()
+        self._clock_thread.shutdown()
+        self.store.database.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self.clock.until_next())
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._clock_thread, self.refresh)
+                self.ready = True
+            except (TaciturnError, OSError) as error:  # the view of the last tick stays
+                self.ready = False
+                LOG.warning("the store could not be read at a tick: %s", type(error).__name__)
+
+    async def in_thread(self, work: Callable[..., _Made], *arguments: Any) -> _Made:
+        """What a function returns that may wait for the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    # What is visible.
+
+    def refresh(self) -> list[str]:
+        """Look at the store as of the last tick; the names of streams of which more is visible."""
+        with self._refreshing:
+            tick = self.clock.last()
+            with self.store.database.transaction(write=False) as now:
+                streams = now.rows("SELECT name, lineage, k, closed FROM streams ORDER BY name")
+                self.tokens.refresh(now)
+            changed = []
+            for name, lineage, committed, ended in streams:
+                try:
+                    if self._look_at(name, lineage, tick, int(committed), bool(ended)):
+                        changed.append(name)
+                except StoreUnavailable:
+                    raise
+                except TaciturnError as error:  # what was visible stays, and other streams go on
+                    LOG.error("%s is not shown on: %s", name, without(self.store.address, str(error)))
+            for name in self._hosts.keys() - {name for name, *_ in streams}:
+                self._hosts.pop(name, None)
+            if self._loop is not None:
+                for name in changed:
+                    self._loop.call_soon_threadsafe(self.changes.tell, name)
+            return changed
+
+    def _look_at(self, name: str, lineage: str, tick: int, committed: int, ended: bool) -> bool:
+        """Show what is visible of a stream; whether that is more than before."""
+        host = self._hosts.get(name)
+        if host is None or host.lineage != lineage:
+            if f"{name} {lineage}" in self._unshown or len(self._hosts) >= self.limits.streams:
+                return False
+            host = self._open(name)
+            if host is None:
+                return False
+        k = self.store.visible(lineage, tick)
+        closed = ended and k == committed  # its last release comes first
+        if (k, closed) == (host.view.k, host.view.closed):
+            return False
+        self.store.load(name)  # which tells the witness of what is shown, and rejects a restored backup
+        return host.at(tick, k, closed)
+
+    def _open(self, name: str) -> Host | None:
+        with self._opening:
+            saved = self.store.load(name)
+            known = self._hosts.get(name)
+            if known is not None and known.lineage == saved.lineage:
+                return known
+            try:
+                host = Host(self.store, saved)
+            except InvalidInput:
+                self._unshown.add(f"{name} {saved.lineage}")
+                return None
+            self._hosts[name] = host
+            self.writers.pop(name, None)
+            return host
+
+    def open_hosts(self) -> list[Host]:
+        """The streams that are shown, by name."""
+        return [host for _, host in sorted(self._hosts.items())]
+
+    def host(self, name: str) -> Host:
+        """A stream that is shown."""
+        host = self._hosts.get(name)
+        if host is None:
+            raise UnknownStream("there is no such stream. List them by GET /v1/streams.")
+        return host
+
+    def streams(self, token: Token) -> list[messages.Stream]:
+        """What is public about the streams that a token may read."""
+        return [host.stream(self.clock.seconds) for host in self.open_hosts() if token.allows("read", host.name)]
+
+    # Streams.
+
+    def create(self, name: str, contract: Contract, ledger: str | None = None) -> Host:
+        """Begin a stream: its whole cost is reserved, in a ledger if one is named, before its first row."""
+        if not _NAME.fullmatch(name):
+            raise InvalidInput(
+                "the name of a stream has up to 64 letters, digits, dots, dashes and underscores, and begins with a "
+                "letter or digit. Choose another name."
+            )
+        if self.read_only:
+            raise StateConflict("this server shows streams only. Begin one where streams learn.")
+        self._check(contract)
+        names = self.store.names()
+        if name in names:
+            raise StateConflict(f"there is a stream {name!r} already. Send rows to it, or choose another name.")
+        if len(names) >= self.limits.streams:
+            raise StateConflict(f"this server has {len(names)} streams, and holds no more. Ask its operator.")
+        account = None
+        if ledger is not None:
+            account = self._ledger(ledger)
+            if self.seed is not None:
+                raise InvalidInput("a simulation protects nobody, and reserves nothing. Leave out the ledger.")
+        plan = contract.plan(on_bad="zero", seed=self.seed)
+        private = plan.private
+        if not isinstance(private, Private):
+            raise InvalidInput("this contract is not learnt row by row. State a method or a release schedule.")
+        state = private.draft()
+        lineage = f"{state.lineage} {new_name()}" if state.simulated else state.lineage
+        generation, t, k, token = state.position
+        about = {"contract": contract.digest, "declared": contract.declared, "lineage": lineage, SERVED: True}
+        if self.seed is not None:
+            about["seed"] = self.seed
+        layers = state.users.layers if state.users is not None else ()
+        self.store.create(
+            name,
+            lineage=lineage,
+            position=(generation, t, k, token or new_name()),
+            reserved=private.total_cost,
+            state=state.to_bytes({"model": private.problem.first_point}, layers_apart=True),
+            input=json.dumps({"key": secrets.token_hex(32)}).encode(),
+            about=about,
+            neighbours=private.problem.neighbours,
+            unit=private.unit.name,
+            ledger=account,
+            settings=private.recorded,
+            layers={layer.name: layer.to_bytes() for layer in layers},
+        )
+        host = self._open(name)
+        assert host is not None
+        return host
+
+    def _check(self, contract: Contract) -> None:
+        """Reject a contract that a server does not take."""
+        if contract.user is not None and contract.rows_per_user is None:
+            raise InvalidInput(
+                f"privacy.user names {contract.user} as the column of ids, and rows_per_user is missing: only rows "
+                "would be protected. State rows_per_user = 4, or remove user and declare the column with ignore = true."
+            )
+        if contract.dimension > self.limits.dimension:
+            raise InvalidInput(
+                f"this contract has {contract.dimension:,} features, and this server takes {self.limits.dimension:,}. "
+                "Declare fewer buckets or categories."
+            )
+
+    def close_stream(self, name: str) -> None:
+        """End a stream: nothing more is learnt or released. What it reserved stays reserved."""
+        self.host(name)
+        self.store.close(self.store.load(name))
+        if name in self.writers:
+            self.writers[name].forget()
+
+    def writer(self, name: str) -> Writer:
+        """The writer of a stream, in the event loop's thread."""
+        if self.read_only:
+            raise StateConflict("this server predicts only. Send rows to the one that learns.")
+        self.host(name)
+        made = self.writers.get(name)
+        if made is None:
+            made = self.writers[name] = Writer(self, name)
+        return made
+
+    async def learn(self, name: str, key: str, media: str, body: bytes) -> messages.Learnt:
+        """Learn the rows of a request, once; the rounds that they have taken, after the commit."""
+        writer = self.writer(name)
+        contract = self.host(name).contract
+        batch = await self._read(media, body, contract, labelled=True)
+        first, last = await writer.learn(key, media, body, batch)
+        return messages.Learnt(name, first, last)
+
+    async def predict(self, name: str, media: str, body: bytes, probabilities: bool = False) -> messages.Predictions:
+        """Predictions for the rows of a request, by the latest visible model."""
+        host = self.host(name)
+        batch = await self._read(media, body, host.contract, labelled=False)
+        if batch.count * host.contract.dimension > _FEW:
+            return await self.in_thread(host.predict, batch, probabilities)
+        return host.predict(batch, probabilities)
+
+    async def _read(self, media: str, body: bytes, contract: Contract, labelled: bool) -> RowBatch:
+        if len(body) > _SMALL:
+            return await self.in_thread(read_rows, media, body, contract, labelled, self.limits.rows)
+        return read_rows(media, body, contract, labelled, self.limits.rows)
+
+    # Ledgers.
+
+    def ledgers(self) -> list[str]:
+        """The populations of the ledgers in the store."""
+        return populations(self.store.database)
+
+    def _ledger(self, population: str) -> Any:
+        if population not in self.ledgers():
+            raise UnknownLedger("there is no such ledger in this store. Create it by `taciturn budget create`.")
+        return self.store.ledger(population)
+
+    def ledger(self, population: str) -> messages.Ledger:
+        """What is public about a ledger at the last tick: streams have spent what their visible releases cost."""
+        ledger = self._ledger(population)
+        privacy, lines = ledger.privacy, ledger.lines
+        assert privacy is not None
+        hosts = {host.lineage: host for host in self.open_hosts()}
+
+        def epsilon(cost: Cost) -> messages.Budget:
+            return budget_message(Spent(0.0 if cost == FREE else cost.epsilon(privacy.delta), privacy.delta))
+
+        def spent(lineage: str) -> Cost:
+            return hosts[lineage].view.cost if lineage in hosts else lines[lineage].spent
+
+        reserved = ledger.reserved
+        return messages.Ledger(
+            population,
+            ledger.unit,
+            ledger.neighbours,
+            ledger.renews,
+            messages.Budget(privacy.epsilon, privacy.delta),
+            epsilon(reserved),
+            epsilon(total(spent(lineage) for lineage in lines)),
+            ledger.left or 0.0,
+            [
+                messages.LedgerLine(
+                    lineage,
+                    hosts[lineage].name if lineage in hosts else None,
+                    epsilon(line.reserved),
+                    epsilon(spent(lineage)),
+                    line.closed,
+                )
+                for lineage, line in lines.items()
+            ],
+            list(self._events(ledger.history)),
+        )
+
+    def _events(self, history: Any) -> Iterator[messages.LedgerEvent]:
+        """The events before the last tick, each at the tick after it."""
+        last = self.clock.last()
+        for event in history:
+            at = datetime.fromisoformat(event.at).timestamp() * 1000.0
+            shown = self.clock.last(int(at)) + self.clock.period
+            if shown <= last:
+                yield messages.LedgerEvent(event.number, shown, event.kind, event.lineage)
+
+
+def without(address: str, sentence: str) -> str:
+    """A sentence without the address of the store."""
+    return sentence.replace(address, "the store")
+
+
+_SMALL = 2**16  # bytes of a body that are decoded in the event loop
+_FEW = 2**16  # features of all rows that are predicted there

@@ -1,0 +1,243 @@
+"""Access tokens: 256 random bits each, stored as a hash, with scopes, for one stream or for all, until they expire.
+
+A token is shown once, when it is made. The store has its SHA-256; a fast hash is enough for a secret of 256 random
+bits, which cannot be guessed. Tokens are looked up by that hash, in memory: what the time of a look-up tells of the
+hash of a guess helps nobody to the next guess. The table in memory is read again at every tick of the clock, so a token
+that is made or revoked by another process counts from the next tick on.
+
+A browser cannot send a token with a navigation or an `EventSource`. It logs in with one, and gets a cookie with a token
+of its own, a *session*: short-lived, with the same scopes, and void as soon as its parent is. Forms carry a second
+secret, a keyed hash of the session's, which another site cannot know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from taciturn.errors import InvalidInput, one_of
+from taciturn.service.clock import TickClock
+from taciturn.store.database import Database, Row, Transaction
+
+SCOPES = ("learn", "predict", "read", "operate", "admin")
+"""What a token allows: to learn, to predict, to read what is public, to see and do what is the operator's; or all."""
+
+SESSION_SECONDS = 3600
+"""How long a browser stays logged in."""
+
+COOKIE = "taciturn_session"
+"""Name of the cookie of a session."""
+
+_PREFIX = "taciturn_"
+_FIELDS = "id, hash, scopes, stream, label, parent, created, expires, revoked"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token, without its secret.
+
+    Attributes
+    ----------
+    id : str
+        Its public name.
+    scopes : frozenset of str
+        What it allows.
+    stream : str, optional
+        The only stream that it is for; None for all.
+    label : str
+        What its owner calls it.
+    parent : str, optional
+        For a session, the id of the token that it was opened with.
+    created, expires, revoked : int, optional
+        Milliseconds since the epoch; None for never.
+    """
+
+    id: str
+    scopes: frozenset[str]
+    stream: str | None
+    label: str
+    parent: str | None
+    created: int
+    expires: int | None
+    revoked: int | None
+
+    def allows(self, scope: str, stream: str | None = None) -> bool:
+        """Whether it has a scope, for a stream; None is what concerns all of them.
+
+        >>> token = Token("3f", frozenset({"read"}), "clicks", "", None, 0, None, None)
+        >>> token.allows("read", "clicks"), token.allows("learn", "clicks"), token.allows("read", "visits")
+        (True, False, False)
+        """
+        return (scope in self.scopes or "admin" in self.scopes) and self.stream in (None, stream)
+
+    def live(self, now: int) -> bool:
+        """Whether it has neither expired nor been revoked."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+class Tokens:
+    """The tokens of a store.
+
+    Parameters
+    ----------
+    database : Database
+        Where they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tokens = Tokens(Database(f"{folder.name}/streams.db", create=True))
+    >>> token, secret = tokens.create(["predict", "read"], stream="clicks", label="the shop")
+    >>> tokens.check(secret) == token, tokens.check("taciturn_guess") is None
+    (True, True)
+    >>> tokens.revoke(token.id)
+    >>> tokens.check(secret) is None
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._by_hash: dict[bytes, Token] = {}
+        self._by_id: dict[str, Token] = {}
+        self._seen: dict[str, Token] = {}  # tokens that were shown since, by their secrets
+        self.refresh()
+
+    def create(
+        self,
+        scopes: Iterable[str],
+        *,
+        stream: str | None = None,
+        label: str = "",
+        seconds: float | None = None,
+        parent: Token | None = None,
+    ) -> tuple[Token, str]:
+        """A new token and its secret, which is stored nowhere."""
+        chosen = frozenset(one_of("scope", scope, SCOPES) for scope in scopes)
+        if not chosen:
+            raise InvalidInput(f"a token needs a scope. State some of {', '.join(SCOPES)}.")
+        now = TickClock.now()
+        expires = None if seconds is None else now + round(1000 * seconds)
+        secret = _PREFIX + secrets.token_urlsafe(32)
+        of = None if parent is None else parent.id
+        token = Token(secrets.token_hex(4), chosen, stream, label, of, now, expires, None)
+        with self.database.transaction() as database:
+            if parent is not None:  # sessions come and go
+                database.execute("DELETE FROM tokens WHERE parent IS NOT NULL AND expires < ?", now)
+            database.execute(
+                f"INSERT INTO tokens ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                token.id,
+                _hash(secret),
+                " ".join(sorted(chosen)),
+                stream,
+                label,
+                of,
+                now,
+                expires,
+                None,
+            )
+        self.refresh()
+        return token, secret
+
+    def revoke(self, id: str) -> None:
+        """Revoke a token, and the sessions that were opened with it."""
+        with self.database.transaction() as database:
+            changed = database.execute(
+                "UPDATE tokens SET revoked = ? WHERE (id = ? OR parent = ?) AND revoked IS NULL",
+                TickClock.now(),
+                id,
+                id,
+            )
+            known = changed or database.rows("SELECT id FROM tokens WHERE id = ?", id)
+        if not known:
+            raise InvalidInput(f"there is no token {id!r}. List them by `taciturn token list`.")
+        self.refresh()
+
+    def list(self) -> list[Token]:
+        """All tokens but sessions, the newest first."""
+        with self.database.transaction(write=False) as database:
+            rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE parent IS NULL ORDER BY created DESC, id")
+        return [_read(row) for row in rows]
+
+    def refresh(self, database: Transaction | None = None) -> None:
+        """Read the table again, in a transaction if one is open."""
+        if database is None:
+            with self.database.transaction(write=False) as database:
+                return self.refresh(database)
+        rows = database.rows(f"SELECT {_FIELDS} FROM tokens WHERE revoked IS NULL")
+        by_hash = {bytes(row[1]): _read(row) for row in rows}
+        self._by_id = {token.id: token for token in by_hash.values()}
+        self._by_hash = by_hash
+        self._seen = {}
+        return None
+
+    def check(self, secret: str) -> Token | None:
+        """The token with this secret, if it is live; None for any other text."""
+        token = self._seen.get(secret)
+        if token is None:
+            token = self._by_hash.get(_hash(secret))
+            if token is None:
+                return None
+            self._seen[secret] = token
+        if not token.live(now := TickClock.now()):
+            return None
+        if token.parent is not None:
+            parent = self._by_id.get(token.parent)
+            if parent is None or not parent.live(now):
+                return None
+        return token
+
+    # Browsers.
+
+    def open_session(self, secret: str) -> tuple[Token, str] | None:
+        """A session of a browser that shows a live token, and its secret; None for any other text."""
+        token = self.check(secret)
+        if token is None or token.parent is not None:
+            return None
+        left = None if token.expires is None else (token.expires - TickClock.now()) / 1000.0
+        seconds = SESSION_SECONDS if left is None else min(SESSION_SECONDS, left)
+        return self.create(token.scopes, stream=token.stream, label=token.label, seconds=seconds, parent=token)
+
+
+def session_cookie(secret: str, secure: bool) -> str:
+    """The `Set-Cookie` header of a session; an empty secret ends it.
+
+    >>> session_cookie("s", secure=True)
+    'taciturn_session=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=3600; Secure'
+    """
+    age = SESSION_SECONDS if secret else 0
+    return f"{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}{'; Secure' * secure}"
+
+
+def session_of(cookies: str) -> str | None:
+    """The secret in a `Cookie` header; None if there is none, or several.
+
+    >>> session_of("a=b; taciturn_session=s"), session_of("taciturn_session=s; taciturn_session=t")
+    ('s', None)
+    """
+    found = [value for name, _, value in (part.strip().partition("=") for part in cookies.split(";")) if name == COOKIE]
+    return found[0] if len(found) == 1 else None
+
+
+def csrf_token(session: str) -> str:
+    """The secret that the forms of a session carry."""
+    return hmac.digest(session.encode("utf-8", "surrogatepass"), b"csrf", "sha256").hex()
+
+
+def csrf_matches(session: str, given: str) -> bool:
+    """Whether a form carries the secret of its session."""
+    return hmac.compare_digest(csrf_token(session).encode(), given.encode("utf-8", "surrogatepass"))
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _read(row: Row) -> Token:
+    id, _, scopes, stream, label, parent, created, expires, revoked = row
+    times = (None if each is None else int(each) for each in (expires, revoked))
+    return Token(id, frozenset(scopes.split()), stream, label, parent, int(created), *times)

@@ -1,0 +1,350 @@
+"""Group commit: requests that wait become one block, one transaction and all of their answers.
+
+**Order.** A writer takes what waits, in the order of arrival, and in a thread
+
+1. reads whether its state is the newest, who wrote last, and which requests were learnt before (`Store.current`);
+2. learns the rows of the others as one block; their releases stay in memory;
+3. commits the new state with what it has spent, the releases with the tick at which they become visible, and the
+   requests with the rounds of their rows, in one transaction (`Store.commit`);
+4. answers.
+
+Releases come at fixed rounds, so how requests are grouped changes nothing that is published.
+
+**Claim.** Whenever processes stop, and however many of them serve one store: a request that is answered with its rounds
+is learnt, once, at those rounds; and one that is repeated under the same key, to any process, is never learnt again.
+
+*Proof.* An answer follows the commit of its request (step 4), or a look at a committed one (step 1). Let a request be
+committed in generation g of a stream. Its key is in the store from then on, by the same transaction, so a process that
+looks (step 1) after g finds it and learns nothing. A process that looked before g and commits after it does so from a
+state older than g, and is rejected by the comparison of generation and token; it discards what it learnt, loads the
+stream and begins again with step 1, before it answers. If COMMIT fails and its outcome is unknown, nothing is answered
+but "try again", the stream is loaded again, and the next attempt finds the key or not. ∎
+
+A *lease* says which process wrote last; others wait a moment for it to go on, so that they need not learn twice. It
+decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from taciturn._util.arrays import Array
+from taciturn.accounting.unit import User
+from taciturn.core.state import State, new_name, read_extra
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.runs.diagnostics import Diagnostics
+from taciturn.runs.journal import lines_of, models_to_use
+from taciturn.service.rows import RowBatch, encoded
+from taciturn.store import Chunk, Lease, Request, Saved
+
+if TYPE_CHECKING:
+    from taciturn.service.service import Service
+
+RETRIES = 20
+"""How often a writer learns again what another process was faster with."""
+
+LEASE = 1000
+"""Milliseconds for which others wait for the process that wrote last, at most `PATIENCE` of them."""
+
+PATIENCE = 0.05
+"""Seconds for which a process waits for another that has the lease."""
+
+MOST_RELEASED = 2**22
+"""Entries of all points that one request may release."""
+
+_WATCH = "diagnostics."
+
+Outcome = tuple[int, int] | Exception
+"""The first and the last round of a request's rows, or why they were not learnt."""
+
+
+class Busy(TaciturnError):
+    """The queue is full: try again later."""
+
+
+class KeyReused(StateConflict):
+    """A key that came with another request before."""
+
+
+class StreamClosed(StateConflict):
+    """A stream that has ended, or does not learn here."""
+
+
+class RequestTooLarge(InvalidInput):
+    """A request that would release more than is made at once."""
+
+
+@dataclass(eq=False)
+class Entry:
+    """A request that waits."""
+
+    key: bytes
+    body: bytes
+    batch: RowBatch
+    size: int
+    future: asyncio.Future[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """A stream that learns: as the store has it, its state, its model, and diagnostics. Secret."""
+
+    saved: Saved
+    state: State
+    model: Array
+    watch: Diagnostics | None
+
+
+class Writer:
+    """Learns for one stream; at most one block at a time.
+
+    Parameters
+    ----------
+    service : Service
+        The service, with its limits, clock and threads.
+    name : str
+        The stream.
+    """
+
+    def __init__(self, service: Service, name: str) -> None:
+        self.service = service
+        self.name = name
+        self.rows = 0
+        self.bytes = 0
+        self._queue: list[Entry] = []
+        self._waiting: dict[bytes, Entry] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._learning: Learning | None = None
+        self._hash_key: bytes | None = None
+
+    async def learn(self, key: str, media: str, body: bytes, batch: RowBatch) -> tuple[int, int]:
+        """The rounds of the rows of a request, once they are committed."""
+        if self._hash_key is None:
+            await self.service.in_thread(self._load)
+        assert self._hash_key is not None
+        hashed = hmac.digest(self._hash_key, b"key\0" + key.encode("utf-8", "surrogatepass"), "sha256")[:16]
+        content = hmac.digest(self._hash_key, b"body\0" + media.encode() + b"\0" + body, "sha256")[:16]
+        entry = self._waiting.get(hashed)
+        if entry is not None:  # the same request waits already
+            if not hmac.compare_digest(entry.body, content):
+                raise key_reused()
+            return await asyncio.shield(entry.future)
+        limits = self.service.limits
+        if self._queue and (
+            self.rows + batch.count > limits.queued_rows or self.bytes + len(body) > limits.queued_bytes
+        ):
+            raise Busy("more rows wait than this server holds. Try again in a second.")
+        entry = Entry(hashed, content, batch, len(body), asyncio.get_running_loop().create_future())
+        self._queue.append(entry)
+        self._waiting[hashed] = entry
+        self.rows += batch.count
+        self.bytes += len(body)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._drain())
+        return await asyncio.shield(entry.future)  # a client that leaves does not take its rows back
+
+    async def finish(self) -> None:
+        """Wait until all that waits is answered."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _drain(self) -> None:
+        try:
+            while self._queue:
+                group = self._take()
+                try:
+                    outcomes = await self.service.in_thread(self._outcomes, group)
+                except Exception as error:  # the same for all: nothing of the group was committed, as far as is known
+                    outcomes = [error] * len(group)
+                for entry, outcome in zip(group, outcomes, strict=True):
+                    del self._waiting[entry.key]
+                    if entry.future.cancelled():
+                        continue
+                    if isinstance(outcome, Exception):
+                        entry.future.set_exception(outcome)
+                        entry.future.exception()  # it was looked at, also if the client has left
+                    else:
+                        entry.future.set_result(outcome)
+        finally:
+            self._task = None
+
+    def _take(self) -> list[Entry]:
+        """Requests for one commit: all that wait, up to a number of rows."""
+        rows, count = 0, 0
+        for entry in self._queue:
+            rows += entry.batch.count
+            if count and rows > self.service.limits.group_rows:
+                break
+            count += 1
+        group, self._queue = self._queue[:count], self._queue[count:]
+        self.rows -= sum(entry.batch.count for entry in group)
+        self.bytes -= sum(entry.size for entry in group)
+        return group
+
+    # In a thread.
+
+    def _load(self) -> Learning:
+        """The stream as the store has it now; what was learnt and not committed is discarded."""
+        service = self.service
+        host = service.host(self.name)
+        if not host.served:
+            raise StreamClosed(f"{self.name} learns from files, by taciturn learn, and not here.")
+        saved = service.store.load(self.name)
+        state = host.private.read(saved.state, service.store.layers(saved))
+        extra = read_extra(saved.state)
+        watch = None
+        if service.diagnostics:
+            watched = {name.removeprefix(_WATCH): made for name, made in extra.items() if name.startswith(_WATCH)}
+            watch = Diagnostics(host.private.problem, bool(host.contract.target.names), state.t, watched)
+        self._hash_key = bytes.fromhex(json.loads(saved.input)["key"])
+        self._learning = Learning(saved, state, extra["model"], watch)
+        return self._learning
+
+    def _outcomes(self, group: Sequence[Entry]) -> list[Outcome]:
+        """The outcome of each request; an error that was not foreseen is that of the request that causes it."""
+        try:
+            return self._commit(group)
+        except TaciturnError:
+            raise
+        except Exception:
+            if len(group) == 1:
+                raise
+        outcomes: list[Outcome] = []
+        for entry in group:
+            try:
+                outcomes += self._commit([entry])
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _commit(self, group: Sequence[Entry]) -> list[Outcome]:
+        """The outcome of each request: its rounds, or an error before anything of it was learnt."""
+        waited = 0.0
+        seen: set[tuple[int, str]] = set()
+        try:
+            for _ in range(RETRIES):
+                at = self._learning or self._load()
+                current = self.service.store.current(at.saved, [entry.key for entry in group])
+                if not current.newest:
+                    self._learning = None
+                    continue
+                lease = current.lease
+                if lease is not None and lease.holder != self.service.id and waited < PATIENCE:
+                    wait = min((lease.expires - self.service.clock.now()) / 1000.0, 0.01)
+                    if wait > 0.0:
+                        time.sleep(wait)
+                        waited += wait
+                        self._learning = None
+                        continue
+                try:
+                    return self._attempt(at, group, current.requests, current.visible_at)
+                except StateConflict:
+                    self.service.metrics.count("conflicts", self.name)
+                    self._learning = None
+                    position = at.saved.position[0], at.saved.position[3]
+                    if position in seen:  # nobody went on with it: the conflict is another
+                        raise
+                    seen.add(position)
+        except BaseException:
+            self._learning = None  # what is in memory may be ahead of the store
+            raise
+        raise StoreUnavailable(f"other processes were faster with {self.name} {RETRIES} times. Try again later.")
+
+    def _attempt(self, at: Learning, group: Sequence[Entry], learnt: Any, visible_at: int) -> list[Outcome]:
+        """Steps 2 and 3 of the order above."""
+        service, host = self.service, self.service.host(self.name)
+        outcomes: list[Outcome] = []
+        fresh: list[Entry] = []
+        t = at.state.t
+        for entry in group:
+            known: Request | None = learnt.get(entry.key)
+            if known is not None:
+                same = hmac.compare_digest(known.body, entry.body)
+                outcomes.append((known.first, known.last) if same else key_reused())
+            elif (error := self._objection(at, t, entry.batch.count)) is not None:
+                outcomes.append(error)
+            else:
+                fresh.append(entry)
+                outcomes.append((t + 1, t + entry.batch.count))
+                t += entry.batch.count
+        if not fresh:
+            return outcomes
+        private, plan = host.private, host.plan
+        of_users = isinstance(private.unit, User)
+        state, model, lines = at.state, at.model, []
+        for X, y, users, _ in encoded([entry.batch for entry in fresh], host.contract, labelled=True):
+            prepared = private.prepare(state, X, y, users if of_users else None)
+            if at.watch is not None:
+                at.watch(X, y, model, private.problem_at(state))
+            state, releases = prepared.state, prepared.releases
+            if len(releases):
+                lines.append(lines_of(plan, releases, model))
+                model = models_to_use(plan, releases, model)[-1]
+        watched = {} if at.watch is None else {f"{_WATCH}{name}": made for name, made in at.watch.arrays().items()}
+        layers = state.users.layers if state.users is not None else ()
+        text = b"".join(lines)
+        now = service.clock.now()
+        tick = max(service.clock.visible_at(now), visible_at)
+        taken = [
+            Request(entry.key, entry.body, *outcome)
+            for entry, outcome in zip(group, outcomes, strict=True)
+            if not isinstance(outcome, Exception) and entry.key not in learnt
+        ]
+        generation, _, k, token = state.position
+        saved = service.store.commit(
+            at.saved,
+            position=(generation, state.t, k, token or new_name()),
+            spent=state.spent,
+            state=state.to_bytes({"model": model, **watched}, layers_apart=True),
+            input=at.saved.input,
+            releases=[Chunk(at.saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
+            layers={layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers},
+            learnt=private.learnt(state),
+            visible_at=tick,
+            requests=taken,
+            lease=Lease(service.id, now + LEASE),
+        )
+        self._learning = replace(at, saved=saved, state=state, model=model)
+        service.metrics.count("commits", self.name)
+        service.metrics.count("rows", self.name, t - at.state.t)
+        if text and service.clock.now() > tick:
+            service.metrics.count("late", self.name)
+        return outcomes
+
+    def _objection(self, at: Learning, t: int, rows: int) -> Exception | None:
+        """Why these rows cannot be learnt after round t; it depends on their number only."""
+        if at.saved.closed:
+            return StreamClosed(f"{self.name} is closed, and learns no more.")
+        private = self.service.host(self.name).private
+        horizon = private.timetable.horizon
+        if horizon is not None and t + rows > horizon:
+            left = f"{horizon - t:,} of them are" if horizon > t else "none is"
+            return BudgetExhausted(
+                f"{self.name} ends after {horizon:,} rows, and {left} left. Send fewer rows; or begin a new stream, "
+                "with a budget of its own."
+            )
+        most = max(1, MOST_RELEASED // len(at.model))
+        made = len(private.timetable.following(at.state.k, t + rows, 2 * most))
+        if rows > 1 and made > most:
+            return RequestTooLarge(f"these rows would release more than {most:,} models at once. Send fewer rows.")
+        return None
+
+    def diagnostics(self) -> tuple[int, dict[str, Any] | None]:
+        """NOT PRIVATE: rows so far, and what diagnostics say of them, as of the last commit."""
+        at = self._learning or self._load()
+        return at.state.t, None if at.watch is None else at.watch.as_data()
+
+    def forget(self) -> None:
+        """Load the stream again before the next block."""
+        self._learning = None
+
+
+def key_reused() -> KeyReused:
+    """The error of a key that came with another request."""
+    return KeyReused("this Idempotency-Key came with another request before. Use a new key for each new request.")

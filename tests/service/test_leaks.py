@@ -1,0 +1,136 @@
+"""What a server tells: two streams that differ in one row are answered alike, but for the noisy numbers.
+
+Both have the same seed, so that what differs is the row. Everything is compared that someone gets without the scope
+`operate`: statuses, headers, bodies, events, metrics, and at which tick they change. Numbers that carry noise are left
+out, and with them lengths and hashes of bodies that hold them; so are dates.
+"""
+
+import json
+import re
+
+import httpx
+import pytest
+
+from served import NAME, Client, declared, set_clock, some_rows
+from taciturn.contract.contract import contract_of
+from taciturn.service.server import running
+from taciturn.service.service import Service
+from taciturn.store import Store
+
+pytestmark = pytest.mark.privacy
+
+REPLACED = {
+    "another row": {"age": 3, "income": 7, "town": "Rome", "y": "no"},
+    "a row without a label": {"age": 3, "income": 7, "town": "Rome"},
+    "a row with a text for a number": {"age": "old", "income": 7, "town": "Rome", "y": "no"},
+    "a row that lacks what it must have": {"age": 3, "income": None, "town": "Rome", "y": "no"},
+    "a list": [1, 2],
+    "a text": "nothing",
+    "nothing": None,
+    "a nested row": {"age": {"x": 1}, "income": 7, "town": "Rome", "y": "no"},
+    "columns that are not declared": {"age": 3, "income": 7, "town": "Rome", "y": "no", "z": 5},
+    "a number out of range": {"age": 1e300, "income": 7, "town": "Rome", "y": "no"},
+}
+
+
+def masked(answer):
+    """An answer without dates, and without what carries noise."""
+    noisy = any(mark in answer.text for mark in ('"weights"', '"model":', '"predictions"', '"intercept"'))
+    left_out = {"date", "etag"} | ({"content-length"} if noisy else set())
+    headers = {name: value for name, value in answer.headers.items() if name not in left_out}
+    text = answer.text
+    if noisy:
+        text = re.sub(r'("(?:model|point)":\s*)\[[^]]*\]', r"\1[]", text)
+        text = re.sub(r'("weights": )\{[^}]*\}', r"\1{}", text)
+        text = re.sub(r'("weight": )[-0-9.e]+', r"\1", text)
+        text = re.sub(r'("predictions":)\[[^]]*\]', r"\1[]", text)
+        text = re.sub(r'("probabilities":)\[.*\]', r"\1[]", text)
+    return answer.status_code, headers, text
+
+
+def transcript(folder, rows, media="json", users=False):
+    """All that is told while these rows are learnt, 30 at a time, with a look after each request and each tick."""
+    folder.mkdir()
+    told = []
+    service = Service(Store(folder / "streams.db"), seed=7)
+    contract = declared(1000, 10)
+    if users:
+        contract["privacy"] |= {"user": "who", "rows_per_user": 4}
+    service.create(NAME, contract_of(contract))
+    secret = service.tokens.create(["learn", "predict", "read"])[1]
+    with set_clock(service) as next_tick, running(service) as address:
+        client = Client(address, secret)
+
+        def look():
+            for path in ("", f"/{NAME}", f"/{NAME}/models/latest", f"/{NAME}/models/1", f"/{NAME}/models/4"):
+                told.append((path, masked(client.get(f"/v1/streams{path}"))))
+            told.append(("models", masked(client.get(f"/v1/streams/{NAME}/models?weights=true"))))
+            told.append(("predict", masked(client.predict(some_rows(2), query="?probabilities=true"))))
+            told.append(("metrics", masked(client.get("/metrics"))))
+
+        look()
+        for start in range(0, len(rows), 30):
+            part, key = rows[start : start + 30], f"key {start}"
+            if media == "json":
+                answers = [client.learn(part, key), client.learn(part, key)]
+            else:
+                lines = "\n".join(row if isinstance(row, str) else json.dumps(row) for row in part)
+                headers = {"idempotency-key": key, "content-type": "application/x-ndjson"}
+                answers = [client.post(f"/v1/streams/{NAME}/examples", content=lines, headers=headers)]
+            told += [("learn", masked(answer)) for answer in answers]
+            look()  # before the tick: nothing has changed
+            told.append(("tick", next_tick(2)))
+            look()
+        with httpx.stream(
+            "GET",
+            f"{address}/v1/streams/{NAME}/live",
+            headers={"authorization": f"Bearer {secret}", "last-event-id": "0"},
+        ) as events:
+            lines = []
+            for line in events.iter_lines():
+                lines.append(re.sub(r'("(?:model|point)":)\[[^]]*\]', r"\1[]", line))
+                if line.startswith("id: 9"):
+                    break
+        told.append(("live", lines))
+    return told
+
+
+@pytest.mark.parametrize("row", REPLACED.values(), ids=REPLACED)
+def test_one_row_replaced_changes_nothing_but_noisy_numbers(tmp_path, row):
+    rows = some_rows(90)
+    other = [*rows[:17], row, *rows[18:]]
+    one, two = transcript(tmp_path / "one", rows), transcript(tmp_path / "two", other)
+    assert one == two
+    assert [each for name, each in one if name == "tick"] == [[NAME]] * 3
+    assert [each[0] for name, each in one if name == "learn"] == [200] * 6
+
+
+@pytest.mark.parametrize("line", ["{", "", '{"age": 1, "y": NaN}', "\x00", '{"age": "\\ud800"}', "[" * 1000])
+def test_one_line_that_is_no_json_changes_nothing_but_noisy_numbers(tmp_path, line):
+    rows = some_rows(90)
+    other = [*rows[:17], line, *rows[18:]]
+    assert transcript(tmp_path / "one", rows, "lines") == transcript(tmp_path / "two", other, "lines")
+
+
+def test_rows_of_a_user_that_do_not_count_are_answered_alike(tmp_path):
+    """All rows of one user are replaced: by rows of another kind, of which more than four have no influence."""
+    rows = [{**row, "who": f"user {number % 20}"} for number, row in enumerate(some_rows(90))]
+    other = [{**row, "age": 1, "y": "no"} if row["who"] == "user 3" else row for row in rows]
+    one, two = transcript(tmp_path / "one", rows, users=True), transcript(tmp_path / "two", other, users=True)
+    assert one == two
+
+
+def test_noisy_numbers_differ(tmp_path):
+    """Otherwise nothing was compared: the streams are not the same."""
+    rows = some_rows(90)
+    bodies = []
+    for name, made in (("one", rows), ("two", [*rows[:17], REPLACED["another row"], *rows[18:]])):
+        service = Service(Store(tmp_path / f"{name}.db"), seed=7)
+        service.create(NAME, contract_of(declared(1000, 10)))
+        secret = service.tokens.create(["admin"])[1]
+        with set_clock(service) as next_tick, running(service) as address:
+            client = Client(address, secret)
+            client.learn(made, "a key")
+            next_tick(2)
+            bodies.append(client.get(f"/v1/streams/{NAME}/models/latest").json()["scores"])
+    assert bodies[0] != bodies[1]

@@ -1,0 +1,140 @@
+"""A service and its store: what is shown of it, and what is rejected."""
+
+import logging
+
+import pytest
+
+from served import NAME, Client, declared, service_at, set_clock, some_rows
+from taciturn.contract.contract import contract_of
+from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, Unprovable
+from taciturn.service.server import running
+from taciturn.service.service import Limits, Service, UnknownLedger, UnknownStream
+from taciturn.store import Store
+
+
+@pytest.fixture
+def service(tmp_path):
+    made, _ = service_at(tmp_path / "streams.db", limits=Limits(streams=3, dimension=100))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-a", "a b", "x" * 65, "é", "a\n"])
+def test_names_that_an_address_cannot_have_are_rejected(service, name):
+    with pytest.raises(InvalidInput, match="the name of a stream"):
+        service.create(name, contract_of(declared()))
+
+
+def test_streams_and_features_are_limited(service):
+    with pytest.raises(StateConflict, match="already"):
+        service.create(NAME, contract_of(declared()))
+    service.create("two", contract_of(declared()))
+    wide = declared()
+    wide["columns"]["ip"] = {"hash": 200}
+    with pytest.raises(InvalidInput, match="204 features"):
+        service.create("three", contract_of(wide))
+    service.create("three", contract_of(declared()))
+    with pytest.raises(StateConflict, match="holds no more"):
+        service.create("four", contract_of(declared()))
+
+
+def test_ids_of_users_need_a_bound(service):
+    contract = declared()
+    contract["privacy"]["user"] = "who"
+    with pytest.raises(InvalidInput, match="rows_per_user"):
+        service.create("users", contract_of(contract))
+
+
+def test_what_is_not_there_is_said_so(service):
+    with pytest.raises(UnknownStream):
+        service.host("none")
+    with pytest.raises(UnknownLedger):
+        service.ledger("none")
+    with pytest.raises(UnknownLedger):
+        service.create("two", contract_of(declared()), "none")
+
+
+def test_a_server_that_shows_only_changes_nothing(tmp_path):
+    service, _ = service_at(tmp_path / "streams.db")
+    service.close()
+    reader = Service(Store(tmp_path / "streams.db"), read_only=True)
+    secret = reader.tokens.create(["admin"])[1]
+    with running(reader) as address:
+        client = Client(address, secret)
+        assert client.learn(some_rows(1), "k").status_code == 409
+        assert client.post("/v1/streams", json={"name": "b", "contract": declared()}).status_code == 409
+        assert client.predict(some_rows(1)).status_code == 200
+
+
+def test_a_store_that_cannot_be_read_leaves_what_was_visible(tmp_path):
+    service, secret = service_at(tmp_path / "streams.db", tick=0.05)
+    with running(service) as address:
+        client = Client(address, secret)
+        assert client.get("/readyz").status_code == 200
+        visible = service.store.visible
+        service.store.visible = lambda *_: (_ for _ in ()).throw(StoreUnavailable("gone"))
+        while client.get("/readyz").status_code == 200:
+            pass
+        assert client.predict(some_rows(1)).status_code == 200
+        assert client.get("/healthz").status_code == 200
+        service.store.visible = visible
+        while client.get("/readyz").status_code == 503:
+            pass
+
+
+def test_an_error_of_one_stream_does_not_stop_others(tmp_path, caplog):
+    service, _ = service_at(tmp_path / "streams.db")
+    service.create("two", contract_of(declared()))
+    load = service.store.load
+
+    def fails(name):
+        if name == NAME:
+            raise StateConflict(f"{service.store.address} was replaced by a backup.")
+        return load(name)
+
+    with set_clock(service) as next_tick, running(service) as address:
+        client = Client(address, service.tokens.create(["admin"])[1])
+        for name in (NAME, "two"):
+            assert client.learn(some_rows(10), "k", name).status_code == 200
+        service.store.load = fails
+        with caplog.at_level(logging.ERROR, "taciturn"):
+            assert next_tick(2) == ["two"]
+        assert service.host(NAME).view.k == 0
+        assert service.store.address not in caplog.text
+        service.store.load = load
+        assert next_tick() == [NAME]
+
+
+@pytest.mark.parametrize("kind", [BudgetExhausted, Unprovable])
+def test_errors_of_a_contract_are_told(tmp_path, kind, monkeypatch):
+    service, secret = service_at(tmp_path / "streams.db")
+
+    def fails(*_):
+        raise kind("a sentence about settings.")
+
+    monkeypatch.setattr(service, "create", fails)
+    with running(service) as address:
+        answer = Client(address, secret).post("/v1/streams", json={"name": "b", "contract": declared()})
+    assert answer.status_code in (409, 422)
+    assert answer.json() == {"error": "a sentence about settings."}
+
+
+def test_an_adopted_stream_goes_on(tmp_path):
+    """After a restored backup: its cost is that of both streams, its releases and requests are known."""
+    service, secret = service_at(tmp_path / "streams.db")
+    rows = some_rows(15)
+    with set_clock(service) as next_tick, running(service) as address:
+        client = Client(address, secret)
+        client.learn(rows, "one")
+        next_tick(2)
+        first = client.get(f"/v1/streams/{NAME}/models/1").json()["scores"]
+        Store(tmp_path / "streams.db").adopt(NAME)
+        next_tick()
+        assert client.learn(rows, "one").json()["last"] == 15
+        assert client.learn(some_rows(5), "two").json()["first"] == 16
+        next_tick(2)
+        stream = client.get(f"/v1/streams/{NAME}").json()
+        assert stream["stream"]["releases"] == 2
+        assert stream["stream"]["budget"]["epsilon"] > 1.0
+        assert "adopted from a restored backup" in stream["guarantee"]
+        assert client.get(f"/v1/streams/{NAME}/models/1").json()["scores"] == first

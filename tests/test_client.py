@@ -1,0 +1,247 @@
+"""`taciturn.client`: rows are learnt once, whatever fails on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from taciturn.client import Client, Learnt, Released, ServiceError
+from taciturn.errors import InvalidInput
+from taciturn.service.server import running
+from taciturn.service.service import Service
+from taciturn.store import Store
+
+CONTRACT = {
+    "privacy": {"epsilon": 1.0},
+    "target": {"column": "clicked", "positive": ["yes"]},
+    "learning": {"horizon": 2000, "release": 50},
+    "columns": {
+        "age": {"range": [0, 100]},
+        "device": {"categories": ["phone", "tablet"]},
+        "day": {"date": ["2024-01-01", "2025-01-01"]},
+    },
+}
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [{"age": i % 100, "device": "phone", "day": "2024-05-31", "clicked": "yes"} for i in range(count)]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    made = Service(Store(tmp_path / "taciturn.db"), tick=0.05)
+    _, secret = made.tokens.create(["admin"])
+    with running(made) as url:
+        yield url, secret
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the client would have slept."""
+    slept: list[float] = []
+    monkeypatch.setattr("taciturn.client.time.sleep", slept.append)
+    return slept
+
+
+def scripted(
+    *answers: Callable[[httpx.Request], httpx.Response], **settings: Any
+) -> tuple[Client, list[httpx.Request]]:
+    """A client whose requests are answered by these functions, one after the other."""
+    seen: list[httpx.Request] = []
+    left = iter(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return next(left)(request)
+
+    return Client("http://service", "secret", transport=httpx.MockTransport(answer), **settings), seen
+
+
+def lost(request: httpx.Request) -> httpx.Response:
+    raise httpx.ReadError("gone", request=request)
+
+
+def unreachable(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("refused", request=request)
+
+
+def answered(status: int, content: Any = None, **headers: str) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: httpx.Response(status, json=content, headers=headers)
+
+
+LEARNT = answered(200, {"stream": "clicks", "first": 1, "last": 2})
+
+
+def test_a_stream_from_its_beginning_to_its_end(service: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "contract.toml"
+    file.write_text(
+        '[privacy]\nepsilon = 1.0\n[target]\ncolumn = "clicked"\npositive = ["yes"]\n[learning]\nhorizon = 2000\n'
+        "release = 50\n[columns]\nage = { range = [0, 100] }\n"
+    )
+    with Client(*service) as client:
+        assert client.create("clicks", file)["stream"]["name"] == "clicks"
+        assert [one["name"] for one in client.streams()] == ["clicks"]
+        assert client.learn("clicks", rows(250), batch=100) == Learnt(1, 250)
+        watched = client.live("clicks", after=0)
+        seen = [next(watched) for _ in range(5)]
+        assert [one.k for one in seen] == [1, 2, 3, 4, 5]
+        assert all(one.model is not None for one in seen)
+        assert [one[:3] for one in client.releases("clicks", after=2)] == [one[:3] for one in seen[2:]]
+        model = client.model("clicks")
+        assert client.model("clicks") is model  # not sent again
+        assert (model.releases, client.model("clicks", 3).releases) == (5, 3)
+        made = client.predict("clicks", [{"age": 40}, {"age": "old"}], probabilities=True)
+        assert made.release == 5
+        assert made.predictions[1] is None
+        assert made.probabilities is not None
+        assert sum(made.probabilities[0] or []) == pytest.approx(1.0)
+        X, _ = model.contract.encoder.encode({"age": _plain([40])}, 1)
+        assert made.predictions[0] == model.contract.decode_predictions(model.scores(X)).tolist()[0]
+        assert client.ledgers() == []
+        client.close("clicks")
+        assert list(watched) == []
+        with pytest.raises(ServiceError) as error:
+            client.learn("clicks", rows(1))
+        assert error.value.status == 409
+
+
+def _plain(values: list[Any]) -> Any:
+    from taciturn.columns.values import PlainValues
+
+    return PlainValues(values)
+
+
+def test_tables_are_learnt_like_rows(service: tuple[str, str]) -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(rows(60))
+    with Client(*service) as client:
+        client.create("clicks", CONTRACT)
+        assert client.learn("clicks", frame, batch=40) == Learnt(1, 60)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        assert client.learn("clicks", table) == Learnt(61, 120)
+        assert client.learn("clicks", table.to_batches()[0]) == Learnt(121, 180)
+        mixed = [{"age": np.float64(3.0), "day": date(2024, 5, 31), "device": None, "clicked": "no"}]
+        assert client.learn("clicks", mixed) == Learnt(181, 181)
+        by_rows = client.predict("clicks", rows(3)).predictions
+        assert client.predict("clicks", frame.head(3)).predictions == by_rows
+
+
+def test_a_key_that_is_repeated_is_learnt_once(service: tuple[str, str]) -> None:
+    with Client(*service) as client:
+        client.create("clicks", CONTRACT)
+        first = client.learn("clicks", rows(30), key="a day's rows", batch=20)
+        assert client.learn("clicks", rows(30), key="a day's rows", batch=20) == first == Learnt(1, 30)
+        with pytest.raises(ServiceError, match="Idempotency-Key"):
+            client.learn("clicks", rows(29), key="a day's rows", batch=29)
+
+
+def test_the_same_key_is_sent_again_after_a_lost_answer(pauses: list[float]) -> None:
+    client, seen = scripted(lost, answered(503), answered(429, **{"retry-after": "7"}), unreachable, LEARNT)
+    assert client.learn("clicks", [{"x": 1}]) == Learnt(1, 2)
+    assert len({request.headers["idempotency-key"] for request in seen}) == 1
+    assert len({request.content for request in seen}) == 1
+    assert len(pauses) == 4
+    assert pauses[2] == 7.0
+    assert 0.0 < pauses[0] < 0.11
+
+
+def test_another_call_has_another_key(pauses: list[float]) -> None:
+    client, seen = scripted(LEARNT, LEARNT, LEARNT)
+    client.learn("clicks", [{"x": 1}])
+    client.learn("clicks", [{"x": 1}, {"x": 2}], batch=1)
+    assert len({request.headers["idempotency-key"] for request in seen}) == 3
+
+
+def test_it_gives_up_at_last_and_says_so(pauses: list[float]) -> None:
+    client, seen = scripted(*[unreachable] * 3, retries=2)
+    with pytest.raises(ServiceError, match="did not answer"):
+        client.streams()
+    assert len(seen) == 3
+    client, seen = scripted(*[answered(429, {"error": "busy."})] * 2, retries=1)
+    with pytest.raises(ServiceError, match="busy") as error:
+        client.learn("clicks", [{"x": 1}])
+    assert (error.value.status, len(seen)) == (429, 2)
+
+
+def test_what_cannot_be_repeated_is_not(pauses: list[float]) -> None:
+    """A stream whose creation may have arrived is not created again; one that was not sent is."""
+    client, seen = scripted(lost)
+    with pytest.raises(ServiceError, match="did not answer"):
+        client.create("clicks", CONTRACT)
+    assert len(seen) == 1
+    client, seen = scripted(unreachable, answered(503), answered(201, {"stream": {}}))
+    client.create("clicks", CONTRACT)
+    assert len(seen) == 3
+    client, seen = scripted(answered(502))
+    with pytest.raises(ServiceError, match="502"):
+        client.close("clicks")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500])
+def test_an_error_of_the_caller_is_not_repeated(status: int, pauses: list[float]) -> None:
+    client, seen = scripted(answered(status, {"error": "a sentence."}))
+    with pytest.raises(ServiceError, match="a sentence") as error:
+        client.learn("clicks", [{"x": 1}])
+    assert (error.value.status, len(seen), pauses) == (status, 1, [])
+
+
+def test_live_goes_on_where_it_was(pauses: list[float]) -> None:
+    def event(k: int) -> str:
+        return f"id: {k}\nevent: release\ndata: {json.dumps({'k': k, 't': 10 * k, 'noise_sd': 1.0})}\n\n"
+
+    def stream(text: str) -> Callable[[httpx.Request], httpx.Response]:
+        return lambda request: httpx.Response(200, text=text, headers={"content-type": "text/event-stream"})
+
+    client, seen = scripted(
+        stream("retry: 2000\n\n" + event(1) + event(2) + ": no news\n\nid: 3\nevent: rel"),
+        unreachable,
+        answered(503),
+        stream(event(2) + event(3) + "event: closed\ndata: {}\n\n"),
+    )
+    assert list(client.live("clicks")) == [Released(k, 10 * k, 1.0) for k in (1, 2, 3)]
+    assert [request.headers.get("last-event-id") for request in seen] == [None, "2", "2", "2"]
+    client, _ = scripted(answered(404, {"error": "there is no such stream."}))
+    with pytest.raises(ServiceError, match="no such stream"):
+        next(client.live("clicks"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: Client("http://service", ""), "a token is needed"),
+        (lambda: Client("http://service", "a\nb"), "characters that no token has"),
+        (lambda: scripted()[0].learn("clicks", []), "no row"),
+        (lambda: scripted()[0].learn("clicks", {"age": 1}), "list of dicts"),
+        (lambda: scripted()[0].learn("clicks", [{"x": object()}]), "dicts of numbers"),
+        (lambda: scripted()[0].create("clicks", "nowhere.toml"), "cannot be read"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_sent(
+    wrong: Callable[[], Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TACITURN_TOKEN", raising=False)
+    with pytest.raises(InvalidInput, match=says):
+        wrong()
+
+
+def test_the_token_is_not_printed() -> None:
+    assert "secret" not in repr(scripted()[0])
+
+
+def test_an_answer_of_something_else_is_an_error(pauses: list[float]) -> None:
+    client, _ = scripted(lambda request: httpx.Response(200, text="<html>"))
+    with pytest.raises(ServiceError, match="not that of taciturn serve"):
+        client.streams()
+
+
+def test_names_are_escaped() -> None:
+    client, seen = scripted(answered(200, {}))
+    client.stream("../tokens?x")
+    assert seen[0].url.raw_path == b"/v1/streams/..%2Ftokens%3Fx"
