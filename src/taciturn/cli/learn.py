@@ -125,9 +125,9 @@ def learn(
         with full_disk_explained(out):
             out.mkdir(parents=True, exist_ok=True)
             folder = Folder(out, stack.enter_context(locked(out)))
-            open_run = runs.resume if resume else partial(runs.begin, about={"model": declared.model_digest})
+            about = {"model": declared.model_digest, "declared": declared.declared}
+            open_run = runs.resume if resume else partial(runs.begin, about=about)
             refresh = ReportRefresh(declared)
-            about: dict[str, Any] = {} if resume else {"declared": declared.declared}
             run = open_run(
                 folder,
                 Store(address, witness=witness, key=key),
@@ -139,7 +139,6 @@ def learn(
                 refresh=refresh,
                 seconds=commit_every,
                 format=kind,
-                **about,
             )
             check: Check = "none" if go_on else "all" if place is None else "window"
             classifies = bool(declared.target.names)

@@ -81,7 +81,7 @@ def renew(
                 delta=declared.delta,
                 name=name or (out.resolve().name if store else runs.NAME),
                 ledger=account,
-                about={"model": declared.model_digest},
+                about={"model": declared.model_digest, "declared": declared.declared},
                 show=partial(publish, contract=declared),
             )
     starts = made.run.stream.plan.starts_there

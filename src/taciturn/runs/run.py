@@ -397,7 +397,6 @@ def begin(
     name: str = NAME,
     ledger: Ledger | None = None,
     closes: Saved | None = None,
-    declared: dict[str, Any] | None = None,
     about: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Run:
@@ -419,10 +418,8 @@ def begin(
         Where the cost is reserved.
     closes : Saved, optional
         A stream of the same store that ends in the same transaction.
-    declared : dict, optional
-        The contract as plain data, which is public: `taciturn serve` shows the stream by it.
     about : dict, optional
-        More public data of the run.
+        More public data of the run; `taciturn serve` shows the stream by the contract's, under "declared".
     **settings
         Other parameters of `Run`.
     """
@@ -453,7 +450,6 @@ def begin(
             "contract": contract,
             "lineage": lineage,
             CHARGE: Charge.of(private.guarantee).as_data(),
-            **({} if declared is None else {"declared": declared}),
             **(about or {}),
         },
         neighbours=private.problem.neighbours,
