@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,19 +18,14 @@ from taciturn._util.output import rounded_up
 from taciturn.accounting.cost import FREE, Cost
 from taciturn.accounting.ledger import Ledger, LedgerLike, as_ledger
 from taciturn.accounting.renewal import Charge, Renewal
-from taciturn.averages import late_averages
 from taciturn.core.participation import Layers
-from taciturn.core.private import Private
-from taciturn.core.protocols import damaged
 from taciturn.core.release import Releases
 from taciturn.core.state import State, read_extra
-from taciturn.drift import Drift, DriftWatch, comparable
+from taciturn.drift import Drift
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, TaciturnError, Unprovable
-from taciturn.memories import Memories
+from taciturn.estimators.published import Published
 from taciturn.plan import Plan
 from taciturn.problem.problem import Problem
-
-_MEMORIES, _DRIFT = "memories.", "drift."  # prefixes of arrays in a checkpoint
 
 
 class PrivacyWarning(UserWarning):
@@ -47,21 +42,18 @@ class Spent(NamedTuple):
 class _Snapshot(NamedTuple):
     """The position of a stream, its model, and what the latest call released; a copy has no state.
 
-    `since` is the round of the last release, `problem` that with which the model predicts, `memories` are those of the
-    plan, if it has several, `models` has the model to use after each of these releases, `watch` compares statistics.
+    `published` is what follows from all releases, `problem` that with which the model predicts, and `models` has the
+    model to use after each of these releases.
     """
 
     state: State | None
     t: int
     k: int
-    since: int
     cost: Cost
-    model: Array
+    published: Published
     problem: Problem
     releases: Releases | None
-    memories: Memories | None = None
     models: Array | None = None
-    watch: DriftWatch | None = None
 
 
 class Stream:
@@ -107,40 +99,17 @@ class Stream:
     def __init__(self, plan: Plan, ledger: LedgerLike | None = None, reserve: bool = True) -> None:
         private = plan.private
         state = private.start(ledger) if reserve else private.draft()
-        first = private.problem.first_point if plan.renewal is None else np.array(plan.renewal.point)
-        self._begin(plan, state, first, None if reserve else as_ledger(ledger))
+        self._begin(plan, state, Published.start(plan), None if reserve else as_ledger(ledger))
 
-    def _begin(
-        self,
-        plan: Plan,
-        state: State,
-        model: Array,
-        unopened: Ledger | None = None,
-        memories: Memories | None = None,
-        watch: DriftWatch | None = None,
-    ) -> None:
+    def _begin(self, plan: Plan, state: State, published: Published, unopened: Ledger | None = None) -> None:
         self.plan = plan
         self._process = None if state.simulated else os.getpid()  # in which it learns; None for a simulation: in any
         self._unopened = unopened  # the ledger that does not know the stream yet
         self._rejection: TaciturnError | None = None
         self._lock = threading.RLock()
         self._warned = False
-        since = plan.private.timetable.due(state.k) if state.k else 0
         problem = plan.private.problem_at(state)
-        memories = memories or memories_of(plan)
-        self._at = self._pending = _Snapshot(
-            state,
-            state.t,
-            state.k,
-            since or 0,
-            state.spent,
-            model,
-            problem,
-            None,
-            memories,
-            None,
-            watch or watch_of(plan),
-        )
+        self._at = self._pending = _Snapshot(state, state.t, state.k, state.spent, published, problem, None)
 
     def learn(self, X: Any, y: Any, users: Any = None, now: datetime | None = None) -> Releases:
         """Learn from these rows, and return what they released; a rejected row leaves everything as it was.
@@ -167,12 +136,9 @@ class Stream:
                 return None
             self._open()
             new, releases = prepared.state, prepared.releases
-            since = int(releases.rounds[-1]) if new.k > before.k else before.since
-            models, memories = self._models_after(before, releases)
-            model = models[-1] if len(models) else before.model
+            published, models = before.published.after(releases)
             problem = private.problem_at(new)
-            watch = None if before.watch is None else before.watch.after(releases)
-            at = _Snapshot(new, new.t, new.k, since, new.spent, model, problem, releases, memories, models, watch)
+            at = _Snapshot(new, new.t, new.k, new.spent, published, problem, releases, models)
             self._pending = at
             private.commit(prepared)
             self._at = at
@@ -239,7 +205,7 @@ class Stream:
     @property
     def model(self) -> Array:
         """The point to use."""
-        return self._now.model
+        return self._now.published.model
 
     @property
     def problem(self) -> Problem:
@@ -295,25 +261,11 @@ class Stream:
 
         It is public, and not known for one-off fits and for streams that find ranges first.
         """
-        watch = self._now.watch
-        return None if watch is None else watch.drift
-
-    def _models_after(self, before: _Snapshot, releases: Releases) -> tuple[Array, Memories | None]:
-        if before.memories is not None:
-            chosen = before.memories.after(releases)
-            return chosen.points, chosen.memories
-        if not self.plan.averages or not len(releases):
-            return np.array(releases.points), None
-        mean = before.model if before.k else None
-        return late_averages(releases, mean, before.since, window=self.plan.window), None
+        return self._now.published.drift
 
     def _extra(self, extra: Arrays | None) -> Arrays:
         """What a checkpoint stores beside the state."""
-        now = self._now
-        kept: Arrays = {"model": now.model}
-        for prefix, part in ((_MEMORIES, now.memories), (_DRIFT, now.watch)):
-            kept |= {} if part is None else {f"{prefix}{name}": array for name, array in part.arrays.items()}
-        return kept | (extra or {})
+        return self._now.published.arrays | (extra or {})
 
     @property
     def spent(self) -> Spent:
@@ -369,13 +321,8 @@ class Stream:
             name = "this content" if isinstance(path, bytes) else path
             raise StateConflict(f"{name} has no model besides its state. Give a file that the dump() of a model wrote.")
         state = plan.private.load(path, ledger, layers)
-        if extra["model"].shape != state.point.shape or extra["model"].dtype != np.float64:
-            raise damaged(f"the model should be float64 of shape {state.point.shape}", "arrays")
         plan = replace(plan, private=plan.private.resumed(state))
-        memories, watch = memories_of(plan), watch_of(plan)
-        memories = None if memories is None else memories.resumed(state.k, _stored(extra, _MEMORIES))
-        watch = None if watch is None else watch.resumed(_stored(extra, _DRIFT))
-        stream._begin(plan, state, extra["model"], memories=memories, watch=watch)
+        stream._begin(plan, state, Published.resumed(plan, state.k, extra))
         return stream
 
     @property
@@ -414,20 +361,6 @@ def promised(plan: Plan) -> str:
     """The guarantee of a stream; of one that follows another, with what someone in both is promised."""
     guarantee = plan.private.guarantee
     return str(guarantee) if plan.renewal is None else f"{guarantee} {plan.renewal.promise(guarantee)}"
-
-
-def memories_of(plan: Plan) -> Memories | None:
-    """The memories of a plan before the first release; None if it has not several."""
-    return None if plan.memories is None else Memories(cast(Private, plan.private), plan.memories)
-
-
-def watch_of(plan: Plan) -> DriftWatch | None:
-    """The watch of a stream before the first release; None if its releases cannot be compared."""
-    return DriftWatch(cast(Private, plan.private)) if comparable(plan.private) else None
-
-
-def _stored(extra: Arrays, prefix: str) -> Arrays:
-    return {name.removeprefix(prefix): array for name, array in extra.items() if name.startswith(prefix)}
 
 
 def budgets_html(stream: Stream | None, ledger: LedgerLike | None) -> str:

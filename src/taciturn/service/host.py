@@ -25,9 +25,11 @@ from taciturn.contract.contract import Contract, contract_of
 from taciturn.contract.model_file import Found, Model, found_in
 from taciturn.core.private import Private
 from taciturn.errors import InvalidInput
+from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
 from taciturn.plan import Plan
 from taciturn.readers.predictions import has_probabilities
+from taciturn.runs.renewal import following
 from taciturn.runs.run import SERVED
 from taciturn.runs.summary import guarantee_of_all
 from taciturn.service import messages
@@ -111,7 +113,7 @@ class Host:
         self.contract: Contract = contract_of(saved.about["declared"])
         if self.contract.digest != saved.about.get("contract"):
             raise InvalidInput(f"{saved.name} was not learnt under the contract in the store, and cannot be shown.")
-        plan = self.contract.plan(on_bad="zero", seed=saved.about.get("seed"))
+        plan = following(self.contract.plan(on_bad="zero", seed=saved.about.get("seed")), saved)
         if not isinstance(plan.private, Private):
             raise InvalidInput(f"{saved.name} is not learnt row by row, and cannot be shown.")
         state = plan.private.read(saved.state, store.layers(saved))
@@ -170,7 +172,7 @@ class Host:
 
     def _model(self, line: dict[str, Any]) -> Model:
         k, t = line.get("k", 0), line.get("t", 0)
-        point = np.array(line["model"]) if line else self.contract.problem.first_point
+        point = np.array(line["model"]) if line else Published.start(self.plan).model
         return Model(
             self.contract,
             point,

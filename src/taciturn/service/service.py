@@ -20,6 +20,7 @@ from taciturn.contract.contract import Contract
 from taciturn.core.private import Private
 from taciturn.core.state import new_name
 from taciturn.errors import InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.estimators.published import Published
 from taciturn.estimators.stream import Spent
 from taciturn.runs.run import SERVED
 from taciturn.service import messages
@@ -318,7 +319,7 @@ class Service:
             lineage=lineage,
             position=(generation, t, k, token or new_name()),
             reserved=private.total_cost,
-            state=state.to_bytes({"model": private.problem.first_point}, layers_apart=True),
+            state=state.to_bytes(Published.start(plan).arrays, layers_apart=True),
             input=json.dumps({"key": secrets.token_hex(32)}).encode(),
             about=about,
             neighbours=private.problem.neighbours,

@@ -34,12 +34,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from taciturn._util.arrays import Array
 from taciturn.accounting.unit import User
 from taciturn.core.state import State, new_name, read_extra
 from taciturn.errors import BudgetExhausted, InvalidInput, StateConflict, StoreUnavailable, TaciturnError
+from taciturn.estimators.published import Published
 from taciturn.runs.diagnostics import Diagnostics
-from taciturn.runs.journal import lines_of, models_to_use
+from taciturn.runs.journal import lines_of
 from taciturn.service.rows import RowBatch, encoded
 from taciturn.store import Chunk, Lease, Request, Saved
 
@@ -93,11 +93,11 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """A stream that learns: as the store has it, its state, its model, and diagnostics. Secret."""
+    """A stream that learns: as the store has it, its state, what was published, and diagnostics. Secret."""
 
     saved: Saved
     state: State
-    model: Array
+    published: Published
     watch: Diagnostics | None
 
 
@@ -203,7 +203,7 @@ class Writer:
             watched = {name.removeprefix(_WATCH): made for name, made in extra.items() if name.startswith(_WATCH)}
             watch = Diagnostics(host.private.problem, bool(host.contract.target.names), state.t, watched)
         self._hash_key = bytes.fromhex(json.loads(saved.input)["key"])
-        self._learning = Learning(saved, state, extra["model"], watch)
+        self._learning = Learning(saved, state, Published.resumed(host.plan, state.k, extra), watch)
         return self._learning
 
     def _outcomes(self, group: Sequence[Entry]) -> list[Outcome]:
@@ -277,15 +277,15 @@ class Writer:
             return outcomes
         private, plan = host.private, host.plan
         of_users = isinstance(private.unit, User)
-        state, model, lines = at.state, at.model, []
+        state, published, lines = at.state, at.published, []
         for X, y, users, _ in encoded([entry.batch for entry in fresh], host.contract, labelled=True):
             prepared = private.prepare(state, X, y, users if of_users else None)
             if at.watch is not None:
-                at.watch(X, y, model, private.problem_at(state))
+                at.watch(X, y, published.model, private.problem_at(state))
             state, releases = prepared.state, prepared.releases
             if len(releases):
-                lines.append(lines_of(plan, releases, model))
-                model = models_to_use(plan, releases, model)[-1]
+                published, models = published.after(releases)
+                lines.append(lines_of(plan, releases, models))
         watched = {} if at.watch is None else {f"{_WATCH}{name}": made for name, made in at.watch.arrays().items()}
         layers = state.users.layers if state.users is not None else ()
         text = b"".join(lines)
@@ -301,7 +301,7 @@ class Writer:
             at.saved,
             position=(generation, state.t, k, token or new_name()),
             spent=state.spent,
-            state=state.to_bytes({"model": model, **watched}, layers_apart=True),
+            state=state.to_bytes({**published.arrays, **watched}, layers_apart=True),
             input=at.saved.input,
             releases=[Chunk(at.saved.position[2] + 1, k, private.timetable.due(k) or 0, text)] if text else [],
             layers={layer.name: None if layer.name in at.saved.layers else layer.to_bytes() for layer in layers},
@@ -310,7 +310,7 @@ class Writer:
             requests=taken,
             lease=Lease(service.id, now + LEASE),
         )
-        self._learning = replace(at, saved=saved, state=state, model=model)
+        self._learning = replace(at, saved=saved, state=state, published=published)
         service.metrics.count("commits", self.name)
         service.metrics.count("rows", self.name, t - at.state.t)
         if text and service.clock.now() > tick:
@@ -329,7 +329,7 @@ class Writer:
                 f"{self.name} ends after {horizon:,} rows, and {left} left. Send fewer rows; or begin a new stream, "
                 "with a budget of its own."
             )
-        most = max(1, MOST_RELEASED // len(at.model))
+        most = max(1, MOST_RELEASED // len(at.published.model))
         made = len(private.timetable.following(at.state.k, t + rows, 2 * most))
         if rows > 1 and made > most:
             return RequestTooLarge(f"these rows would release more than {most:,} models at once. Send fewer rows.")

@@ -28,7 +28,6 @@ from taciturn.estimators.stream import Stream
 from taciturn.learners.ftrl import FTRL
 from taciturn.mechanisms.prefix_sum import PrefixSum
 from taciturn.plan import Plan
-from taciturn.runs.journal import models_to_use
 
 Kind = Literal["exact", "simulated", "estimated"]
 
@@ -134,12 +133,11 @@ class NoiseOfReleases:
         users = np.zeros(rows, dtype=np.int64) if isinstance(self.plan.private.unit, User) else None
         parts = []
         for i, path in enumerate(self._paths):
-            before = path.model
             releases = path.learn(X, y, users)
             if not len(releases):
                 return  # of no path, as their schedules are the same
             points = np.asarray(releases.points)
-            models = models_to_use(path.plan, releases, before)
+            models = path.models
             moves = np.diff(points, axis=0, prepend=self._last[i][None, :])
             self._last[i] = points[-1]
             parts.append(np.stack([(each**2).mean(axis=1) for each in (points, models, moves)], axis=1))
