@@ -42,6 +42,9 @@ ALLOWED = {
     "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
     "taciturn.client": {"secrets", "token_hex", "randbelow"},  # idempotency keys, and pauses between attempts
+    "taciturn.service.app": {"secrets", "token_hex"},  # the id of an internal error
+    "taciturn.service.service": {"secrets", "token_hex"},  # the key of the hashes of requests
+    "taciturn.service.tokens": {"secrets", "token_hex", "token_urlsafe"},  # tokens and their ids
     "taciturn.service.dashboard.routes": {"secrets", "token_hex"},  # the secret of a form to log in
 }
 

@@ -126,4 +126,4 @@ def test_shells_complete_commands_and_options(typed, expected):
 def test_every_command_has_its_place_in_the_tour():
     """A new command must be listed in the order of use."""
     listed = [command.__name__ for commands in PANELS.values() for command in commands]
-    assert {name.split()[1] for name in COMMANDS} == {*listed, "budget", "reproduce", "store"}
+    assert {name.split()[1] for name in COMMANDS} == {*listed, "budget", "reproduce", "store", "token"}

@@ -28,8 +28,12 @@ class ArrowValues:
         import pyarrow as pa
 
         if self._numeric:
-            numbers: Array = in_memory(self.column.cast(pa.float64(), safe=False), np.float64, math.nan)
-            return np.where(np.isfinite(numbers), numbers, math.nan)
+            column = (
+                self.column if pa.types.is_float64(self.column.type) else self.column.cast(pa.float64(), safe=False)
+            )
+            numbers: Array = in_memory(column, np.float64, math.nan)
+            finite = np.isfinite(numbers)
+            return numbers if finite.all() else np.where(finite, numbers, math.nan)
         codes, distinct = self._distinct()
         return np.array([number_of(value) for value in distinct], dtype=np.float64)[codes]
 

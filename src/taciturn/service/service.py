@@ -30,7 +30,7 @@ from taciturn.service.host import Host, budget_message
 from taciturn.service.metrics import Metrics
 from taciturn.service.rows import RowBatch, read_rows
 from taciturn.service.tokens import Token, Tokens
-from taciturn.service.writer import Writer
+from taciturn.service.writer import SMALL, Writer
 from taciturn.store import Store
 from taciturn.store.book import populations
 
@@ -379,7 +379,7 @@ class Service:
         return host.predict(batch, probabilities)
 
     async def _read(self, media: str, body: bytes, contract: Contract, labelled: bool) -> RowBatch:
-        if len(body) > _SMALL:
+        if len(body) > SMALL:
             return await self.in_thread(read_rows, media, body, contract, labelled, self.limits.rows)
         return read_rows(media, body, contract, labelled, self.limits.rows)
 
@@ -445,5 +445,4 @@ def without(address: str, sentence: str) -> str:
     return sentence.replace(address, "the store")
 
 
-_SMALL = 2**16  # bytes of a body that are decoded in the event loop
 _FEW = 2**16  # features of all rows that are predicted there

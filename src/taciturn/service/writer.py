@@ -58,6 +58,9 @@ PATIENCE = 0.05
 MOST_RELEASED = 2**22
 """Entries of all points that one request may release."""
 
+SMALL = 2**16
+"""Bytes of a body that are hashed and decoded in the event loop."""
+
 _WATCH = "diagnostics."
 
 Outcome = tuple[int, int] | Exception
@@ -129,7 +132,9 @@ class Writer:
             await self.service.in_thread(self._load)
         assert self._hash_key is not None
         hashed = hmac.digest(self._hash_key, b"key\0" + key.encode("utf-8", "surrogatepass"), "sha256")[:16]
-        content = hmac.digest(self._hash_key, b"body\0" + media.encode() + b"\0" + body, "sha256")[:16]
+        content = (
+            await self.service.in_thread(self._hashed, media, body) if len(body) > SMALL else self._hashed(media, body)
+        )
         entry = self._waiting.get(hashed)
         if entry is not None:  # the same request waits already
             if not hmac.compare_digest(entry.body, content):
@@ -148,6 +153,12 @@ class Writer:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._drain())
         return await asyncio.shield(entry.future)  # a client that leaves does not take its rows back
+
+    def _hashed(self, media: str, body: bytes) -> bytes:
+        assert self._hash_key is not None
+        made = hmac.new(self._hash_key, b"body\0" + media.encode() + b"\0", "sha256")
+        made.update(body)
+        return made.digest()[:16]
 
     async def finish(self) -> None:
         """Wait until all that waits is answered."""

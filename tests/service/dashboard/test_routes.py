@@ -198,10 +198,14 @@ def test_a_revoked_token_ends_its_sessions(site: Site) -> None:
     assert browser.get("/").headers["location"] == "/login"
 
 
-def test_logging_out_ends_the_session(site: Site) -> None:
+@pytest.mark.parametrize(
+    "headers", [{}, {"origin": "null"}, {"sec-fetch-site": "same-origin", "origin": "http://proxy"}]
+)
+def test_logging_out_ends_the_session(site: Site, headers: dict[str, str]) -> None:
+    """Whatever the browser tells of itself: pages have the policy no-referrer, and a proxy may change the host."""
     browser = site.browser("read")
     session = browser.cookies[COOKIE]
-    answer = browser.post("/logout", data={"csrf": field(browser.get("/"), "csrf")})
+    answer = browser.post("/logout", data={"csrf": field(browser.get("/"), "csrf")}, headers=headers)
     assert "Max-Age=0" in answer.headers["set-cookie"]
     again = httpx.get(f"{site.url}/", headers={"cookie": f"{COOKIE}={session}"})
     assert again.headers["location"] == "/login"

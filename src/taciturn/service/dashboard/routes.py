@@ -190,10 +190,14 @@ def _visitor(call: Call) -> tuple[Token, Viewer] | None:
 
 
 def _must_come_from_here(call: Call) -> None:
-    """Reject a form of another site, as far as its browser says so; a proxy may have changed the host."""
+    """Reject a form of another site, as far as its browser says so; a proxy may have changed the host.
+
+    Browsers that do not say the site may send the origin null: pages have the policy no-referrer. The form's own secret
+    protects those.
+    """
     site = call.header(b"sec-fetch-site")
     origin = call.header(b"origin")
-    elsewhere = origin is not None and urlsplit(origin).netloc != call.header(b"host")
+    elsewhere = origin not in (None, "null") and urlsplit(origin or "").netloc != call.header(b"host")
     if elsewhere if site is None else site not in ("same-origin", "none"):
         raise Problem(403, "this form came from another site. Open the page here, and send it again.")
 
