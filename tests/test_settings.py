@@ -108,8 +108,10 @@ from taciturn.columns.scales import Scale
 from taciturn.columns.target import Classes, Number, Positive
 from taciturn.contract.contract import Contract
 from taciturn.core.state import fingerprint
+from taciturn.drift import DriftWatch, drift
 from taciturn.estimators.scaling import PublicRandomFeatures
 from taciturn.estimators.settings import Settings
+from taciturn.memories import Memories, decayed_sums, tuned
 from taciturn.plan import curvature, feature_map, feature_scales, recommend, rows_per_user, standard_scale
 from taciturn.problem.losses import Advice
 from taciturn.problem.scalar_loss import Smoothed
@@ -149,6 +151,11 @@ def _gaussian(**numbers):
 def _releases():
     points = np.arange(1.0, 7.0).reshape(3, 2)
     return Releases(np.array([2, 5, 9]), 1, points, points, np.ones(3), simulated=True)
+
+
+def _forgetful():
+    private = pqftl(REAL, BUDGET, forget=40, schedule=every(2), seed=1)
+    return private, private.run(private.start(), np.tile(X, (20, 1)), np.tile(NUMBERS, 20))[1]
 
 
 def _by_ticks(problem):
@@ -302,7 +309,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "taciturn.EWOO": [Case(lambda points: EWOO(RIDGED, [points, [0.0, 0.4]]), {"points": (0.3, 0.6)})],
     "taciturn.FTL": [Case(lambda extra_ridge: FTL(RIDGED, extra_ridge), {"extra_ridge": 1.7})],
-    "taciturn.FTRL": [Case(lambda **n: FTRL(RIDGED, **n), {"curvature": 0.3, "scale": 1.7})],
+    "taciturn.FTRL": [Case(lambda **n: FTRL(RIDGED, **n), {"curvature": 0.3, "scale": 1.7, "center": (0.3, 0.2)})],
     "taciturn.SteadyIGD": [Case(lambda forget: SteadyIGD(RIDGED, forget), {"forget": 12})],
     "taciturn.FadingIGD": [Case(lambda strength: FadingIGD(Problem(Hinge(), DISC, 2), strength), {"strength": 1.7})],
     "taciturn.HalfSpace": [Case(HalfSpace, {"normal": (1.3, 1.7), "offset": 1.1})],
@@ -328,7 +335,7 @@ CASES: dict[str, list[Case]] = {
             | {"label_center": 0.3, "label_scale": 1.7},
         )
     ],
-    "taciturn.QFTL": [Case(lambda **n: QFTL(REAL, **n), {"extra_ridge": 1.7, "weight": 1.3})],
+    "taciturn.QFTL": [Case(lambda **n: QFTL(REAL, **n), {"extra_ridge": 1.7, "weight": 1.3, "center": (0.3, 0.2)})],
     "taciturn.Quantile": [Case(Quantile, {"level": 0.3})],
     "taciturn.Simplex": [Case(Simplex, {"total": 1.3})],
     "taciturn.Softmax": [Case(Softmax, {"classes": 3})],
@@ -594,6 +601,26 @@ CASES: dict[str, list[Case]] = {
     "taciturn.regret.fading_regret_bound": [
         Case(lambda **n: regret.fading_regret_bound(Problem(Hinge(), DISC, 2), **n), {"strength": 1.3, "horizon": 100})
     ],
+    "taciturn.drift.DriftWatch": [Case(lambda rate: DriftWatch(_forgetful()[0], rate).rate, {"rate": 0.3})],
+    "taciturn.drift.drift": [Case(lambda rate: drift(*_forgetful(), rate).alarm_at, {"rate": 0.3})],
+    "taciturn.memories.Memories": [
+        Case(lambda windows, k: Memories(_forgetful()[0], windows, k).windows, {"windows": (20, 90), "k": 0})
+    ],
+    "taciturn.memories.decayed_sums": [
+        Case(lambda window: decayed_sums(*_forgetful(), window).noise_sd, {"window": 20})
+    ],
+    "taciturn.memories.tuned": [Case(tuned, {"windows": (20, 90)})],
+    "taciturn.regret.tracking_regret": [
+        Case(lambda **n: regret.tracking_regret(REAL, [], X, NUMBERS, **n), {"changes": (2, 4), "tolerance": 1e-3})
+    ],
+    "taciturn.regret.tracking_regret_bound": [
+        Case(
+            lambda changes: regret.tracking_regret_bound(
+                pftrl(REAL, BUDGET, 60, forget=20, schedule=every(2)), changes
+            ),
+            {"changes": 2},
+        )
+    ],
     "taciturn.regret.ftrl_regret_bound": [
         Case(lambda failure: regret.ftrl_regret_bound(pftrl(REAL, BUDGET, 6), failure), {"failure": 0.3})
     ],
@@ -660,6 +687,8 @@ RESULTS = {
     "taciturn.audit.Audit",
     "taciturn.audit.Finding",
     "taciturn.datasets.Stream",
+    "taciturn.drift.Drift",
+    "taciturn.plan.Plan",
     "taciturn.regret.Optimum",
 }
 """Results of the package, which users do not set."""

@@ -80,7 +80,8 @@ def tuned(windows: Sequence[int]) -> int:
     >>> tuned((1_000, 10_000, 100_000))
     10000
     """
-    return windows[len(windows) // 2]
+    stated = windows_of(windows)
+    return stated[len(stated) // 2]
 
 
 class Decoded(NamedTuple):
@@ -165,6 +166,7 @@ class Memories:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "windows", windows_of(self.windows))
+        object.__setattr__(self, "k", integer("k", self.k, least=0))
         private = self.private
         if isinstance(private, Staged):
             raise InvalidInput("several memories need bounds that are stated. State ranges, or one window.")
