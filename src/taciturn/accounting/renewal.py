@@ -76,7 +76,7 @@ class Renewal:
     >>> first, second = (private_sum(1, 1.0, Privacy(epsilon, 1e-6), 100).guarantee for epsilon in (1.0, 0.5))
     >>> promise = Renewal((0.5,), (Charge.of(first),)).promise(second)
     >>> {relation: round(epsilon, 2) for relation, epsilon in promise.in_all.items()}
-    {'replace': 1.13, 'zero-out': 0.53}
+    {'replace': 1.14, 'zero-out': 0.54}
     """
 
     point: tuple[float, ...]
