@@ -41,6 +41,9 @@ ALLOWED = {
     "taciturn.store.encryption": {"secrets", "cryptography"},  # keys and nonces of stored states
     "taciturn.runs.resume": {"secrets", "token_bytes"},  # the key of the chain of rows
     "taciturn._util.atomic": {"secrets", "token_hex"},  # names of temporary files
+    "taciturn.service.app": {"secrets", "token_hex"},  # the id of an internal error
+    "taciturn.service.service": {"secrets", "token_hex"},  # the key of the hashes of requests
+    "taciturn.service.tokens": {"secrets", "token_hex", "token_urlsafe"},  # tokens and their ids
 }
 
 
