@@ -576,6 +576,8 @@ async def live(call: Call) -> Answer:
     seen = call.header(b"last-event-id")
     if seen is not None and not (seen.isascii() and seen.isdigit() and len(seen) <= 15):
         raise Problem(400, "the header Last-Event-ID must be the number of a release.")
+    if call.scope["method"] == "HEAD":
+        return Answer(b"", b"text/event-stream")
     if service.live >= service.limits.live:
         raise Busy("as many clients watch as this server allows. Try again later.")
 
