@@ -67,6 +67,14 @@ def test_who_listens_is_told_at_a_tick(served):
     assert [number for number, _ in heard] == [1, 2, 3]
 
 
+def test_a_look_at_the_head_does_not_listen(served):
+    service, _, address, secret, _ = served
+    answer = httpx.head(
+        f"{address}/v1/streams/{NAME}/live", headers={"authorization": f"Bearer {secret}"}, timeout=10.0
+    )
+    assert (answer.status_code, service.live) == (200, 0)
+
+
 def test_the_end_of_a_stream_is_told(served):
     _, client, address, secret, next_tick = served
     client.learn(some_rows(10), "one")

@@ -100,12 +100,12 @@ class Call:
         self.service = service
         self.scope = scope
         self._receive = receive
-        self.headers: dict[bytes, bytes] = {}
-        self._twice: set[bytes] = set()
-        for name, value in scope["headers"]:
-            if name in self.headers:
-                self._twice.add(name)
-            self.headers[name] = value
+        sent = scope["headers"]
+        self.headers: dict[bytes, bytes] = dict(sent)
+        self._twice: set[bytes] | None = None
+        if len(self.headers) < len(sent):
+            names = [name for name, _ in sent]
+            self._twice = {name for name in names if names.count(name) > 1}
         self.parameters: dict[str, str] = scope.get("path_params", {})
         self.token: Token | None = None
         self.session: str | None = None
@@ -133,7 +133,7 @@ class Call:
     def header(self, name: bytes) -> str | None:
         """The only header of this name; an error if there are several."""
         value = self.headers.get(name)
-        if name in self._twice:
+        if self._twice is not None and name in self._twice:
             raise Problem(400, f"the header {name.decode()} comes more than once. Send it once.")
         return None if value is None else value.decode("latin-1")
 
@@ -455,11 +455,9 @@ def place_of(error: BaseException) -> str:
 
 async def predict(call: Call) -> Answer:
     """Predict."""
-    assert call.stream is not None
-    query = call.query
-    media = call.media
-    answer = await call.service.predict(call.stream, media, await rows_of(call, media), flag(query, "probabilities"))
-    return json_answer(answer)
+    name, media = call.parameters["s"], call.media
+    probabilities = bool(call.scope["query_string"]) and flag(call.query, "probabilities")
+    return json_answer(await call.service.predict(name, media, await rows_of(call, media), probabilities))
 
 
 async def learn(call: Call) -> Answer:
@@ -576,6 +574,8 @@ async def live(call: Call) -> Answer:
     seen = call.header(b"last-event-id")
     if seen is not None and not (seen.isascii() and seen.isdigit() and len(seen) <= 15):
         raise Problem(400, "the header Last-Event-ID must be the number of a release.")
+    if call.scope["method"] == "HEAD":
+        return Answer(b"", b"text/event-stream")
     if service.live >= service.limits.live:
         raise Busy("as many clients watch as this server allows. Try again later.")
 
