@@ -38,7 +38,6 @@ from taciturn import (
     ConvexSet,
     Cost,
     DecayedBLT,
-    Exponential,
     FadingIGD,
     Gaussian,
     HalfSpace,
@@ -103,6 +102,7 @@ from taciturn.audit import (
     tight_private,
 )
 from taciturn.averages import average, late_average, late_averages, running_average
+from taciturn.checks.learners import MECHANISMS
 from taciturn.columns.kinds import Bins, Categories, Hashed, Range, Text
 from taciturn.columns.scales import Scale
 from taciturn.columns.target import Classes, Number, Positive
@@ -923,7 +923,7 @@ def runs(thing: Any) -> list[Private]:
     if hasattr(thing, "calibrate"):
         return [pftrl(RIDGED, BUDGET, strategy=thing, **seeded)]
     if hasattr(thing, "certificate") and not isinstance(thing, Private):
-        mechanism: Any = {"l2/tail": Gaussian(), "l2/entry": BLT(), "range/tail": Exponential()}[thing.certificate.kind]
+        mechanism: Any = MECHANISMS[thing.certificate.kind]
         return [Private(thing, mechanism, every(2), BUDGET, **seeded)]
     if isinstance(thing, tuple):
         return [private for part in thing if isinstance(part, Private) for private in runs(part)]
