@@ -54,6 +54,10 @@ SELECTED = (
     "learners/test_tick_sums.py::test_floating_point_errors_are_charged_for_the_largest_row",
     "learners/test_tick_sums.py::test_what_is_public_does_not_depend_on_how_many_examples_there_are",
     "learners/test_tick_sums.py::test_a_point_is_decided_from_what_was_published",
+    "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
+    "core/test_block_sums.py::test_sums_without_admission_are_rejected_under_a_users_unit",
+    "core/test_block_sums.py::test_what_no_clipped_examples_add_up_to_is_rejected",
+    "core/test_block_sums.py::test_a_sum_moves_by_no_more_than_the_certificate_and_the_tight_example_reaches_it",
 )
 """Where privacy is tested within a minute, the quickest first: of these, the tests marked `privacy`."""
 
@@ -80,6 +84,24 @@ class Mutant:
 
 
 MUTANTS = (
+    Mutant(
+        "sums of rows that were clipped to other bounds",
+        "core/block_sums.py",
+        "if part.settings != settings:",
+        "if len(part.settings) != len(settings):",
+    ),
+    Mutant(
+        "sums of any number of rows of a user",
+        "core/private.py",
+        "if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):",
+        "if rows != len(admission.excluded):",
+    ),
+    Mutant(
+        "a sum that weighs more than its count of examples",
+        "core/block_sums.py",
+        "largest = part.count * learner.most_units",
+        "largest = 2**62",
+    ),
     Mutant(
         "the count of a tick is not charged",
         "learners/tick_sums.py",

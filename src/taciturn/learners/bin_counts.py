@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class BinCounts:
     array([0.3, 2.7, 0.1])
     """
 
+    most_units: ClassVar[int] = 1
     problem: Problem
     label_edges: Array | None = None
     least: float = 0.02
@@ -166,6 +168,14 @@ class BinCounts:
     def statistic(self, exact: Arrays, t: int) -> tuple[Arrays, Array]:
         """The encoded counts since the last release."""
         return self.start(), ((exact["counts"] @ self.encoder.T) / _UNITS).ravel()
+
+    def to_integers(self, exact: Arrays) -> Integers:
+        """The counts, column after column."""
+        return exact["counts"].ravel()
+
+    def from_integers(self, sums: Integers) -> Arrays:
+        """The counts of each column."""
+        return {"counts": sums.reshape(self.columns, self.bins.count)}
 
     def decide(self, t: float, noisy: Array, noise_sd: float) -> Array:
         """Quantiles at a low and a high level, of all columns."""
