@@ -15,6 +15,10 @@ PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
+    "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
+    "core/test_block_sums.py::test_sums_without_admission_are_rejected_under_a_users_unit",
+    "core/test_block_sums.py::test_what_no_clipped_examples_add_up_to_is_rejected",
+    "core/test_block_sums.py::test_a_sum_moves_by_no_more_than_the_certificate_and_the_tight_example_reaches_it",
     "learners/test_certificates.py::test_the_certificate_is_reached_whichever_example_changes",
     "learners/test_class_sums.py::test_no_pair_exceeds_the_certificate",
     "core/test_participation.py::test_a_row_counts_if_and_only_if_the_bounds_allow_it",
@@ -54,10 +58,6 @@ SELECTED = (
     "learners/test_tick_sums.py::test_floating_point_errors_are_charged_for_the_largest_row",
     "learners/test_tick_sums.py::test_what_is_public_does_not_depend_on_how_many_examples_there_are",
     "learners/test_tick_sums.py::test_a_point_is_decided_from_what_was_published",
-    "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
-    "core/test_block_sums.py::test_sums_without_admission_are_rejected_under_a_users_unit",
-    "core/test_block_sums.py::test_what_no_clipped_examples_add_up_to_is_rejected",
-    "core/test_block_sums.py::test_a_sum_moves_by_no_more_than_the_certificate_and_the_tight_example_reaches_it",
 )
 """Where privacy is tested within a minute, the quickest first: of these, the tests marked `privacy`."""
 
