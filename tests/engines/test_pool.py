@@ -369,7 +369,7 @@ def children_of(process):
 @pytest.mark.slow
 def test_kills_of_the_driver_release_nothing_twice_and_leave_no_workers(tmp_path):
     """Five SIGKILLs at random moments: every line ever shown is still there, and the end is that of one run."""
-    rows = 100 * BLOCK
+    rows = 240 * BLOCK
     contract = declared(release=1000, horizon=rows)
     toml, path = toml_of(contract, tmp_path / "taciturn.toml"), write(tmp_path, "parquet", rows=rows)
     finished(command(toml, path, "--out", tmp_path / "one", "--seed", 3))
@@ -381,7 +381,7 @@ def test_kills_of_the_driver_release_nothing_twice_and_leave_no_workers(tmp_path
         before, end = shown(place), time.monotonic() + 60.0
         while shown(place) == before and process.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
-        time.sleep(moments.uniform(0.0, 0.3))
+        time.sleep(moments.uniform(0.0, 0.02))
         workers = children_of(process)
         assert process.poll() is None, "it was too fast to be killed: give it more rows"
         process.send_signal(signal.SIGKILL)
