@@ -283,6 +283,7 @@ def test_what_travels_holds_no_row(tmp_path):
     assert sent
     for task, part in zip(sent, back, strict=True):
         assert task.excluded is None
+        assert repr(task.key) not in repr(task)
         assert all(block.sums.dtype == np.int64 for block in part.sums)
         assert sum(block.count for block in part.sums) == part.rows == task.rows
         assert "secrets not shown" in repr(part)

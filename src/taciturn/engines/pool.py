@@ -95,7 +95,7 @@ class Task:
     learner: Learner
     point: Array | None
     cuts: tuple[int, ...]
-    key: bytes
+    key: bytes = field(repr=False)
     compiled: bool = True
     excluded: Mask | None = field(default=None, repr=False)
 
