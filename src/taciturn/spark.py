@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlparse
@@ -52,7 +53,10 @@ def session(master: str = "local[2]", **settings: str) -> Any:
         "spark.eventLog.enabled": "false",
         "spark.io.encryption.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
-    } | {name.replace("_", "."): value for name, value in settings.items()}
+    }
+    if master.startswith("local"):  # nothing listens to other machines
+        chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    chosen |= {name.replace("_", "."): value for name, value in settings.items()}
     for name, value in chosen.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -82,9 +86,26 @@ def spark_map(spark: Any) -> Map:
 
     def mapped(function: Callable[[Any], Any], tasks: Iterable[Any]) -> list[Any]:
         listed = list(tasks)
-        return list(context.parallelize(listed, len(listed)).map(function).collect()) if listed else []
+        results = context.parallelize(listed, len(listed)).map(_Caught(function)).collect() if listed else []
+        for result in results:
+            if isinstance(result, TaciturnError):
+                raise result
+        return list(results)
 
     return mapped
+
+
+@dataclass(frozen=True)
+class _Caught:
+    """A function whose errors are returned: Spark would repeat the task, and log a traceback."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, task: Any) -> Any:
+        try:
+            return self.function(task)
+        except TaciturnError as error:
+            return error
 
 
 def _context(spark: Any) -> Any:
@@ -147,6 +168,13 @@ def learn_files(
         As in `taciturn.engines.files.FileStream`.
     new_query : bool
         Go on with another query than the one that the store knows: files that were learnt are left out.
+
+    Examples
+    --------
+    >>> from taciturn.contract.contract import read_contract
+    >>> learn_files(
+    ...     session(), "clicks", read_contract("taciturn.toml"), Store("stream.db"), checkpoint="checkpoint"
+    ... )  # doctest: +SKIP
     """
     folder = Path(folder).absolute()
     one_of("format", format, ("parquet", "csv"))
