@@ -15,6 +15,7 @@ PACKAGE = ROOT / "src" / "taciturn"
 
 SELECTED = (
     "noise/test_sampling.py::test_secret_bits_never_repeat",
+    "engines/test_files.py::test_gaps_other_queries_and_files_that_come_twice_are_rejected",
     "core/test_block_sums.py::test_sums_of_other_bounds_or_another_point_are_rejected",
     "core/test_block_sums.py::test_sums_without_admission_are_rejected_under_a_users_unit",
     "core/test_block_sums.py::test_what_no_clipped_examples_add_up_to_is_rejected",
@@ -95,6 +96,12 @@ MUTANTS = (
         "core/private.py",
         "if rows != len(admission.excluded) or left_out != int(admission.excluded.sum()):",
         "if rows != len(admission.excluded):",
+    ),
+    Mutant(
+        "a file that comes twice is learnt twice",
+        "engines/files.py",
+        "if twice or len(set(files)) < len(files):",
+        "if len(set(files)) < len(files):",
     ),
     Mutant(
         "a sum that weighs more than its count of examples",

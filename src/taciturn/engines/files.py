@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -47,6 +46,7 @@ from taciturn.readers.parquet import open_parquet
 from taciturn.readers.rows import Position, row_positions
 from taciturn.readers.source import BadRows, format_of
 from taciturn.runs.journal import lines_of
+from taciturn.runs.resume import SeenRows
 from taciturn.store import Chunk, Saved, Store
 
 FORMATS = ("parquet", "csv")
@@ -169,7 +169,7 @@ class FileStream:
             position=(generation, t, k, token or new_name()),
             reserved=private.total_cost,
             state=content,
-            input=Learnt(secrets.token_bytes(32)).to_bytes(),
+            input=Learnt(SeenRows().key).to_bytes(),
             about={"files": self.contract.digest},
             neighbours=private.problem.neighbours,
             unit=private.unit.name,
